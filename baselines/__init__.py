@@ -1,0 +1,4 @@
+"""The algorithms that ship, one readable file each."""
+
+if __name__ == "baselines":
+    raise ImportError("import theorybench.baselines, not baselines: this folder is the source of a sub-package of theorybench")

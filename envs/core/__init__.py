@@ -1,0 +1,1 @@
+"""The foundation: Setting, Oracle, Claim, and the environments made from a Setting."""

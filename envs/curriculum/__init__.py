@@ -1,0 +1,1 @@
+"""Easy before hard: settings with a ladder of sub-tasks."""

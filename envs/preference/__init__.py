@@ -1,0 +1,1 @@
+"""Contextual-bandit preferences."""
