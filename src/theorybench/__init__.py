@@ -1,3 +1,94 @@
-"""TheoryBench: the reinforcement-learning benchmark with the answer key."""
+"""TheoryBench: the reinforcement-learning benchmark with the answer key.
+
+`import theorybench as tb` registers the environments `TheoryBench/...` with Gymnasium and offers everything public as
+an attribute; what needs torch, the leaderboard or a plotting library is imported when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from theorybench.envs import registration as _registration
+from theorybench.envs.core import (
+    Claim,
+    ClaimResult,
+    LinearPolicy,
+    Oracle,
+    Policy,
+    Setting,
+    Stream,
+    TablePolicy,
+    View,
+    list_envs,
+    register,
+)
+
+if TYPE_CHECKING:
+    from theorybench import testing
+    from theorybench.agents import Agent, Budget, Episodes, rollout
+    from theorybench.baselines import list_agents, make_agent
+    from theorybench.leaderboard.lab import claims
+    from theorybench.leaderboard.records import Record
+    from theorybench.leaderboard.runner import evaluate, run
+    from theorybench.leaderboard.store import read_records as records
 
 __version__ = "0.1.0"
+
+#: Public names that are imported when they are first used, and where they live.
+_LAZY = {
+    "Agent": "theorybench.agents",
+    "Budget": "theorybench.agents",
+    "Episodes": "theorybench.agents",
+    "Record": "theorybench.leaderboard.records",
+    "claims": "theorybench.leaderboard.lab",
+    "evaluate": "theorybench.leaderboard.runner",
+    "list_agents": "theorybench.baselines",
+    "make_agent": "theorybench.baselines",
+    "records": "theorybench.leaderboard.store:read_records",
+    "rollout": "theorybench.agents",
+    "run": "theorybench.leaderboard.runner",
+    "testing": "theorybench.testing:",
+}
+
+__all__ = [
+    "Agent",
+    "Budget",
+    "Claim",
+    "ClaimResult",
+    "Episodes",
+    "LinearPolicy",
+    "Oracle",
+    "Policy",
+    "Record",
+    "Setting",
+    "Stream",
+    "TablePolicy",
+    "View",
+    "claims",
+    "evaluate",
+    "list_agents",
+    "list_envs",
+    "make_agent",
+    "records",
+    "register",
+    "rollout",
+    "run",
+    "testing",
+]
+
+del _registration
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'theorybench' has no attribute {name!r}")
+    module, _, attribute = _LAZY[name].partition(":")
+    found = importlib.import_module(module)
+    value = found if _LAZY[name].endswith(":") else getattr(found, attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List public names."""
+    return __all__

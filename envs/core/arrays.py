@@ -1,0 +1,50 @@
+"""The array namespaces a Setting is written against: NumPy by default, torch when asked."""
+
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy as numpy_namespace
+import numpy as np
+from theorybench.envs.core.errors import ParameterError
+
+
+def namespace(array: Any) -> Any:
+    """Return the array namespace of an array (quickly for NumPy, the common case)."""
+    return numpy_namespace if isinstance(array, np.ndarray) else array_api_compat.array_namespace(array)
+
+
+def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
+    """Return (namespace, device) for the keywords `backend` and `device` of `make_vec`.
+
+    Raises:
+        ParameterError: an unknown back end, or NumPy on another device than the CPU.
+    """
+    if backend == "numpy":
+        if device != "cpu":
+            raise ParameterError("device", device, "'cpu' with the numpy back end", "Pass backend='torch'.")
+        return numpy_namespace, None
+    if backend != "torch":
+        raise ParameterError("backend", backend, "'numpy' or 'torch'")
+    import array_api_compat.torch as torch_namespace
+    import torch
+
+    try:
+        resolved = torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise ParameterError("device", device, "a device this torch can use", str(error).splitlines()[0]) from error
+    return torch_namespace, resolved
+
+
+def smallest_integer(high: int) -> np.dtype:
+    """Return the smallest signed integer type that holds 0..high."""
+    for kind in (np.int8, np.int16, np.int32):
+        if high <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """Copy an array of any back end to NumPy."""
+    if isinstance(array, np.ndarray):
+        return array
+    return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)

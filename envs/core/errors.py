@@ -1,0 +1,71 @@
+"""The errors of the package. Each names the field, the value, what is allowed, and the fix where there is one."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class TheoryBenchError(Exception):
+    """Base class of every error that the package raises on purpose."""
+
+
+class ParameterError(TheoryBenchError, ValueError):
+    """A value outside of its range.
+
+    Attributes:
+        field: name of the parameter, action or option.
+        value: what was given.
+        allowed: the range, in words.
+        fix: what to do about it; may be empty.
+    """
+
+    def __init__(self, field: str, value: object, allowed: str, fix: str = "") -> None:
+        self.field, self.value, self.allowed, self.fix = field, value, allowed, fix
+        super().__init__(field, value, allowed, fix)
+
+    def __str__(self) -> str:
+        """One sentence: field, value, allowed range, fix."""
+        shown = repr(self.value)
+        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
+        return f"{self.field} = {shown}: expected {self.allowed}" + (f". {self.fix}" if self.fix else "")
+
+
+class ActionError(ParameterError):
+    """An action that is not in the action space; nothing has moved."""
+
+
+class OptionError(ParameterError):
+    """An option of `reset` that this setting cannot serve; nothing has moved."""
+
+
+class PolicyError(TheoryBenchError, ValueError):
+    """The output of a policy is not a distribution over actions."""
+
+
+class BudgetExhausted(TheoryBenchError):
+    """A step would begin more episodes than the budget has left; nothing has moved."""
+
+
+class AgentError(TheoryBenchError):
+    """An agent that cannot be trained: no policy came back, or its feedback does not match the setting."""
+
+
+class RecordError(TheoryBenchError, ValueError):
+    """A record or a record store that is truncated, foreign or inconsistent."""
+
+
+class ConfigurationError(TheoryBenchError, ValueError):
+    """A configuration file or a command-line value that cannot be used."""
+
+
+class UnknownNameError(TheoryBenchError, KeyError):
+    """A name that is not registered; the closest known ones are suggested."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        super().__init__(kind, name, self.known)
+
+    def __str__(self) -> str:
+        """Name what was asked for and the closest names."""
+        close = difflib.get_close_matches(self.name, self.known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(self.known) or 'none'}"
+        return f"unknown {self.kind} {self.name!r}; {hint}"

@@ -1,0 +1,47 @@
+"""Metering of episodes: what a budget counts is counted in the environment itself."""
+
+import dataclasses
+
+import numpy as np
+from theorybench.envs.core.errors import BudgetExhausted, ParameterError
+
+
+@dataclasses.dataclass
+class Meter:
+    """Episodes and steps of consecutive runs of environments, with a limit on episodes.
+
+    An episode is charged at its first action.
+
+    Attributes:
+        limit: episodes each run may begin.
+        episodes: int64 (runs,), episodes begun so far.
+        steps: int64 (runs,), actions taken so far.
+    """
+
+    limit: int
+    runs: int = 1
+    episodes: np.ndarray = dataclasses.field(init=False)
+    steps: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start at zero."""
+        if not isinstance(self.limit, (int, np.integer)) or isinstance(self.limit, bool) or self.limit < 1:
+            raise ParameterError("budget", self.limit, "an integer >= 1")
+        self.episodes = np.zeros(self.runs, np.int64)
+        self.steps = np.zeros(self.runs, np.int64)
+
+    def charge(self, begins: np.ndarray, moves: np.ndarray) -> None:
+        """Charge each run for the episodes it begins and the actions it takes: int64 (runs,) each.
+
+        Raises:
+            BudgetExhausted: a run has fewer episodes left; nothing is charged.
+        """
+        after = self.episodes + begins
+        if (after > self.limit).any():
+            run = int(np.argmax(after > self.limit))
+            raise BudgetExhausted(
+                f"this step would begin {int(begins[run])} episodes and {self.limit - int(self.episodes[run])} of "
+                f"{self.limit} are left"
+            )
+        self.episodes = after
+        self.steps += moves

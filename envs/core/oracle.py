@@ -1,0 +1,134 @@
+"""The answer key of a setting: what `evaluate` and `score` mean everywhere."""
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
+from theorybench.envs.core.setting import Setting
+
+S = TypeVar("S", bound=Setting)
+
+
+class Oracle(ABC, Generic[S]):
+    """Exact answers about one setting.
+
+    A subclass states `optimal_policy` and `measure`; everything else follows.
+
+    Args:
+        setting: the setting whose answers these are.
+
+    Attributes:
+        metrics: the metric names without task prefix, each with one phrase of documentation.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "the number that agents maximise",
+        "kl": "KL divergence of the policy to the reference, in nats",
+    }
+
+    def __init__(self, setting: S) -> None:
+        self.setting = setting
+
+    @property
+    @abstractmethod
+    def optimal_policy(self) -> Policy:
+        """A policy that maximises the objective; make it a cached property where it is costly."""
+
+    @abstractmethod
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute metrics of a policy, exactly.
+
+        Args:
+            policy: any object with `probs`; call `self.probs(policy, observations)`, which checks what it returns.
+            metrics: the names wanted, or None for all; more than what is wanted may be returned.
+
+        Returns:
+            Values by name, always with "objective" and "kl". A value that is a seeded estimate has its standard
+            error beside it under `<name>_se`; nothing else marks it.
+        """
+
+    @functools.cached_property
+    def reference_policy(self) -> Policy:
+        """The base model pi_ref."""
+        return SettingPolicy(self.setting, "reference")
+
+    @functools.cached_property
+    def initial_policy(self) -> Policy:
+        """Where agents start."""
+        return SettingPolicy(self.setting, "initial")
+
+    @functools.cached_property
+    def reference_value(self) -> float:
+        """Objective of the reference policy."""
+        return self.measure(self.reference_policy, frozenset({"objective"}))["objective"]
+
+    @functools.cached_property
+    def optimal_value(self) -> float:
+        """Objective of the optimal policy."""
+        return self.measure(self.optimal_policy, frozenset({"objective"}))["objective"]
+
+    def probs(self, policy: Any, observations: np.ndarray) -> np.ndarray:
+        """Return a policy's probabilities, float64 (n, num_actions), checked.
+
+        Raises:
+            PolicyError: they are no distributions.
+        """
+        return checked_probs(policy, observations, self.setting.num_actions)
+
+    def evaluate(self, policy: Any, metrics: Iterable[str] | None = None) -> dict[str, float]:
+        """Return exact metrics of a policy.
+
+        Args:
+            policy: any object with `probs(observations)`.
+            metrics: names to compute; None for all that are documented in `metrics`.
+
+        Returns:
+            Values by name, always with "objective" and "kl".
+
+        Raises:
+            ParameterError: an unknown metric.
+            PolicyError: the policy's probabilities are no distributions.
+        """
+        if isinstance(metrics, str):
+            metrics = [metrics]
+        wanted = None if metrics is None else frozenset(metrics) | {"objective", "kl"}
+        values = self.measure(policy, wanted)
+        if wanted is None:
+            return values
+        missing = sorted(wanted - set(values))
+        if missing:
+            raise ParameterError("metrics", missing[0], "one of " + ", ".join(sorted(self.metrics)))
+        return {name: value for name, value in values.items() if name in wanted or name.removesuffix("_se") in wanted}
+
+    def normalise(self, objective: float) -> float:
+        """Return (objective - J(reference)) / (J(optimum) - J(reference))."""
+        if objective == self.optimal_value:
+            return 1.0
+        return (objective - self.reference_value) / (self.optimal_value - self.reference_value)
+
+    def score(self, policy: Any) -> float:
+        """Return the normalised value: 0.0 exactly for the reference policy, 1.0 exactly for the optimal one."""
+        return self.normalise(self.evaluate(policy, ["objective"])["objective"])
+
+    def check_dependence(self, policy: Any, observations: np.ndarray, rows: np.ndarray) -> None:
+        """Check on samples that a policy depends on no more than it declares.
+
+        Args:
+            policy: the policy.
+            observations: (n, tokens) observations.
+            rows: int (n,), equal where the declared dependence says that probabilities are equal.
+
+        Raises:
+            PolicyError: two observations that should give the same probabilities do not.
+        """
+        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        table = self.probs(policy, observations)
+        if not np.allclose(table, table[first][inverse], atol=1e-9, rtol=0):
+            raise PolicyError(
+                f"{type(policy).__name__} declares depends_on = {policy.depends_on!r} but its probabilities also "
+                "depend on other parts of the observation; declare depends_on = 'prefix'"
+            )

@@ -1,0 +1,184 @@
+"""What a policy is: a map from observations to probabilities of single responses."""
+
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from theorybench.envs.core.errors import PolicyError
+from theorybench.envs.core.views import View
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.setting import Setting
+
+#: How far a row of probabilities may be from summing to one.
+SUM_TOLERANCE = 1e-5
+
+
+class Policy:
+    """Base class of policies; a subclass needs only `probs`, and no `__init__`.
+
+    Attributes:
+        depends_on: what the probabilities depend on: "prefix" (the whole observation), "state" (the number of
+            response tokens and the last token) or "position" (the number of response tokens). Oracles use it to
+            evaluate large settings exactly, and check it on samples.
+    """
+
+    depends_on: str = "prefix"
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float (n, num_actions), rows summing to 1 within 1e-5, for observations (n, tokens)."""
+        raise TypeError(f"{type(self).__name__} must define probs(observations)")
+
+    def sample(self, observations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Sample one action for each observation, int64 (n,), by inverse CDF."""
+        return inverse_cdf(self.probs(observations), rng.random(len(observations)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the attributes of this policy to one file, atomically: arrays, and JSON for the rest.
+
+        Raises:
+            PolicyError: an attribute is neither an array nor JSON.
+        """
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        others = {name: value for name, value in vars(self).items() if name not in arrays and not name.startswith("_")}
+        try:
+            header = json.dumps({"policy": type(self).__name__, "attributes": others})
+        except TypeError as error:
+            raise PolicyError(f"{type(self).__name__} cannot be saved: {error}. Define save and load.") from error
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez_compressed(file, __header__=np.array(header), **arrays)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a policy that `save` wrote.
+
+        Raises:
+            PolicyError: the file is not a saved policy, or one of a class that is neither `cls` nor one of this
+                package; call `load` of that class instead.
+        """
+        try:
+            with np.load(Path(path), allow_pickle=False) as stored:
+                contents = {name: stored[name] for name in stored.files}
+            header = json.loads(str(contents.pop("__header__")))
+            wanted, attributes = header["policy"], header["attributes"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise PolicyError(f"{path} is not a saved policy: {error}") from error
+        kind = next((known for known in _family(cls) if known.__name__ == wanted), None)
+        if kind is None:
+            raise PolicyError(f"{path} holds a {wanted}: load it with {wanted}.load(path)")
+        policy = kind.__new__(kind)
+        vars(policy).update(attributes, **contents)
+        return policy
+
+
+def _family(cls: type[Policy]) -> list[type[Policy]]:
+    """Return a class and all its subclasses."""
+    return [cls] + [below for child in cls.__subclasses__() for below in _family(child)]
+
+
+def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """Map uniforms (...,) to actions (...,) distributed as probs (..., num_actions); zero-probability actions never."""
+    cumulative = np.cumsum(probs, axis=-1)
+    threshold = uniforms[..., None] * cumulative[..., -1:]
+    return np.minimum((cumulative <= threshold).sum(axis=-1), probs.shape[-1] - 1)
+
+
+def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np.ndarray:
+    """Call `policy.probs` and return float64 (n, num_actions) with rows that sum to exactly what they should.
+
+    Raises:
+        PolicyError: wrong shape, NaN, a negative entry, or a row that sums to 1 by more than 1e-5 less or more.
+    """
+    if not callable(getattr(policy, "probs", None)):
+        raise PolicyError(f"{type(policy).__name__} has no method probs(observations) -> (n, {num_actions})")
+    raw = policy.probs(observations)
+    table = np.asarray(raw.detach().cpu() if hasattr(raw, "detach") else raw, np.float64)
+    if table.shape != (len(observations), num_actions):
+        raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
+    low, sums = table.min(initial=0.0), table.sum(axis=1)
+    if not np.isfinite(sums).all():
+        raise PolicyError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
+    off = np.abs(sums - 1.0).max(initial=0.0)
+    if low < -SUM_TOLERANCE or off > SUM_TOLERANCE:
+        raise PolicyError(
+            f"probs is no distribution: smallest entry {low:.3g}, row sums off by up to {off:.3g} (>1e-5)"
+        )
+    return np.maximum(table, 0.0)
+
+
+class TablePolicy(Policy):
+    """A table of probabilities behind a view of the observation.
+
+    Args:
+        view: how observations select rows.
+        table: float64 (view.rows, num_actions).
+    """
+
+    def __init__(self, view: View, table: np.ndarray) -> None:
+        self.table = np.asarray(table, np.float64)
+        self.view_parameters = view.parameters
+        self.depends_on = view.depends_on
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Look up the rows of the observations: float64 (n, num_actions)."""
+        return self.table[View(**self.view_parameters).index(observations)]
+
+
+class LinearPolicy(Policy):
+    """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)).
+
+    Args:
+        setting: gives the features.
+        theta: float64 (d,).
+    """
+
+    def __init__(self, setting: "Setting", theta: np.ndarray) -> None:
+        self._setting = setting
+        self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
+        self.theta = np.asarray(theta, np.float64)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Softmax of the scores: float64 (n, num_actions)."""
+        scores = self._features_of(observations) @ self.theta
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def _features_of(self, observations: np.ndarray) -> np.ndarray:
+        """Features of observations, rebuilding the setting of a loaded policy from its registered class."""
+        if not hasattr(self, "_setting"):
+            from theorybench.envs.core.registry import setting_class
+
+            self._setting = setting_class(self.setting_class)(**self.setting_parameters)
+        return self._setting.features(observations)
+
+
+class SettingPolicy(Policy):
+    """A policy that a setting publishes: its reference or its initial policy."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("reference", "initial")
+
+    def __init__(self, setting: "Setting", kind: str) -> None:
+        self._probs = setting.reference_probs if kind == "reference" else setting.initial_probs
+        same = type(setting).initial_probs is _inherited_initial_probs()
+        self.depends_on = setting.reference_depends_on if kind == "reference" or same else "prefix"
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        return self._probs(observations)
+
+
+def _inherited_initial_probs() -> Any:
+    from theorybench.envs.core.setting import Setting
+
+    return Setting.initial_probs

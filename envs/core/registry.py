@@ -1,0 +1,120 @@
+"""The one registry: every id, its setting, oracle, claims and default budget."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+from theorybench.envs.core.errors import ParameterError, UnknownNameError
+from theorybench.envs.core.setting import Setting
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.claim import Claim
+    from theorybench.envs.core.oracle import Oracle
+
+_ENTRIES: dict[str, "Entry"] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What the registry knows of one id.
+
+    Attributes:
+        id: such as "TheoryBench/TreeMarkovChain-v0".
+        setting: the Setting class.
+        oracle: makes the oracle of a setting.
+        claims: makes the claims; called when they are asked for.
+        budget: default number of episodes of a run, the same for all agents.
+    """
+
+    id: str
+    setting: type[Setting]
+    oracle: "Callable[[Any], Oracle]"
+    claims: "Callable[[], Sequence[Claim]]"
+    budget: int
+
+    def make_setting(self, parameters: dict[str, Any]) -> Setting:
+        """Build the setting.
+
+        Raises:
+            ParameterError: a parameter that the setting does not have, or a value outside of its range.
+        """
+        known = {field.name for field in dataclasses.fields(self.setting)}
+        for name in parameters:
+            if name not in known:
+                suggestion = str(UnknownNameError("parameter", name, known)).split("; ")[1]
+                raise ParameterError(name, parameters[name], f"a parameter of {self.id}", suggestion)
+        return self.setting(**parameters)
+
+
+def register(
+    id: str,
+    setting: type[Setting],
+    oracle: "Callable[[Any], Oracle]",
+    claims: "Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
+    budget: int = 10_000,
+) -> None:
+    """Register a setting: `gym.make(id)`, `gym.make_vec(id)`, the command line and the leaderboard then know it.
+
+    Args:
+        id: "Namespace/Name-vN".
+        setting: a Setting class.
+        oracle: an Oracle class, or a function from a setting to its oracle.
+        claims: the claims, or a function that makes them when they are asked for.
+        budget: default number of episodes of a run.
+
+    Raises:
+        ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
+            that is registered for another setting. Registering the same setting again does nothing.
+    """
+    namespace, name, version = gym.envs.registration.parse_env_id(id)
+    if namespace is None or version is None:
+        raise ParameterError("id", id, "Namespace/Name-vN", f"For example MyLab/{name}-v0.")
+    if not (isinstance(setting, type) and issubclass(setting, Setting)):
+        raise ParameterError("setting", setting, "a subclass of theorybench.Setting")
+    if version != setting.version:
+        raise ParameterError("id", id, f"version v{setting.version}, as {setting.__name__}.version says")
+    if not callable(oracle):
+        raise ParameterError("oracle", oracle, "a subclass of theorybench.Oracle")
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        raise ParameterError("budget", budget, "an integer >= 1")
+    held = _ENTRIES.get(id)
+    if held is not None and held.setting.__qualname__ != setting.__qualname__:
+        raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")
+    make_claims = claims if callable(claims) else lambda: claims
+    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget)
+    if id not in gym.registry:
+        gym.register(
+            id,
+            entry_point="theorybench.envs.core.environment:Environment",
+            vector_entry_point="theorybench.envs.core.vector:VectorEnvironment",
+            kwargs={"id": id},
+        )
+
+
+def lookup(id: str) -> Entry:
+    """Return the entry of an id.
+
+    Raises:
+        UnknownNameError: no such id; the closest are suggested.
+    """
+    if id not in _ENTRIES:
+        raise UnknownNameError("environment", id, _ENTRIES)
+    return _ENTRIES[id]
+
+
+def list_envs() -> list[str]:
+    """Return the registered ids, sorted."""
+    return sorted(_ENTRIES)
+
+
+def setting_class(name: str) -> type[Setting]:
+    """Return a registered Setting class by its class name.
+
+    Raises:
+        UnknownNameError: no such class.
+    """
+    classes = {entry.setting.__name__: entry.setting for entry in _ENTRIES.values()}
+    if name not in classes:
+        raise UnknownNameError("setting", name, classes)
+    return classes[name]

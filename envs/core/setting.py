@@ -1,0 +1,227 @@
+"""The one idea: a Setting is written once, as validated parameters and pure, batched dynamics.
+
+The single environment, the native vector environment, the prompts and judge of language-model trainers and the
+renderings are derived from it.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from theorybench.envs.core.arrays import smallest_integer
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
+from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
+
+State = Any  # a NamedTuple of arrays with leading axis n, one of whose fields is `prompt`
+
+
+class NoTables(NamedTuple):
+    """The tables of a setting whose dynamics need none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting(ABC):
+    """Parameters and dynamics of one family of Markov decision processes with a terminal judgement.
+
+    Subclasses are frozen dataclasses whose fields are declared with `theorybench.envs.core.validation` and whose
+    values are JSON. Dynamics are pure and batched: `initial`, `transition`, `observe` and `action_mask` take and
+    return a State, a NamedTuple of arrays with leading axis n (one field is `prompt`, int64). They use integer
+    arithmetic, gathers, comparisons and + - x / on `tables`, never exp, log or a floating reduction, so that NumPy
+    and torch give the same bits.
+
+    Attributes:
+        version: raised whenever dynamics change.
+        track: "reasoning", "curriculum" or "preference": the table of the leaderboard it counts in.
+        feedback: "reward", or "preference" where an action is a pair of responses.
+        policy_view: the view of the observation that tabular agents use unless told otherwise.
+        reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "reasoning"
+    feedback: ClassVar[str] = "reward"
+    policy_view: ClassVar[str] = "prefix"
+    reference_depends_on: ClassVar[str] = "prefix"
+
+    def __post_init__(self) -> None:
+        """Validate the parameters.
+
+        Raises:
+            ParameterError: names the parameter, its value and its range.
+        """
+        validate_fields(self)
+        self.validate()
+
+    def validate(self) -> None:
+        """Check parameters against each other; raise ParameterError."""
+
+    # What a setting declares.
+
+    @property
+    @abstractmethod
+    def num_actions(self) -> int:
+        """Number of actions: the first symbols of the vocabulary."""
+
+    @property
+    @abstractmethod
+    def num_symbols(self) -> int:
+        """Size of the vocabulary without padding: actions first, then prompt symbols that are not actions."""
+
+    @property
+    @abstractmethod
+    def prompt_length(self) -> int:
+        """Number of prompt tokens in an observation."""
+
+    @property
+    @abstractmethod
+    def response_length(self) -> int:
+        """Number of response tokens in an observation."""
+
+    @property
+    @abstractmethod
+    def horizon(self) -> int:
+        """The largest number of actions in an episode."""
+
+    @property
+    def num_prompts(self) -> int | None:
+        """Number of prompts; None where any integer >= 0 is one."""
+        return None
+
+    @property
+    def num_stages(self) -> int:
+        """Rungs of the ladder of easier sub-tasks; the last is the full task."""
+        return 1
+
+    @property
+    def max_hint(self) -> int:
+        """The largest number of response tokens that `options["hint"]` may give; 0 where hints have no meaning."""
+        return 0
+
+    @property
+    def prompt_symbols(self) -> range:
+        """The symbols that prompts are made of."""
+        return range(self.num_actions if self.num_symbols > self.num_actions else 0, self.num_symbols)
+
+    # Dynamics.
+
+    @functools.cached_property
+    def tables(self) -> Any:
+        """The instance: a NamedTuple of NumPy arrays, hashed into the fingerprint."""
+        return NoTables()
+
+    @abstractmethod
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Begin n episodes.
+
+        Args:
+            rng: streams of the n episodes.
+            n: number of episodes.
+            prompts: int64 (n,) prompt indices, or None to draw them with `draw_prompts`.
+            stage: int64 (n,) in 1..num_stages, or None for the full task.
+            hint: int64 (n,) in 0..max_hint, or None for no hint.
+        """
+
+    @abstractmethod
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Move n episodes by one action each.
+
+        Args:
+            state: the State.
+            actions: int64 (n,), or (n, 2) for pairs; every value of the action space.
+            rng: streams of this step.
+
+        Returns:
+            The next State, rewards float64 (n,), terminated bool (n,).
+        """
+
+    @abstractmethod
+    def observe(self, state: State) -> Any:
+        """Return tokens (n, prompt_length + response_length) of type `observation_dtype`, 0 being padding."""
+
+    def action_mask(self, state: State) -> Any:
+        """Return legal actions, bool (n, num_actions), or None where all always are."""
+        return None
+
+    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
+        """Check stages and hints against each other; raise OptionError."""
+
+    def draw_prompts(self, rng: Stream) -> Any:
+        """Draw one prompt index for each episode, int64 (n,), with draw 15 of the step."""
+        return rng.integers(15, self.num_prompts or PROMPT_LIMIT)
+
+    # Policies that are public.
+
+    @abstractmethod
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions)."""
+
+    def initial_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Where agents start and what offline data is drawn from; the reference unless overridden."""
+        return self.reference_probs(observations)
+
+    def features(self, observations: np.ndarray) -> np.ndarray:
+        """Features phi(x, y) of the linear-softmax class, float64 (n, num_actions, d).
+
+        Raises:
+            ParameterError: this setting has no linear class.
+        """
+        raise ParameterError("policy", "linear", f"a view, since {type(self).__name__} has no features")
+
+    # Derived.
+
+    @property
+    def name(self) -> str:
+        """Class name and version."""
+        return f"{type(self).__name__}-v{self.version}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of name, version, parameters and the instance's arrays: 16 hexadecimal digits."""
+        digest = hashlib.sha256(json.dumps([self.name, self.parameters], sort_keys=True).encode())
+        for array in self.tables:
+            digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
+    @functools.cached_property
+    def world(self) -> int:
+        """The key from which the content of prompts is made."""
+        return root_key(0, "world", self.fingerprint)
+
+    @property
+    def split(self) -> str:
+        """What the instance is for: "canonical", "tuning" (below 10,000) or "scoring"."""
+        instance = getattr(self, "instance", "canonical")
+        if instance == "canonical":
+            return "canonical"
+        return "tuning" if instance < FIRST_SCORING_INSTANCE else "scoring"
+
+    @property
+    def observation_dtype(self) -> np.dtype:
+        """The smallest integer type that holds every token."""
+        return smallest_integer(self.num_symbols)
+
+    def on(self, array: Any) -> Any:
+        """Return `tables` on the back end and device of an array (copied once)."""
+        if isinstance(array, np.ndarray):
+            return self.tables
+        import torch
+
+        cache = self.__dict__.setdefault("_tables_on", {})
+        if array.device not in cache:
+            cache[array.device] = type(self.tables)(*(torch.as_tensor(t, device=array.device) for t in self.tables))
+        return cache[array.device]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as parameters, so that workers rebuild tables instead of receiving them."""
+        return functools.partial(type(self), **self.parameters), ()

@@ -1,0 +1,152 @@
+"""Counter-based random streams: every draw is a hash of (key, episode, counter), so nothing depends on order.
+
+The hash is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) in int64: multiplication wraps around and right shifts
+are masked, which gives the same bits in NumPy and torch, on every device. An environment's episodes therefore do not
+depend on the number of environments, the back end or the neighbours.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from theorybench.envs.core.errors import ParameterError
+
+#: Draws that one step of one episode may make.
+DRAWS_PER_STEP = 16
+#: A setting whose prompts are unbounded draws its prompt indices below this number.
+PROMPT_LIMIT = 2**53
+
+_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 in two's complement
+_MULTIPLY_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
+_MULTIPLY_2 = -7723592293110705685  # 0x94D049BB133111EB
+_TO_UNIT = 2.0**-53
+
+
+def mix(z: Any) -> Any:
+    """Hash int64 values to int64 values: the finaliser of SplitMix64, a bijection.
+
+    Args:
+        z: int64 array of any shape, NumPy or torch.
+    """
+    if isinstance(z, np.ndarray):  # unsigned shifts are logical: the same bits in two thirds of the time
+        w = z.view(np.uint64)
+        w = w ^ (w >> np.uint64(30))
+        w *= np.uint64(_MULTIPLY_1 % 2**64)
+        w ^= w >> np.uint64(27)
+        w *= np.uint64(_MULTIPLY_2 % 2**64)
+        w ^= w >> np.uint64(31)
+        return w.view(np.int64)
+    z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * _MULTIPLY_1
+    z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * _MULTIPLY_2
+    return z ^ ((z >> 31) & 0x1FFFFFFFF)
+
+
+def combine(key: Any, label: Any) -> Any:
+    """Derive a key from a key and an integer label; both int64, broadcast against each other."""
+    return mix(mix(key + _GOLDEN) ^ (label * _GOLDEN + 1))
+
+
+def root_key(seed: int, *labels: str | int) -> int:
+    """Turn a user's seed and the names of its use into one int64 key, through `numpy.random.SeedSequence`.
+
+    Neighbouring seeds share nothing.
+
+    Raises:
+        ParameterError: the seed is not an integer >= 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ParameterError("seed", seed, "an integer >= 0")
+    digest = hashlib.sha256("\x1f".join(map(str, labels)).encode()).digest()
+    words = np.frombuffer(digest, np.uint32).tolist()
+    state = np.random.SeedSequence(int(seed), spawn_key=words).generate_state(1, np.uint64)
+    return int(state.astype(np.int64)[0])
+
+
+def environment_keys(seed: int | Sequence[int], n: int, *labels: str | int) -> np.ndarray:
+    """Give the keys of n environments, int64 (n,).
+
+    One seed s: environment i has key (s, i). A sequence of n seeds: environment i is a single environment with seed
+    s_i, that is key (s_i, 0). A sequence of fewer seeds that divides n: consecutive runs of n / len(seed)
+    environments each, run r being what `seed=s_r` alone gives.
+    """
+    seeds = [seed] if isinstance(seed, (int, np.integer)) else list(seed)
+    if not seeds or n % len(seeds):
+        raise ParameterError("seed", seed, f"an integer >= 0, or a sequence of {n} of them")
+    roots = np.array([root_key(s, *labels) for s in seeds], np.int64)
+    each = n // len(seeds)
+    with np.errstate(over="ignore"):
+        return combine(np.repeat(roots, each), np.tile(np.arange(each, dtype=np.int64), len(seeds)))
+
+
+class Stream:
+    """Independent draws for n environments at once.
+
+    Args:
+        keys: int64 (n,), one key for each environment's current episode; NumPy or torch.
+        counter: int or int64 (n,): where the 16 draws of this step begin.
+        world: int64 key of the setting, from which prompts are made.
+
+    Attributes:
+        xp: the array namespace of the keys.
+    """
+
+    __slots__ = ("_at", "_world", "keys", "xp")
+
+    def __init__(self, keys: Any, counter: Any, world: int, xp: Any) -> None:
+        self.keys, self._world, self.xp = keys, world, xp
+        self._at = keys + counter * _GOLDEN
+
+    def __len__(self) -> int:
+        """Return the number of environments n."""
+        return int(self.keys.shape[0])
+
+    def bits(self, k: int) -> Any:
+        """Draw 64 random bits for each environment: int64 (n,), the draw with number k of this step."""
+        return mix(self._at + (k + 1) * _GOLDEN % 2**63)
+
+    def uniform(self, k: int) -> Any:
+        """Draw from [0, 1): float64 (n,), multiples of 2^-53."""
+        return self.xp.astype((self.bits(k) >> 11) & 0x1FFFFFFFFFFFFF, self.xp.float64) * _TO_UNIT
+
+    def integers(self, k: int, high: Any) -> Any:
+        """Draw integers below high (an int or int64 (n,), at most 2^53): int64 (n,)."""
+        return self.xp.astype(self.uniform(k) * high, self.xp.int64)
+
+    def of(self, *labels: Any) -> "Stream":
+        """Give the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
+        key = self._world + 0 * labels[0]
+        for label in labels:
+            key = combine(key, label)
+        return Stream(key, 0, self._world, self.xp)
+
+
+class Streams:
+    """The streams of n environments: their keys, and how many episodes and steps each has begun.
+
+    Args:
+        keys: int64 (n,) NumPy array.
+        world: the setting's own key.
+        xp: array namespace.
+        device: where arrays live (torch), or None.
+    """
+
+    def __init__(self, keys: np.ndarray, world: int, xp: Any, device: Any = None) -> None:
+        self.xp, self.world = xp, world
+        self._keys = xp.asarray(keys, device=device) if device is not None else xp.asarray(keys)
+        self._episodes = xp.zeros_like(self._keys)
+        self._current = xp.zeros_like(self._keys)
+
+    def begin(self, rows: Any) -> Stream:
+        """Begin the next episode of the environments in `rows` (indices, or slice(None)); the stream of their step 0."""
+        self._episodes[rows] += 1
+        current = combine(self._keys[rows], self._episodes[rows])
+        if isinstance(rows, slice):
+            self._current = current
+        else:
+            self._current[rows] = current
+        return Stream(current, 0, self.world, self.xp)
+
+    def step(self, rows: Any, steps: Any) -> Stream:
+        """Give the stream of the environments in `rows` at their step number `steps` (int64, 1 for the first action)."""
+        return Stream(self._current[rows], steps * DRAWS_PER_STEP, self.world, self.xp)

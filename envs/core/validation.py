@@ -1,0 +1,118 @@
+"""Dataclass fields that know their own range.
+
+One declaration serves validation, the docs page and the property tests: each function returns a
+`dataclasses.field` whose metadata carries a `Range`.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+from theorybench.envs.core.errors import ParameterError
+
+#: Integer instances below this number are for tuning, the others for scoring.
+FIRST_SCORING_INSTANCE = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """What one parameter may be.
+
+    Attributes:
+        allowed: the range in words, shown in errors and docs.
+        check: True where the value lies in the range.
+        meaning: what the parameter is, one phrase.
+        kind: "integer", "real", "choice", "boolean", "instance" or "integers".
+        bounds: (low, high) of numbers, the choices of a choice.
+    """
+
+    allowed: str
+    check: Callable[[Any], bool]
+    meaning: str
+    kind: str
+    bounds: tuple[Any, ...] = ()
+
+
+def _field(default: Any, valid: Range) -> Any:
+    return dataclasses.field(default=default, metadata={"range": valid})
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def integer(default: int, low: int, high: int, meaning: str) -> Any:
+    """Declare an integer parameter in low..high, both included."""
+    allowed = f"an integer in {low}..{high}"
+    return _field(
+        default, Range(allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", (low, high))
+    )
+
+
+def real(default: float, low: float, high: float, meaning: str, *, open_low: bool = False) -> Any:
+    """Declare a finite real parameter in [low, high], or (low, high] with `open_low`."""
+
+    def check(value: object) -> bool:
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+            return False
+        return (low < value if open_low else low <= value) and value <= high
+
+    allowed = f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    return _field(default, Range(allowed, check, meaning, "real", (low, high)))
+
+
+def choice(default: str, choices: tuple[str, ...], meaning: str) -> Any:
+    """Declare a parameter that is one of a few strings."""
+    allowed = "one of " + ", ".join(repr(c) for c in choices)
+    return _field(default, Range(allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices))
+
+
+def boolean(default: bool, meaning: str) -> Any:
+    """Declare a parameter that is True or False."""
+    return _field(default, Range("True or False", lambda v: isinstance(v, bool), meaning, "boolean"))
+
+
+def instance(default: int | str, meaning: str, *, canonical: bool = False) -> Any:
+    """Declare the parameter that fixes the hidden structure.
+
+    "canonical" (where a paper fixes one) or an integer: below 10,000 for tuning, from there on for scoring.
+    """
+    names = ("canonical",) if canonical else ()
+    allowed = ('"canonical" or ' if canonical else "") + "an integer in 0..2147483647"
+
+    def check(value: object) -> bool:
+        return value in names if isinstance(value, str) else _is_integer(value) and 0 <= value < 2**31  # type: ignore[operator]
+
+    return _field(default, Range(allowed, check, meaning, "instance", names))
+
+
+def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str) -> Any:
+    """Declare a non-empty tuple of distinct integers in low..high, or None."""
+
+    def check(value: object) -> bool:
+        if value is None:
+            return True
+        if not isinstance(value, tuple) or not value or len(set(value)) != len(value):
+            return False
+        return all(_is_integer(v) and low <= v <= high for v in value)
+
+    allowed = f"None, or a non-empty sequence of distinct integers in {low}..{high}"
+    return _field(default, Range(allowed, check, meaning, "integers", (low, high)))
+
+
+def validate_fields(instance: Any) -> None:
+    """Check every declared field of a dataclass, turning JSON lists into tuples and NumPy scalars into Python's.
+
+    Raises:
+        ParameterError: names the first field outside of its range.
+    """
+    for field in dataclasses.fields(instance):
+        value, valid = getattr(instance, field.name), field.metadata.get("range")
+        if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+            value = value.item()
+        if isinstance(value, list):
+            value = tuple(value)
+        object.__setattr__(instance, field.name, value)
+        if valid is not None and not valid.check(value):
+            raise ParameterError(field.name, value, valid.allowed)

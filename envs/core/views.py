@@ -1,0 +1,111 @@
+"""Views: what part of an observation a tabular policy sees, as a row number of its table."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from theorybench.envs.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.setting import Setting
+
+VIEWS = ("prefix", "markov", "position", "prompt")
+#: The largest table a view may ask for.
+MAX_ROWS = 2**22
+
+
+class View:
+    """A map from observations to rows 0..rows-1.
+
+    - "prefix": the whole observation, prompt and response so far.
+    - "markov": how many response tokens there are, and the last token.
+    - "position": how many response tokens there are.
+    - "prompt": the prompt alone (settings with one action).
+
+    Args:
+        name: one of the four.
+        num_actions: size A of the action space.
+        prompt_length: prompt tokens.
+        response_length: response tokens.
+        first_prompt_symbol: the first symbol of prompts.
+        num_prompt_symbols: how many symbols prompts are made of.
+
+    Raises:
+        ParameterError: an unknown name, or a table of more than 4,194,304 rows.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_actions: int,
+        prompt_length: int,
+        response_length: int,
+        first_prompt_symbol: int,
+        num_prompt_symbols: int,
+    ) -> None:
+        if name not in VIEWS:
+            raise ParameterError("view", name, "one of " + ", ".join(map(repr, VIEWS)))
+        self.parameters: dict[str, Any] = {
+            "name": name,
+            "num_actions": num_actions,
+            "prompt_length": prompt_length,
+            "response_length": response_length,
+            "first_prompt_symbol": first_prompt_symbol,
+            "num_prompt_symbols": num_prompt_symbols,
+        }
+        self.name, self.num_actions, self.prompt_length = name, num_actions, prompt_length
+        self._first, self._base = first_prompt_symbol, num_prompt_symbols
+        prompts = num_prompt_symbols**prompt_length
+        prefixes = sum(num_actions**t for t in range(response_length))
+        tokens = max(num_actions, first_prompt_symbol + num_prompt_symbols)
+        self._tokens = tokens
+        self.rows = {
+            "prefix": prompts * prefixes,
+            "markov": response_length * tokens,
+            "position": response_length,
+            "prompt": prompts,
+        }[name]
+        self.depends_on = {"markov": "state", "position": "position"}.get(name, "prefix")
+        if self.rows > MAX_ROWS:
+            fix = "Choose 'markov' or 'position', or a smaller setting."
+            raise ParameterError("view", name, f"a view of at most {MAX_ROWS} rows (this one has {self.rows})", fix)
+        self._index: Callable[[np.ndarray], np.ndarray] = getattr(self, f"_{name}")
+
+    @classmethod
+    def of(cls, setting: "Setting", name: str | None = None) -> "View":
+        """Build the view of a setting: by name, or the setting's own `policy_view`."""
+        symbols = setting.prompt_symbols
+        return cls(
+            name or setting.policy_view,
+            setting.num_actions,
+            setting.prompt_length,
+            setting.response_length,
+            symbols.start,
+            len(symbols),
+        )
+
+    def index(self, observations: np.ndarray) -> np.ndarray:
+        """Return the row of each observation (n, tokens) in which the episode has not ended: int64 (n,)."""
+        return self._index(np.asarray(observations))
+
+    def _prompt(self, observations: np.ndarray) -> np.ndarray:
+        powers = self._base ** np.arange(self.prompt_length - 1, -1, -1)
+        return (observations[:, : self.prompt_length].astype(np.int64) - 1 - self._first) @ powers
+
+    def _position(self, observations: np.ndarray) -> np.ndarray:
+        return np.count_nonzero(observations[:, self.prompt_length :], axis=1)
+
+    def _markov(self, observations: np.ndarray) -> np.ndarray:
+        position = self._position(observations)
+        last = observations[np.arange(len(observations)), self.prompt_length - 1 + position]
+        return position * self._tokens + np.maximum(last.astype(np.int64) - 1, 0)  # no token yet: without a prompt
+
+    def _prefix(self, observations: np.ndarray) -> np.ndarray:
+        # Bijective numeration: tokens are digits 1..A, so prefixes of all lengths share one numbering from 0.
+        row = self._prompt(observations)
+        prefixes = self.rows // self._base**self.prompt_length
+        code = np.zeros(len(observations), np.int64)
+        for column in range(self.prompt_length, observations.shape[1] - 1):
+            token = observations[:, column].astype(np.int64)
+            code = np.where(token > 0, code * self.num_actions + token, code)
+        return row * prefixes + code
