@@ -5,6 +5,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
+
 from theorybench.envs.core.errors import ParameterError
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
+
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.errors import ActionError, OptionError
 from theorybench.envs.core.metering import Meter
@@ -33,6 +34,14 @@ class ResetOptions:
     rows: Any = dataclasses.field(default_factory=lambda: ALL)
 
 
+def _array_of(value: Any) -> np.ndarray:
+    """Return an option as an array, one of type object where it is none."""
+    try:
+        return to_numpy(value)
+    except (TypeError, ValueError):
+        return np.array(None)
+
+
 class Batch:
     """n episodes of a setting, each with its own stream, stage and hint.
 
@@ -58,13 +67,21 @@ class Batch:
         self._stage = self._hint = None
         self._streams: Streams | None = None
 
-    def seed(self, seed: int | Sequence[int] | None) -> None:
-        """Key the random streams by a seed, n seeds, or one seed for each of several runs; None draws a fresh seed."""
+    def seed(self, seed: int | Sequence[int] | None, rows: Any = ALL) -> None:
+        """Key the random streams by a seed, n seeds, or one seed for each of several runs; None draws a fresh seed.
+
+        Args:
+            seed: what `environment_keys` takes, or None.
+            rows: the environments that get new keys: indices, or slice(None) for all.
+        """
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
         labels = ("environment", self.setting.fingerprint, self.setting.split, self.worker)
         keys = environment_keys(seed, self.n, *labels)
-        self._streams = Streams(keys, self.setting.world, self.xp, self.device)
+        if self._streams is None or isinstance(rows, slice):
+            self._streams = Streams(keys, self.setting.world, self.xp, self.device)
+        else:
+            self._streams.rekey(rows, keys[rows])
 
     @property
     def seeded(self) -> bool:
@@ -73,24 +90,28 @@ class Batch:
 
     # Options.
 
-    def options(self, given: Mapping[str, Any] | None) -> ResetOptions:
+    def options(self, given: Mapping[str, Any] | None, known: Sequence[str] = OPTIONS) -> ResetOptions:
         """Check the options of a reset.
+
+        Args:
+            given: options by name.
+            known: the names that may be given.
 
         Raises:
             OptionError: an unknown option, or a value the setting cannot serve.
         """
         if not given:
             return ResetOptions()
-        unknown = sorted(set(given) - set(OPTIONS))
-        if unknown:
-            raise OptionError(unknown[0], given[unknown[0]], "one of the options " + ", ".join(OPTIONS))
+        for name in given:
+            if name not in known:
+                raise OptionError(str(name), given[name], "one of the options " + ", ".join(known))
         top = (self.setting.num_prompts or 2**63) - 1
         prompt = self._spread("prompt", given.get("prompt"), 0, top)
         stage = self._spread("stage", given.get("stage"), 1, self.setting.num_stages)
         hint = self._spread("hint", given.get("hint"), 0, self.setting.max_hint)
         rows: Any = ALL
         if given.get("reset_mask") is not None:
-            mask = to_numpy(given["reset_mask"])
+            mask = _array_of(given["reset_mask"])
             if mask.shape != (self.n,) or mask.dtype != np.bool_:
                 raise OptionError("reset_mask", given["reset_mask"], f"a bool array of shape ({self.n},)")
             if self.state is None and not mask.all():
@@ -98,14 +119,14 @@ class Batch:
             rows = ALL if mask.all() else np.flatnonzero(mask)
         if stage is not None or hint is not None:
             both = [new if new is not None else old for new, old in ((stage, self._stage), (hint, self._hint))]
-            self.setting.validate_options(*(None if v is None else to_numpy(v) for v in both))
+            self.setting.validate_options(*(None if v is None else to_numpy(v)[rows] for v in both))
         return ResetOptions(prompt, stage, hint, rows)
 
     def _spread(self, name: str, value: Any, low: int, high: int) -> np.ndarray | None:
         """Return an option as int64 (n,), or None where it is not given."""
         if value is None:
             return None
-        array = to_numpy(value)
+        array = _array_of(value)
         if array.dtype.kind not in "iu" or array.shape not in ((), (self.n,)):
             raise OptionError(name, value, f"an integer in {low}..{high}, or an integer array of shape ({self.n},)")
         if (array < low).any() or (array > high).any():
@@ -183,7 +204,7 @@ class Batch:
             raise ActionError("actions", given, f"an integer array of shape {shape}")
         if count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high):
             raise ActionError("actions", given, f"integers in 0..{high}")
-        return self.xp.astype(array, self.xp.int64, copy=False)
+        return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
 
     def step(self, actions: Any, rows: Any = ALL) -> tuple[Any, Any, Any]:
         """Move some environments by one checked action each.

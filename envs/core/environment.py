@@ -4,8 +4,9 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
+
 from theorybench.envs.core.arrays import numpy_namespace
-from theorybench.envs.core.batch import Batch
+from theorybench.envs.core.batch import OPTIONS, Batch
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
@@ -97,12 +98,13 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             Tokens, and info with "prompt" and "action_mask".
 
         Raises:
-            OptionError: an option that this setting cannot serve.
+            OptionError: an option that this setting cannot serve; nothing has moved.
+            ParameterError: the seed is not an integer >= 0.
         """
-        checked = self.batch.options(options)
-        super().reset(seed=seed)
+        checked = self.batch.options(options, [name for name in OPTIONS if name != "reset_mask"])
         if seed is not None or not self.batch.seeded:
             self.batch.seed(seed)
+        super().reset(seed=None if seed is None else int(seed))
         self.batch.reset(checked)
         self._reward = None
         return self.batch.observe()[0], self._info()
@@ -114,7 +116,7 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             ActionError: the action is not in the action space.
             BudgetExhausted: a budget is attached and spent.
         """
-        actions = self.batch.actions(np.asarray(action)[None], 1)
+        actions = self.batch.actions([action], 1)
         rewards, terminated, invalid = self.batch.step(actions)
         self._reward = float(rewards[0])
         info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}

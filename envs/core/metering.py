@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+
 from theorybench.envs.core.errors import BudgetExhausted, ParameterError
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.setting import Setting

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.views import View
 
@@ -103,7 +104,10 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     if not callable(getattr(policy, "probs", None)):
         raise PolicyError(f"{type(policy).__name__} has no method probs(observations) -> (n, {num_actions})")
     raw = policy.probs(observations)
-    table = np.asarray(raw.detach().cpu() if hasattr(raw, "detach") else raw, np.float64)
+    try:
+        table = np.asarray(raw.detach().cpu() if hasattr(raw, "detach") else raw, np.float64)
+    except (TypeError, ValueError) as error:
+        raise PolicyError(f"probs returned {type(raw).__name__}: expected an array of numbers") from error
     if table.shape != (len(observations), num_actions):
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
     low, sums = table.min(initial=0.0), table.sum(axis=1)

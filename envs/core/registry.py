@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+
 from theorybench.envs.core.errors import ParameterError, UnknownNameError
 from theorybench.envs.core.setting import Setting
 
@@ -67,7 +68,10 @@ def register(
         ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
             that is registered for another setting. Registering the same setting again does nothing.
     """
-    namespace, name, version = gym.envs.registration.parse_env_id(id)
+    try:
+        namespace, name, version = gym.envs.registration.parse_env_id(id)
+    except (gym.error.Error, TypeError) as error:
+        raise ParameterError("id", id, "Namespace/Name-vN", "For example MyLab/Bandit-v0.") from error
     if namespace is None or version is None:
         raise ParameterError("id", id, "Namespace/Name-vN", f"For example MyLab/{name}-v0.")
     if not (isinstance(setting, type) and issubclass(setting, Setting)):

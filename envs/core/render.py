@@ -4,6 +4,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from theorybench.envs.core.arrays import to_numpy
 
 if TYPE_CHECKING:

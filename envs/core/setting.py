@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+
 from theorybench.envs.core.arrays import smallest_integer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
@@ -57,7 +58,7 @@ class Setting(ABC):
         validate_fields(self)
         self.validate()
 
-    def validate(self) -> None:
+    def validate(self) -> None:  # noqa: B027
         """Check parameters against each other; raise ParameterError."""
 
     # What a setting declares.
@@ -147,7 +148,7 @@ class Setting(ABC):
         """Return legal actions, bool (n, num_actions), or None where all always are."""
         return None
 
-    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
+    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:  # noqa: B027
         """Check stages and hints against each other; raise OptionError."""
 
     def draw_prompts(self, rng: Stream) -> Any:

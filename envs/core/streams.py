@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from theorybench.envs.core.errors import ParameterError
 
 #: Draws that one step of one episode may make.
@@ -137,8 +138,13 @@ class Streams:
         self._episodes = xp.zeros_like(self._keys)
         self._current = xp.zeros_like(self._keys)
 
+    def rekey(self, rows: Any, keys: np.ndarray) -> None:
+        """Give the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
+        self._keys[rows] = self.xp.asarray(keys, device=self._keys.device)
+        self._episodes[rows] = 0
+
     def begin(self, rows: Any) -> Stream:
-        """Begin the next episode of the environments in `rows` (indices, or slice(None)); the stream of their step 0."""
+        """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""
         self._episodes[rows] += 1
         current = combine(self._keys[rows], self._episodes[rows])
         if isinstance(rows, slice):
@@ -148,5 +154,5 @@ class Streams:
         return Stream(current, 0, self.world, self.xp)
 
     def step(self, rows: Any, steps: Any) -> Stream:
-        """Give the stream of the environments in `rows` at their step number `steps` (int64, 1 for the first action)."""
+        """Give the stream of environments `rows` at their step number `steps` (int64, 1 for the first action)."""
         return Stream(self._current[rows], steps * DRAWS_PER_STEP, self.world, self.xp)

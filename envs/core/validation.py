@@ -5,7 +5,7 @@ One declaration serves validation, the docs page and the property tests: each fu
 """
 
 import dataclasses
-import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +54,7 @@ def real(default: float, low: float, high: float, meaning: str, *, open_low: boo
     """Declare a finite real parameter in [low, high], or (low, high] with `open_low`."""
 
     def check(value: object) -> bool:
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             return False
         return (low < value if open_low else low <= value) and value <= high
 
@@ -93,16 +93,19 @@ def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str)
     def check(value: object) -> bool:
         if value is None:
             return True
-        if not isinstance(value, tuple) or not value or len(set(value)) != len(value):
+        if not isinstance(value, tuple) or not value or not all(_is_integer(v) and low <= v <= high for v in value):
             return False
-        return all(_is_integer(v) and low <= v <= high for v in value)
+        return len(set(value)) == len(value)
 
     allowed = f"None, or a non-empty sequence of distinct integers in {low}..{high}"
     return _field(default, Range(allowed, check, meaning, "integers", (low, high)))
 
 
 def validate_fields(instance: Any) -> None:
-    """Check every declared field of a dataclass, turning JSON lists into tuples and NumPy scalars into Python's.
+    """Check every declared field of a dataclass and store its value in one form.
+
+    JSON lists become tuples, NumPy scalars Python's, and an integer given for a real parameter a float, so that equal
+    parameters have equal fingerprints.
 
     Raises:
         ParameterError: names the first field outside of its range.
@@ -113,6 +116,8 @@ def validate_fields(instance: Any) -> None:
             value = value.item()
         if isinstance(value, list):
             value = tuple(value)
-        object.__setattr__(instance, field.name, value)
         if valid is not None and not valid.check(value):
             raise ParameterError(field.name, value, valid.allowed)
+        if valid is not None and valid.kind == "real":
+            value = float(value)
+        object.__setattr__(instance, field.name, value)

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
+
 from theorybench.envs.core.arrays import backend_namespace
 from theorybench.envs.core.batch import ALL, Batch
 from theorybench.envs.core.environment import AnswerKey, spaces_of
@@ -79,16 +80,17 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             Tokens (num_envs, tokens), and info with "prompt" (num_envs,) and "action_mask" (num_envs, num_actions).
 
         Raises:
-            OptionError: an option that this setting cannot serve.
+            OptionError: an option that this setting cannot serve; nothing has moved.
+            ParameterError: a seed is not an integer >= 0, or there are not `num_envs` of them.
         """
-        if seed is not None and not isinstance(seed, (int, np.integer)) and len(seed) != self.num_envs:
+        if not (seed is None or isinstance(seed, (int, np.integer)) or np.shape(seed) == (self.num_envs,)):
             raise ParameterError("seed", seed, f"an integer >= 0, or a sequence of {self.num_envs} of them")
         checked = self.batch.options(options)
         if not isinstance(checked.rows, slice) and self.autoreset_mode is not AutoresetMode.DISABLED:
             fix = "Make the environment with autoreset_mode='Disabled'."
             raise OptionError("reset_mask", options, "all True unless auto-reset is disabled", fix)
         if seed is not None or not self.batch.seeded:
-            self.batch.seed(seed)
+            self.batch.seed(seed, checked.rows)
         self.batch.reset(checked)
         self._rewards = None
         return self.batch.observe(), self._info()
@@ -109,7 +111,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
             rewards, terminated, invalid = batch.step(actions)
-        self._rewards, terminated = rewards, xp.asarray(terminated, copy=True)
+        self._rewards, terminated = xp.asarray(rewards, copy=True), xp.asarray(terminated, copy=True)
         no = xp.zeros_like(terminated)
         final: dict[str, Any] = {}
         invalid = no if invalid is None else invalid
