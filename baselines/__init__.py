@@ -1,4 +1,6 @@
 """The algorithms that ship, one readable file each."""
 
 if __name__ == "baselines":
-    raise ImportError("import theorybench.baselines, not baselines: this folder is the source of a sub-package of theorybench")
+    raise ImportError(
+        "import theorybench.baselines, not baselines: this folder is the source of a sub-package of theorybench"
+    )

@@ -53,7 +53,8 @@ class View:
             "first_prompt_symbol": first_prompt_symbol,
             "num_prompt_symbols": num_prompt_symbols,
         }
-        self.name, self.num_actions, self.prompt_length = name, num_actions, prompt_length
+        self.name, self.num_actions = name, num_actions
+        self.prompt_length, self.response_length = prompt_length, response_length
         self._first, self._base = first_prompt_symbol, num_prompt_symbols
         prompts = num_prompt_symbols**prompt_length
         prefixes = sum(num_actions**t for t in range(response_length))
@@ -87,6 +88,33 @@ class View:
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation (n, tokens) in which the episode has not ended: int64 (n,)."""
         return self._index(np.asarray(observations))
+
+    def observations(self, dtype: np.dtype) -> np.ndarray:
+        """Return one observation of each row, (rows, prompt_length + response_length) of an integer type.
+
+        Rows that no episode reaches get the observation of a row nearby.
+        """
+        rows = np.arange(self.rows)
+        tokens = np.zeros((self.rows, self.prompt_length + self.response_length), dtype)
+        prompt, response = tokens[:, : self.prompt_length], tokens[:, self.prompt_length :]
+        if self.name in ("prefix", "prompt"):
+            number, code = np.divmod(rows, self.rows // self._base**self.prompt_length)
+            for column in range(self.prompt_length - 1, -1, -1):
+                prompt[:, column] = number % self._base + 1 + self._first
+                number = number // self._base
+            for _ in range(self.response_length - 1 if self.name == "prefix" else 0):
+                more = code > 0  # shift right and put the lowest digit in front
+                digit = (code - 1) % self.num_actions + 1
+                response[more, 1:] = response[more, :-1]
+                response[more, 0] = digit[more]
+                code = np.where(more, (code - digit) // self.num_actions, 0)
+            return tokens
+        position, last = np.divmod(rows, self.rows // self.response_length)
+        first = np.clip(last, self._first, self._first + self._base - 1)
+        prompt[:] = first[:, None] + 1
+        action = np.minimum(last, self.num_actions - 1) + 1
+        response[:] = np.where(np.arange(self.response_length) < position[:, None], action[:, None], 0)
+        return tokens
 
     def _prompt(self, observations: np.ndarray) -> np.ndarray:
         powers = self._base ** np.arange(self.prompt_length - 1, -1, -1)

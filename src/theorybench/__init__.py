@@ -24,8 +24,7 @@ from theorybench.envs.core import (
 
 if TYPE_CHECKING:
     from theorybench import testing
-    from theorybench.agents import Agent, Budget, Episodes, rollout
-    from theorybench.baselines import list_agents, make_agent
+    from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
     from theorybench.leaderboard.lab import claims
     from theorybench.leaderboard.records import Record
     from theorybench.leaderboard.runner import evaluate, run
@@ -41,8 +40,8 @@ _LAZY = {
     "Record": "theorybench.leaderboard.records",
     "claims": "theorybench.leaderboard.lab",
     "evaluate": "theorybench.leaderboard.runner",
-    "list_agents": "theorybench.baselines",
-    "make_agent": "theorybench.baselines",
+    "list_agents": "theorybench.agents",
+    "make_agent": "theorybench.agents",
     "records": "theorybench.leaderboard.store:read_records",
     "rollout": "theorybench.agents",
     "run": "theorybench.leaderboard.runner",

@@ -1,0 +1,68 @@
+"""What an agent is."""
+
+import dataclasses
+from typing import Any, ClassVar, Protocol
+
+from theorybench.agents.budget import Budget
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import validate_fields
+
+
+class Log(Protocol):
+    """Where an agent reports its policy while it trains."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the next fraction of the budget has been passed: a policy logged now will be scored."""
+
+    def __call__(self, policy: Any, **scalars: float) -> None:
+        """Report the current policy, and any numbers of interest. Call it as often as you like."""
+
+
+class Agent:
+    """Base class of agents; a subclass needs only `train`, and no `__init__`.
+
+    Attributes:
+        feedback: what the agent learns from: "reward", "preference", "label", or "none" (nothing: runs anywhere).
+        num_envs: how many environments `train` gets.
+        autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
+        privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
+    """
+
+    feedback: ClassVar[str] = "reward"
+    num_envs: int = 64
+    autoreset_mode: ClassVar[str] = "SameStep"
+    privileged: ClassVar[bool] = False
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Train a policy.
+
+        Args:
+            envs: vector environments, metered: a step that would begin more episodes than the budget has left raises
+                BudgetExhausted, and the last logged policy is then the result.
+            budget: `total`, `spent`, `remaining` episodes and `steps` taken.
+            seed: the only source of randomness; pass it on to `envs.reset(seed=seed)` and to generators of your own.
+            log: `log(policy)` at any time; it is scored when the next fraction of the budget has been passed.
+
+        Returns:
+            An object with `probs(observations) -> (n, num_actions)`.
+        """
+        raise TypeError(f"{type(self).__name__} must define train(envs, budget, *, seed, log)")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConfiguredAgent(Agent):
+    """An agent whose hyper-parameters are dataclass fields that know their range."""
+
+    def __post_init__(self) -> None:
+        """Validate the hyper-parameters; raise ParameterError."""
+        validate_fields(self)
+
+
+def hyperparameters(agent: Any) -> dict[str, Any]:
+    """Return an agent's hyper-parameters as JSON values: its dataclass fields, or what it was made with."""
+    if dataclasses.is_dataclass(agent) and not isinstance(agent, type):
+        values = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}
+    else:
+        values = dict(getattr(agent, "made_with", {}))
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(values.items())}

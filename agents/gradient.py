@@ -1,0 +1,77 @@
+"""Base class of the agents that descend a loss: what is common to their hyper-parameters and their training."""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from theorybench.agents.agent import ConfiguredAgent, Log
+from theorybench.agents.budget import Budget
+from theorybench.agents.trainer import Samples, Trainer
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import choice, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientAgent(ConfiguredAgent):
+    """An agent that is a plan of data and a pure loss of one run; many seeds train together.
+
+    A subclass states `run`, which collects data and updates, and a `loss`, a pure function of (log-probabilities,
+    Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call.
+    """
+
+    policy: str = choice(
+        "auto", ("auto", "prefix", "markov", "position", "prompt", "linear"), "policy class; auto: the setting's own"
+    )
+    start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
+    optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
+    learning_rate: float = real(0.05, 0.0, 1000.0, "step size of the optimiser", open_low=True)
+    episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
+    max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """One environment for each episode of an update, up to 4,096."""
+        return min(self.episodes_per_update, 4096)
+
+    @abstractmethod
+    def run(self, trainer: Trainer) -> None:
+        """Collect data and update until the budget is spent."""
+
+    @abstractmethod
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return the loss of one run, a scalar; `log_probs` is shaped like `data.actions`."""
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Train one run."""
+        return self.train_runs(envs, [budget], [seed], [log])[0]
+
+    def train_runs(
+        self, envs: Any, budgets: Sequence[Budget], seeds: Sequence[int], logs: Sequence[Log]
+    ) -> list[Policy]:
+        """Train one run for each seed, together: each is, bit for bit, the run that `train` gives alone.
+
+        Args:
+            envs: as many consecutive blocks of environments as there are seeds.
+            budgets: one for each run, equal in total.
+            seeds: one for each run.
+            logs: one for each run.
+
+        Returns:
+            One policy for each run.
+        """
+        trainer = Trainer(
+            envs,
+            budgets,
+            seeds,
+            logs,
+            policy=self.policy,
+            start=self.start,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            max_gradient_norm=self.max_gradient_norm,
+        )
+        self.run(trainer)
+        return [trainer.policy(run) for run in range(trainer.runs)]

@@ -1,0 +1,137 @@
+"""Training under a budget: make the environments, meter them, hand them to an agent, take its policies."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from theorybench.agents.budget import Budget, attach
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
+from theorybench.envs.core.registry import lookup
+
+#: Fractions of the budget at which a logged policy is scored.
+FRACTIONS = tuple(2.0**-k for k in range(6, -1, -1))
+
+#: (policy, episodes spent, scalars) of one run.
+Checkpoint = Callable[[Any, int, dict[str, float]], None]
+
+
+class HarnessLog:
+    """The log that the harness hands to an agent.
+
+    Args:
+        budget: of this run.
+        checkpoint: called with the policy when a fraction of the budget has been passed.
+
+    Attributes:
+        last: the policy that was logged last, or None.
+        saved: episodes spent when it was logged.
+    """
+
+    def __init__(self, budget: Budget, checkpoint: Checkpoint | None) -> None:
+        self._budget, self._checkpoint = budget, checkpoint
+        self._marks = [max(1, math.ceil(fraction * budget.total)) for fraction in FRACTIONS]
+        self.last: Any = None
+
+    @property
+    def due(self) -> bool:
+        """Whether the next fraction of the budget has been passed."""
+        return bool(self._marks) and self._budget.spent >= self._marks[0]
+
+    def __call__(self, policy: Any, **scalars: float) -> None:
+        """Keep the policy; score it if it is due."""
+        self.last = policy
+        if self.due:
+            spent = self._budget.spent
+            self._marks = [mark for mark in self._marks if mark > spent]
+            if self._checkpoint is not None:
+                self._checkpoint(policy, spent, {name: float(value) for name, value in scalars.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """The outcome of one run.
+
+    Attributes:
+        policy: what the agent returned, or logged last when its budget was exhausted.
+        budget: what it spent.
+        lifted: how many runs were trained together.
+    """
+
+    policy: Any
+    budget: Budget
+    lifted: int
+
+
+def check_feedback(agent: Any, env_id: str) -> None:
+    """Raise AgentError where an agent cannot learn from a setting's feedback."""
+    offered, wanted = lookup(env_id).setting.feedback, getattr(agent, "feedback", "reward")
+    if wanted not in ("none", offered):
+        raise AgentError(f"{type(agent).__name__} learns from feedback {wanted!r} and {env_id} gives {offered!r}")
+
+
+def can_lift(agent: Any) -> bool:
+    """Return whether an agent trains several seeds together."""
+    return callable(getattr(agent, "train_runs", None))
+
+
+def train(
+    agent: Any,
+    env_id: str,
+    parameters: dict[str, Any],
+    seeds: Sequence[int],
+    budget: int,
+    checkpoints: Sequence[Checkpoint | None] | None = None,
+) -> list[Trained]:
+    """Train an agent once for each seed; several seeds only where the agent can train them together.
+
+    Args:
+        agent: an object with `train`.
+        env_id: a registered id.
+        parameters: of the setting.
+        seeds: of the runs.
+        budget: episodes of each run.
+        checkpoints: one for each run, or None.
+
+    Raises:
+        AgentError: the feedback does not match, several seeds for an agent that trains one, or no policy came back.
+    """
+    check_feedback(agent, env_id)
+    runs = len(seeds)
+    if runs > 1 and not can_lift(agent):
+        return [
+            outcome
+            for i, seed in enumerate(seeds)
+            for outcome in train(
+                agent, env_id, parameters, [seed], budget, None if checkpoints is None else [checkpoints[i]]
+            )
+        ]
+    envs = gym.make_vec(
+        env_id,
+        num_envs=runs * int(getattr(agent, "num_envs", 64)),
+        scored=not getattr(agent, "privileged", False),
+        autoreset_mode=getattr(agent, "autoreset_mode", "SameStep"),
+        **parameters,
+    )
+    budgets = attach(envs, budget, runs)
+    logs = [HarnessLog(b, None if checkpoints is None else checkpoints[i]) for i, b in enumerate(budgets)]
+    try:
+        if runs > 1:
+            policies = agent.train_runs(envs, budgets, list(seeds), logs)
+        else:
+            policies = [agent.train(envs, budgets[0], seed=int(seeds[0]), log=logs[0])]
+    except BudgetExhausted as error:
+        policies = [log.last for log in logs]
+        if any(policy is None for policy in policies):
+            raise AgentError(
+                f"{type(agent).__name__} exhausted its budget of {budget} episodes without a policy: call log(policy) "
+                "while training, or stop before budget.remaining reaches 0"
+            ) from error
+    finally:
+        envs.close()
+    for policy in policies:
+        if not callable(getattr(policy, "probs", None)):
+            raise PolicyError(f"{type(agent).__name__}.train returned {policy!r}: expected an object with probs()")
+    return [Trained(policy, b, runs) for policy, b in zip(policies, budgets, strict=True)]

@@ -1,0 +1,127 @@
+"""Agents by name, by module and by file, with hyper-parameters: `rlvr[learning_rate=0.1]`, `my_agent.py:MyAgent`."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from theorybench.agents.agent import Agent
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from theorybench.envs.core.plugins import load_module
+
+GROUP = "theorybench.agents"
+
+
+def list_agents() -> list[str]:
+    """Return the registered names: ours and those of installed packages (entry-point group `theorybench.agents`)."""
+    return sorted(_entry_points())
+
+
+def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
+    return {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+
+
+def agent_class(reference: str) -> type[Any]:
+    """Return the class that a reference without hyper-parameters names.
+
+    Raises:
+        UnknownNameError: no such name; the closest are suggested.
+        ConfigurationError: a module or file that cannot be imported, or holds no such class.
+    """
+    module_name, colon, class_name = reference.rpartition(":")
+    if colon:
+        found = getattr(load_module(module_name), class_name, None)
+        if not isinstance(found, type):
+            raise ConfigurationError(f"{module_name} holds no class {class_name}")
+    else:
+        points = _entry_points()
+        if reference not in points:
+            raise UnknownNameError("agent", reference, points)
+        try:
+            found = points[reference].load()
+        except ImportError as error:
+            raise ConfigurationError(f"agent {reference} cannot be imported: {error}") from error
+    if not callable(getattr(found, "train", None)):
+        raise ConfigurationError(f"{reference} has no method train(envs, budget, *, seed, log)")
+    return found  # type: ignore[no-any-return]
+
+
+def make_agent(reference: str, **hyperparameters: Any) -> Any:
+    """Make an agent.
+
+    Args:
+        reference: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
+        hyperparameters: passed to the class; they win over those in brackets.
+
+    Raises:
+        UnknownNameError: no such name; the closest are suggested.
+        ConfigurationError: a reference that cannot be read, imported or made.
+        ParameterError: a hyper-parameter that the agent does not have, or out of its range.
+    """
+    name, inline = split_reference(reference)
+    cls, values = agent_class(name), {**inline, **hyperparameters}
+    if dataclasses.is_dataclass(cls):
+        known = {field.name for field in dataclasses.fields(cls)}
+        for unknown in [value for value in values if value not in known]:
+            hint = str(UnknownNameError("hyper-parameter", unknown, known)).split("; ")[1]
+            raise ParameterError(unknown, values[unknown], f"a hyper-parameter of {name}", hint)
+    try:
+        agent = cls(**values)
+    except TypeError as error:
+        raise ConfigurationError(f"cannot make {reference}: {error}") from error
+    if not dataclasses.is_dataclass(cls) and values:
+        agent.made_with = values
+    return agent
+
+
+def split_reference(reference: str) -> tuple[str, dict[str, Any]]:
+    """Split "name[a=1,b=x]" into the name and its hyper-parameters; numbers, true and false are read as such."""
+    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]*)\])?", reference.strip())
+    if match is None:
+        raise ConfigurationError(f"agent {reference!r}: expected name or name[key=value,...]")
+    values: dict[str, Any] = {}
+    for part in filter(None, (match[2] or "").split(",")):
+        key, equals, text = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise ConfigurationError(f"agent {reference!r}: expected key=value, got {part!r}")
+        values[key.strip()] = _literal(text.strip())
+    return match[1], values
+
+
+def _literal(text: str) -> Any:
+    if text in ("true", "True", "false", "False"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def agent_digest(agent: Any) -> str:
+    """Return a hash of the source file an agent's class stands in: 16 hexadecimal digits.
+
+    A record carries it, so that an agent which was edited is another agent.
+    """
+    cls = type(agent)
+    try:
+        source = Path(inspect.getsourcefile(cls) or "").read_bytes()
+    except (OSError, TypeError):
+        source = f"{cls.__module__}.{cls.__qualname__}".encode()
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def display_name(reference: str) -> str:
+    """Return the name shown on the board: a registered name, or "file:Class" without folders."""
+    name, _ = split_reference(reference)
+    module, colon, cls = name.rpartition(":")
+    return f"{Path(module).name}:{cls}" if colon else name
+
+
+def is_agent(agent: Any) -> bool:
+    """Return whether an object can be trained."""
+    return isinstance(agent, Agent) or callable(getattr(agent, "train", None))

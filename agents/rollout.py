@@ -1,0 +1,209 @@
+"""Roll-outs: whole episodes of a policy, in groups that share a prompt."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.budget import batch_of
+from theorybench.envs.core.batch import ALL, Batch, ResetOptions
+from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.policy import checked_probs, inverse_cdf
+from theorybench.envs.core.streams import PROMPT_LIMIT
+
+#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
+Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """E whole episodes of up to T steps; entries at and after an episode's length are padding.
+
+    Attributes:
+        observations: integer (E, T, tokens), what the policy saw; 0 in padding.
+        actions: int64 (E, T), or (E, T, 2) for pairs; 0 in padding.
+        action_mask: bool (E, T, num_actions), legal actions; all True in padding.
+        log_probs: float64, shaped like actions: ln pi(action | observation); 0 in padding.
+        rewards: float64 (E,), total reward of each episode.
+        prompts: int64 (E,), prompt indices.
+        lengths: int64 (E,), number of actions.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    action_mask: np.ndarray
+    log_probs: np.ndarray
+    rewards: np.ndarray
+    prompts: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of episodes E."""
+        return len(self.rewards)
+
+
+def rollout(
+    envs: Any,
+    policy: Any,
+    *,
+    episodes: int,
+    group_size: int = 1,
+    prompts: Any = None,
+    stage: int | None = None,
+    hint: int | None = None,
+    rng: np.random.Generator,
+) -> Episodes:
+    """Roll out whole episodes of a policy in vector environments of TheoryBench.
+
+    Begins new episodes in the environments, so reset them before stepping them yourself again.
+
+    Args:
+        envs: vector environments (`gym.make_vec("TheoryBench/...")`), possibly wrapped; never reset ones are seeded
+            from `rng`.
+        policy: any object with `probs`; for pairs both responses are independent draws from it.
+        episodes: how many, a multiple of `group_size`.
+        group_size: consecutive episodes that share a prompt.
+        prompts: int (episodes / group_size,) prompt indices; drawn where None.
+        stage: rung of the ladder, held as `options["stage"]` is.
+        hint: given response tokens, held as `options["hint"]` is.
+        rng: samples actions (and the prompts of groups).
+
+    Returns:
+        Episodes, groups lying consecutively.
+
+    Raises:
+        AgentError: foreign environments.
+        ParameterError: episodes that are no positive multiple of the group size.
+        OptionError: prompts of the wrong number or range, a stage or a hint that the setting does not have.
+        PolicyError: the policy's probabilities are no distributions.
+        BudgetExhausted: a budget is attached and has fewer episodes left than the next wave begins.
+    """
+    batch = batch_of(envs)
+    if group_size < 1 or episodes < 1 or episodes % group_size:
+        raise ParameterError("episodes", episodes, f"a positive multiple of group_size = {group_size}")
+    groups, limit = episodes // group_size, batch.setting.num_prompts or PROMPT_LIMIT
+    if prompts is None and group_size > 1:
+        prompts = rng.integers(limit, size=groups)
+    if prompts is not None:
+        prompts = np.asarray(prompts)
+        if (
+            prompts.shape != (groups,)
+            or prompts.dtype.kind not in "iu"
+            or not ((prompts >= 0) & (prompts < limit)).all()
+        ):
+            raise OptionError("prompts", prompts, f"{groups} integers in 0..{limit - 1}")
+        prompts = np.repeat(prompts.astype(np.int64), group_size)
+    if not batch.seeded:
+        batch.seed(int(rng.integers(2**63)))
+    num_actions = batch.setting.num_actions
+
+    def choose(
+        observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        probs = checked_probs(policy, observations, num_actions)
+        return sample(probs, rng.random((len(probs), 2) if batch.pairs else len(probs)))
+
+    return collect(batch, choose, episodes, prompts=prompts, stage=stage, hint=hint)
+
+
+def sample(probs: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sample actions by inverse CDF.
+
+    Args:
+        probs: (n, A).
+        uniforms: (n,), or (n, 2) for pairs.
+
+    Returns:
+        Actions int64 and their log-probabilities, both shaped like `uniforms`.
+    """
+    if uniforms.ndim == 2:
+        probs = probs[:, None, :]
+    actions = inverse_cdf(probs, uniforms)
+    wide = np.broadcast_to(probs, (*uniforms.shape, probs.shape[-1]))
+    return actions, np.log(np.take_along_axis(wide, actions[..., None], axis=-1)[..., 0])
+
+
+def collect(
+    batch: Batch,
+    choose: Choose,
+    episodes: int,
+    *,
+    prompts: np.ndarray | None = None,
+    stage: int | None = None,
+    hint: int | None = None,
+    runs: int = 1,
+) -> Episodes:
+    """Play whole episodes in waves, as many at a time as there are environments.
+
+    Args:
+        batch: the engine; NumPy only.
+        choose: picks actions.
+        episodes: number for each run.
+        prompts: int64 (runs * episodes,), or None.
+        stage: rung, or None to leave it as it is.
+        hint: given tokens, or None to leave it as it is.
+        runs: consecutive blocks of environments, each playing `episodes` of its own.
+
+    Returns:
+        Episodes of all runs, run by run.
+    """
+    if batch.device is not None:
+        raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
+    held = batch.options({name: v for name, v in (("stage", stage), ("hint", hint)) if v is not None})
+    block = batch.n // runs
+    parts = []
+    for start in range(0, episodes, block):
+        count = min(block, episodes - start)
+        numbers = (np.arange(runs)[:, None] * episodes + start + np.arange(count)).ravel()
+        rows = ALL if count == block else (np.arange(runs)[:, None] * block + np.arange(count)).ravel()
+        parts.append(
+            (numbers, _wave(batch, choose, numbers, rows, held, None if prompts is None else prompts[numbers]))
+        )
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
+    fields = [field.name for field in dataclasses.fields(Episodes)]
+    return Episodes(**{f: np.concatenate([getattr(part, f) for _, part in parts])[order] for f in fields})
+
+
+def _wave(
+    batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any, held: ResetOptions, prompts: np.ndarray | None
+) -> Episodes:
+    """Play one episode in each environment of `rows`."""
+    setting, m = batch.setting, len(numbers)
+    spread = None
+    if prompts is not None:
+        spread = np.zeros(batch.n, np.int64)
+        spread[rows] = prompts
+    batch.reset(ResetOptions(spread, held.stage, held.hint, rows))
+    tokens, horizon = setting.prompt_length + setting.response_length, setting.horizon
+    pair = (2,) if batch.pairs else ()
+    observations = np.zeros((m, horizon, tokens), setting.observation_dtype)
+    actions = np.zeros((m, horizon, *pair), np.int64)
+    log_probs = np.zeros((m, horizon, *pair))
+    legal: np.ndarray | None = None
+    rewards, lengths = np.zeros(m), np.zeros(m, np.int64)
+    seen = np.array(batch.state.prompt[rows])
+    where: Any = rows  # environments that still run, and the slots of their episodes
+    slots: Any = ALL
+    for step in range(horizon):
+        observed = batch.observe()[where]
+        mask = setting.action_mask(batch.state)
+        if mask is not None:
+            legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
+            legal[slots, step] = mask[where]
+        chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
+        gained, terminated, _ = batch.step(batch.actions(chosen, len(chosen)), where)
+        observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+        rewards[slots] += gained
+        lengths[slots] = step + 1
+        if terminated.all():
+            break
+        if terminated.any():
+            alive = np.flatnonzero(~terminated)
+            slots = alive if isinstance(slots, slice) else slots[alive]
+            where = alive if isinstance(where, slice) else where[alive]
+    shape = (m, horizon, setting.num_actions)
+    action_mask = np.broadcast_to(np.True_, shape) if legal is None else legal
+    return Episodes(observations, actions, action_mask, log_probs, rewards, seen, lengths)

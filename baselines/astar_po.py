@@ -1,0 +1,61 @@
+"""A*-PO: policy optimisation by optimal-advantage regression (arXiv 2505.20686).
+
+1. *Stage 1, offline.* For each prompt of a fixed set, N samples of the reference estimate the optimal value
+   V-hat(x) = beta_1 ln mean_j exp(r_j / beta_1), computed by log-sum-exp.
+2. *Stage 2, on-policy.* One response a prompt from the current policy; least squares of the optimal advantage,
+   loss (beta_2 ln(pi/pi_ref)(y|x) + V-hat(x) - r(x, y))^2, the sampling frozen.
+
+Both stages are charged. Prompts: all of them where the setting has few, else as many as `first_stage` of the budget
+pays for; stage 2 goes through them again and again.
+"""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.trainer import Samples, Trainer
+from theorybench.envs.core.validation import integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AStarPO(GradientAgent):
+    """Two-stage regression of the optimal advantage."""
+
+    reference_samples: int = integer(8, 1, 4096, "N: samples of the reference for each prompt in stage 1")
+    first_stage: float = real(0.5, 0.0, 0.95, "largest share of the budget for stage 1", open_low=True)
+    beta_1: float = real(0.5, 0.0, 1000.0, "temperature of V-hat", open_low=True)
+    beta_2: float = real(0.05, 0.0, 1000.0, "KL coefficient of the regression", open_low=True)
+
+    def run(self, trainer: Trainer) -> None:
+        """Estimate V-hat, then regress."""
+        prompts, values = self.estimate(trainer)
+        every = np.arange(trainer.runs)[:, None]
+        while trainer.remaining >= self.episodes_per_update:
+            pick = (trainer.uniforms(self.episodes_per_update) * prompts.shape[1]).astype(np.int64)
+            episodes = trainer.collect(self.episodes_per_update, prompts=prompts[every, pick])
+            trainer.update(self.loss, trainer.samples(episodes, values=values[every, pick].ravel()))
+
+    def estimate(self, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
+        """Stage 1: return prompts (R, P) and V-hat (R, P)."""
+        affordable = max(1, int(trainer.remaining * self.first_stage) // self.reference_samples)
+        known = trainer.setting.num_prompts
+        if known is not None and known <= affordable:
+            prompts = np.tile(np.arange(known), (trainer.runs, 1))
+        else:
+            prompts = trainer.draw_prompts(affordable)
+        episodes = trainer.collect(
+            prompts.shape[1] * self.reference_samples,
+            group_size=self.reference_samples,
+            prompts=prompts,
+            policy=trainer.reference,
+        )
+        scaled = episodes.rewards.reshape(*prompts.shape, -1) / self.beta_1
+        top = scaled.max(axis=-1, keepdims=True)
+        return prompts, self.beta_1 * (top[..., 0] + np.log(np.exp(scaled - top).mean(axis=-1)))
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Mean squared error of the optimal advantage."""
+        ratio = (log_probs - data.reference).sum(-1)
+        return ((self.beta_2 * ratio + data.values - data.rewards) ** 2).mean()

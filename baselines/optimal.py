@@ -1,0 +1,18 @@
+"""Optimal: the answer key's own policy; its score is 1 by definition. Privileged: drawn as a line, never ranked."""
+
+from typing import Any
+
+from theorybench.agents.agent import Agent, Log
+from theorybench.agents.budget import Budget
+from theorybench.envs.core.policy import Policy
+
+
+class Optimal(Agent):
+    """The oracle's optimal policy; spends nothing."""
+
+    feedback = "none"
+    privileged = True
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Return the optimal policy."""
+        return envs.unwrapped.oracle.optimal_policy  # type: ignore[no-any-return]

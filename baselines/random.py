@@ -1,0 +1,20 @@
+"""Random: uniform over the actions. The floor that every learner should leave."""
+
+from typing import Any
+
+from theorybench.agents.agent import Agent, Log
+from theorybench.agents.budget import Budget
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+
+
+class Random(Agent):
+    """A uniform policy; spends nothing."""
+
+    feedback = "none"
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Return the uniform policy."""
+        setting = envs.unwrapped.setting
+        view = View.of(setting, "position")
+        return TablePolicy(view, [[1 / setting.num_actions] * setting.num_actions] * view.rows)

@@ -1,0 +1,17 @@
+"""Reference: the base model pi_ref itself, untrained; its score is 0 by definition."""
+
+from typing import Any
+
+from theorybench.agents.agent import Agent, Log
+from theorybench.agents.budget import Budget
+from theorybench.envs.core.policy import Policy
+
+
+class Reference(Agent):
+    """The setting's reference policy; spends nothing."""
+
+    feedback = "none"
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Return the reference policy."""
+        return envs.unwrapped.reference_policy  # type: ignore[no-any-return]

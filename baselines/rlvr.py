@@ -1,0 +1,68 @@
+"""RLVR: REINFORCE on a verifiable reward (Williams 1992), as in arXiv 2511.07368.
+
+One run minimises  - mean_i A_i sum_t ln pi(a_it | s_it),  whose gradient is an unbiased estimate of -grad E[R] when
+A_i = R_i. Options, each a line of the loss:
+
+1. `baseline="leave-one-out"`: A_i = R_i - mean of the others' rewards (of its group, when groups share a prompt): same
+   expected gradient, less variance.
+2. `kl`: R_i - kl ln(pi/pi_ref)(response): ascent on J - kl KL(pi || pi_ref).
+3. `reject_easy=n`: a question counts only when none of n further samples of the current model solves it; the expected
+   gradient is E[(1-M)^n grad M], ascent on pass@(n+1) / (n+1) (spec of the tree, claim 4). Each question costs n + 1
+   episodes.
+"""
+
+import dataclasses
+
+import torch
+
+from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.trainer import Samples, Trainer
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.validation import choice, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RLVR(GradientAgent):
+    """REINFORCE on the outcome."""
+
+    baseline: str = choice("leave-one-out", ("none", "leave-one-out"), "what is subtracted from the reward")
+    kl: float = real(0.0, 0.0, 1000.0, "weight of KL(pi || pi_ref) in the reward")
+    group_size: int = integer(1, 1, 4096, "episodes that share a prompt; baselines are taken within a group")
+    reject_easy: int = integer(0, 0, 1000, "skip a prompt that one of this many samples solves; 0: never")
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        super().__post_init__()
+        if self.episodes_per_update % self.block:
+            allowed = f"a multiple of {self.block} (group_size + reject_easy)"
+            raise ParameterError("episodes_per_update", self.episodes_per_update, allowed)
+
+    @property
+    def block(self) -> int:
+        """Episodes of each prompt."""
+        return self.group_size + self.reject_easy
+
+    def run(self, trainer: Trainer) -> None:
+        """Roll out, update, until the budget is spent."""
+        while trainer.remaining >= self.episodes_per_update:
+            self.step(trainer)
+
+    def step(self, trainer: Trainer, stage: int | None = None) -> float:
+        """Collect one batch and take one gradient step; return the share of rewarded episodes."""
+        episodes = trainer.collect(self.episodes_per_update, group_size=self.block, stage=stage)
+        trainer.update(self.loss, trainer.samples(episodes))
+        return float((episodes.rewards > 0).mean())
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Minus the weighted log-likelihood of the responses."""
+        likelihood = log_probs.sum(-1)
+        rewards = data.rewards - self.kl * (likelihood - data.reference.sum(-1)).detach()
+        blocks = rewards.reshape(-1, self.block)[:, : self.group_size]
+        solved = (data.rewards.reshape(-1, self.block)[:, self.group_size :] > 0).to(rewards.dtype)
+        kept = torch.prod(1.0 - solved, dim=1, keepdim=True)
+        if self.baseline == "leave-one-out":
+            peers = blocks if self.group_size > 1 else blocks.reshape(1, -1)
+            others = (peers.sum(1, keepdim=True) - peers) / max(peers.shape[1] - 1, 1)
+            blocks = (peers - others).reshape(blocks.shape)
+        chosen = likelihood.reshape(-1, self.block)[:, : self.group_size]
+        return -(kept * blocks * chosen).mean()

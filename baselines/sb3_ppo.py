@@ -1,0 +1,46 @@
+"""PPO (Schulman et al. 2017) as stable-baselines3 ships it, on our vector environments: an outside agent.
+
+Discounting is off (gamma = 1): every setting has a horizon of its own. Network: stable-baselines3's default MLP on
+one-hot tokens (its own pre-processing of MultiDiscrete observations).
+"""
+
+import dataclasses
+from typing import Any
+
+from theorybench.agents.agent import ConfiguredAgent, Log
+from theorybench.agents.budget import Budget
+from theorybench.agents.sb3 import train_sb3
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SB3PPO(ConfiguredAgent):
+    """stable-baselines3's PPO."""
+
+    num_envs: int = integer(64, 1, 4096, "environments stepped together")
+    steps_per_update: int = integer(8, 2, 100_000, "steps of each environment between updates")
+    batch_size: int = integer(256, 2, 1_000_000, "mini-batch size")
+    epochs: int = integer(4, 1, 1000, "passes over each roll-out")
+    learning_rate: float = real(1e-3, 0.0, 10.0, "Adam's step size", open_low=True)
+    clip_range: float = real(0.2, 0.0, 10.0, "PPO's clip range", open_low=True)
+    entropy: float = real(0.0, 0.0, 10.0, "weight of the entropy bonus")
+    gae_lambda: float = real(0.95, 0.0, 1.0, "lambda of generalised advantage estimation")
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Train until the budget is spent."""
+        return train_sb3(
+            "PPO",
+            envs,
+            budget,
+            seed=seed,
+            log=log,
+            n_steps=self.steps_per_update,
+            batch_size=self.batch_size,
+            n_epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            clip_range=self.clip_range,
+            ent_coef=self.entropy,
+            gae_lambda=self.gae_lambda,
+            gamma=1.0,
+        )
