@@ -23,7 +23,9 @@ class GradientAgent(ConfiguredAgent):
     """
 
     policy: str = choice(
-        "auto", ("auto", "prefix", "markov", "position", "prompt", "linear"), "policy class; auto: the setting's own"
+        "auto",
+        ("auto", "prefix", "markov", "position", "prompt", "linear"),
+        "policy class; auto: linear where the setting has features, else its own view",
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
     optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")

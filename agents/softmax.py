@@ -30,8 +30,9 @@ class SoftmaxClass(ABC):
 
     @staticmethod
     def of(setting: Setting, name: str) -> "SoftmaxClass":
-        """Build a class by name: a view, "linear", or "auto" (the setting's own choice)."""
-        name = setting.policy_view if name == "auto" else name
+        """Build a class by name: a view, "linear", or "auto" (linear where the setting has features, else its view)."""
+        if name == "auto":
+            name = setting.policy_view if type(setting).features is Setting.features else "linear"
         return LinearSoftmax(setting) if name == "linear" else TabularSoftmax(setting, View.of(setting, name))
 
     @abstractmethod

@@ -32,7 +32,11 @@ class DPOOnPolicy(GradientAgent):
 
     rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
     beta: float = real(1.0, 0.0, 1000.0, "KL coefficient of the loss", open_low=True)
-    solver: str = choice("newton", ("newton", "gradient"), "exact fit (linear class only), or gradient steps")
+    solver: str = choice(
+        "auto",
+        ("auto", "newton", "gradient"),
+        "exact fit (linear class only) or gradient steps; auto: exact where it can",
+    )
     ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True)
     ridge_to: str = choice("current", ("current", "reference"), "newton: where the ridge pulls to")
     epochs: int = integer(100, 1, 1_000_000, "gradient: steps on the pairs of each round")
@@ -51,7 +55,8 @@ class DPOOnPolicy(GradientAgent):
     def fit(self, trainer: Trainer, episodes: Episodes) -> None:
         """Fit the policy to labelled pairs, starting where it is."""
         data = trainer.samples(episodes)
-        if self.solver == "newton":
+        linear = isinstance(trainer.softmax, LinearSoftmax)
+        if self.solver == "newton" or (self.solver == "auto" and linear):
             trainer.set_parameters(self.newton(trainer, data))
         else:
             for _ in range(self.epochs):
