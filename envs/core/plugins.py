@@ -42,7 +42,10 @@ def load_module(name: str) -> ModuleType:
 
 
 def resolve_env(reference: str) -> str:
-    """Return the id that a reference names: an id, its short form ("TreeMarkovChain"), "module:ID" or "path/to/file.py:ID", importing what it names.
+    """Return the id that a reference names, importing what it names.
+
+    Args:
+        reference: an id, its short form ("TreeMarkovChain"), "module:ID" or "path/to/file.py:ID".
 
     Raises:
         ConfigurationError: the module or file cannot be imported.

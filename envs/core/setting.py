@@ -175,6 +175,47 @@ class Setting(ABC):
 
     # Derived.
 
+    def prompt_tokens(self, prompts: Any) -> np.ndarray:
+        """Return the tokens of prompts, as language-model trainers take them.
+
+        Args:
+            prompts: int (n,) prompt indices.
+
+        Returns:
+            Integers (n, prompt_length).
+
+        Raises:
+            OptionError: an index that is no prompt.
+        """
+        from theorybench.envs.core.language import prompt_tokens
+
+        return prompt_tokens(self, prompts)
+
+    def judge(
+        self, prompts: Any, completions: Any, *, seed: int = 0, stage: int | None = None, hint: int | None = None
+    ) -> np.ndarray:
+        """Return the rewards of completions: the verifier (or the labeller of pairs) of language-model trainers.
+
+        Args:
+            prompts: int (n,) prompt indices.
+            completions: n token sequences, or n pairs of them where actions are pairs; token t is action t - 1. What
+                follows the end of the episode is ignored; a completion that stops early or leaves the action tokens
+                earns nothing more.
+            seed: of the label noise, where there is any.
+            stage: rung of the ladder; None for the full task.
+            hint: response tokens that are given and stand not in the completions.
+
+        Returns:
+            float64 (n,).
+
+        Raises:
+            OptionError: a prompt, stage or hint that the setting does not have.
+            ParameterError: completions that are no token sequences.
+        """
+        from theorybench.envs.core.language import judge
+
+        return judge(self, prompts, completions, seed=seed, stage=stage, hint=hint)
+
     @property
     def name(self) -> str:
         """Class name and version."""
