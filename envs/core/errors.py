@@ -57,6 +57,16 @@ class ConfigurationError(TheoryBenchError, ValueError):
     """A configuration file or a command-line value that cannot be used."""
 
 
+class CheckFailed(TheoryBenchError, AssertionError):
+    """A checker of `theorybench.testing` found something wrong; the message says what and how to fix it."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise CheckFailed with the message unless the condition is true."""
+    if not condition:
+        raise CheckFailed(message)
+
+
 class UnknownNameError(TheoryBenchError, KeyError):
     """A name that is not registered; the closest known ones are suggested."""
 

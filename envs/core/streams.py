@@ -85,7 +85,7 @@ class Stream:
 
     Args:
         keys: int64 (n,), one key for each environment's current episode; NumPy or torch.
-        counter: int or int64 (n,): where the 16 draws of this step begin.
+        counter: int64 (n,), or 0: where the 16 draws of this step begin.
         world: int64 key of the setting, from which prompts are made.
 
     Attributes:
