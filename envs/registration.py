@@ -4,6 +4,9 @@ from theorybench.envs.core.registry import register
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.tree.markov_chain import TreeMarkovChain
+from theorybench.envs.tree.markov_chain_claims import CLAIMS as TREE_MARKOV_CHAIN_CLAIMS
+from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
 
 register(
     "TheoryBench/PreferenceBandit-v0",
@@ -11,4 +14,11 @@ register(
     PreferenceBanditOracle,
     claims=PREFERENCE_BANDIT_CLAIMS,
     budget=30_000,
+)
+register(
+    "TheoryBench/TreeMarkovChain-v0",
+    TreeMarkovChain,
+    MarkovChainOracle,
+    claims=TREE_MARKOV_CHAIN_CLAIMS,
+    budget=20_000,
 )
