@@ -19,7 +19,9 @@ WIDTH = 3.0
 #: Chance of a separated coordinate in a run that is meant to be above the threshold.
 SAFE = 1e-5
 #: Hyper-parameters of exact learning in the linear softmax class.
-EXACT = {"solver": "newton", "policy": "linear"}
+EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
+#: Episodes of all runs that train together, which bounds memory.
+EPISODES_TOGETHER = 4_000_000
 #: Rounds over which offline and on-policy learning are compared.
 ROUNDS = 6
 
@@ -104,20 +106,25 @@ class OfflineRatio:
         """Ratio of means; its interval from the standard errors of the logarithms."""
         n = self.pairs or math.ceil(PreferenceBanditOracle(setting).batch_threshold(SAFE))
         online = _on_policy(lab, seed, self.seeds, n, ROUNDS, "error")
-        policies = lab.train("dpo-offline", _seeds(seed, self.seeds), n * ROUNDS, **EXACT)
-        offline = np.array([lab.oracle.evaluate(policy, ["error"])["error"] for policy in policies])
+        offline = _measure(lab, "dpo-offline", seed, self.seeds, n * ROUNDS, "error")
         variance = sum(errors.var(ddof=1) / errors.mean() ** 2 / self.seeds for errors in (online, offline))
         ratio, factor = float(offline.mean() / online.mean()), math.exp(WIDTH * math.sqrt(variance))
         return ratio, ratio / factor, ratio * factor
 
 
-def _seeds(seed: int, count: int) -> list[int]:
-    return list(range(seed * count, (seed + 1) * count))
-
-
 def _on_policy(lab: Lab, seed: int, seeds: int, pairs: int, rounds: int, metric: str) -> np.ndarray:
     """Train on-policy DPO and give one metric of each run, (seeds,)."""
-    policies = lab.train("dpo-on-policy", _seeds(seed, seeds), pairs * rounds, rounds=rounds, **EXACT)
+    return _measure(lab, "dpo-on-policy", seed, seeds, pairs * rounds, metric, rounds=rounds)
+
+
+def _measure(
+    lab: Lab, agent: str, seed: int, seeds: int, budget: int, metric: str, **hyperparameters: int
+) -> np.ndarray:
+    """Train an agent, as many runs at a time as memory allows, and give one metric of each run, (seeds,)."""
+    numbers = range(seed * seeds, (seed + 1) * seeds)
+    together = max(1, EPISODES_TOGETHER // budget)
+    groups = [numbers[i : i + together] for i in range(0, seeds, together)]
+    policies = [p for group in groups for p in lab.train(agent, group, budget, **EXACT, **hyperparameters)]
     return np.array([lab.oracle.evaluate(policy, [metric])[metric] for policy in policies])
 
 

@@ -9,7 +9,7 @@ from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference import coverage
-from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.bandit import BanditState, PreferenceBandit
 
 #: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
 CLASS_TOLERANCE = 1e-8
@@ -38,7 +38,7 @@ class PreferenceBanditOracle(Oracle[PreferenceBandit]):
     @functools.cached_property
     def observations(self) -> np.ndarray:
         """One observation for each context, (X, 2)."""
-        return self.setting.observe(self.setting.initial(None, 0, prompts=np.arange(self.setting.num_contexts)))
+        return self.setting.observe(BanditState(np.arange(self.setting.num_contexts)))
 
     @functools.cached_property
     def optimal_policy(self) -> LinearPolicy:

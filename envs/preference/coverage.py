@@ -159,7 +159,7 @@ class Transition:
         is at most b = arccosh(sqrt(level) cosh theta*), that is sigma(-2 beta b) <= k / N <= sigma(2 beta b). N is
         Binomial(n, 1 / (2 cosh^2 theta_init)), k is Binomial(N, q). A coordinate with N = 0 stays at theta_init.
 
-        1 - P(separated) is this at a large level. At level 2 it is higher by up to .23 (d = 6, theta* = .3): a
+        1 - P(separated) is the limit of a large level. At level 2 it is too high by up to .23 (d = 6, theta* = .3): a
         coordinate with 9 wins in 10 pairs is not separated, yet its estimate is 1.1, where C = 2.6.
         """
         from scipy.stats import binom
