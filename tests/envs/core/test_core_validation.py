@@ -1,0 +1,111 @@
+import dataclasses
+import math
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import theorybench as tb
+from hypothesis import given
+from hypothesis import strategies as st
+from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownNameError
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.validation import integers, real, validate_fields
+
+JUNK = [None, object(), "junk", b"x", [], {}, [[1]], math.nan, math.inf, -math.inf, 10**400, -(10**400), 1.5, True, 2j]
+
+
+def junk(valid):
+    """Values of all types that a range does not allow."""
+    low = [valid.bounds[0] - 1, valid.bounds[1] + 1] if valid.kind in ("integer", "real") else []
+    return [value for value in [*JUNK, *low] if not valid.check(tuple(value) if isinstance(value, list) else value)]
+
+
+def test_every_parameter_of_every_setting_refuses_what_is_outside_of_its_range(env_id):
+    kind = lookup(env_id).setting
+    for field in dataclasses.fields(kind):
+        values = junk(field.metadata["range"])
+        assert len(values) >= 5
+        for value in values:
+            with pytest.raises(ParameterError) as caught:
+                gym.make(env_id, **{field.name: value})
+            assert caught.value.field == field.name and field.name in str(caught.value)
+            assert caught.value.allowed == field.metadata["range"].allowed
+
+
+def test_every_default_is_documented(env_id):
+    kind = lookup(env_id).setting
+    for field in dataclasses.fields(kind):
+        valid = field.metadata["range"]
+        assert valid.check(field.default) and valid.meaning and valid.allowed
+        assert f"`{field.name}`" in kind.__doc__ or env_id.startswith("Toy/")
+
+
+def test_an_unknown_parameter_suggests_the_closest():
+    with pytest.raises(ParameterError, match="did you mean loss"):
+        gym.make("Toy/Copy-v0", los=0.1)
+
+
+def test_an_unknown_environment_suggests_the_closest():
+    with pytest.raises(UnknownNameError, match="did you mean Toy/TwoArms-v0") as caught:
+        lookup("Toy/TwoArm-v0")
+    assert isinstance(caught.value, (KeyError, TheoryBenchError))
+
+
+@given(st.integers(0, 1))
+def test_an_integer_and_the_equal_float_are_one_setting(value):
+    kind = lookup("Toy/TwoArms-v0").setting
+    whole, real_ = kind(good=value), kind(good=float(value))
+    assert whole == real_ and whole.fingerprint == real_.fingerprint and type(whole.good) is float
+
+
+def test_numpy_scalars_and_lists_become_python_values(toys):
+    setting = toys.Copy(size=np.int64(3), loss=np.float32(0.25), strict=np.bool_(True))
+    assert [type(v) for v in (setting.size, setting.loss, setting.strict)] == [int, float, bool]
+    assert setting == toys.Copy(size=3, loss=0.25, strict=True)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ranges:
+    some: tuple[int, ...] | None = integers(None, 1, 9, "some")
+    half: float = real(1.0, 0.0, 2.0, "half open", open_low=True)
+
+    def __post_init__(self):
+        validate_fields(self)
+
+
+def test_integers_and_open_ends():
+    assert Ranges(some=[3, 1]).some == (3, 1)
+    for bad in ([], [1, 1], [0], [10], [1.0], [[1]], [True], "12"):
+        with pytest.raises(ParameterError, match="some = "):
+            Ranges(some=bad)
+    with pytest.raises(ParameterError, match=r"half = 0: expected a finite number in \(0, 2\]"):
+        Ranges(half=0)
+
+
+def test_errors_survive_pickling_and_shorten_long_values():
+    for error in (ParameterError("a", [0] * 1000, "less", "Do this."), UnknownNameError("agent", "x", ["xy", "z"])):
+        copy = pickle.loads(pickle.dumps(error))
+        assert str(copy) == str(error) and vars(copy) == vars(error)
+        assert len(str(error)) < 200
+
+
+@pytest.mark.parametrize("id", ["NoNamespace-v0", "A/NoVersion", "a b/c-v0", "", None, 3, "A/B-v1"])
+def test_a_malformed_id_is_refused(toys, id):
+    with pytest.raises(ParameterError, match="id = "):
+        tb.register(id, toys.TwoArms, toys.TwoArmsOracle)
+    assert id not in tb.list_envs()
+
+
+def test_registration_checks_what_it_is_given(toys):
+    with pytest.raises(ParameterError, match="setting = "):
+        tb.register("Toy/Other-v0", toys.TwoArmsOracle, toys.TwoArmsOracle)
+    with pytest.raises(ParameterError, match="oracle = "):
+        tb.register("Toy/Other-v0", toys.TwoArms, None)
+    with pytest.raises(ParameterError, match="budget = 0"):
+        tb.register("Toy/Other-v0", toys.TwoArms, toys.TwoArmsOracle, budget=0)
+    with pytest.raises(ParameterError, match="TwoArms has it"):
+        tb.register("Toy/TwoArms-v0", toys.Copy, toys.CopyOracle)
+    before = tb.list_envs()
+    tb.register("Toy/TwoArms-v0", toys.TwoArms, toys.TwoArmsOracle)
+    assert tb.list_envs() == before
