@@ -90,13 +90,11 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     def ceiling(self) -> dict[str, float]:
         """Give the limit of pass@K for large K of policies with full coverage: P(the question is not empty)."""
-        values = [
-            1.0 - float(np.exp(np.log1p(-c.levels) @ c.counts)) if c.levels[-1] < 1 else 1.0 for c in self.classes
-        ]
+        values = [1.0 - float(np.prod((1.0 - c.levels) ** c.counts)) for c in self.classes]
         return {"ceiling": float(np.mean(values))} | {f"task_{i}/ceiling": value for i, value in enumerate(values)}
 
     def squeezed_policy(self) -> EqualMassPolicy:
-        """Put all mass on the most common CoTs of each task: the optimum of pass@1, and the limit of outcome rewards."""
+        """Put all mass on the most common CoTs of each task: the optimum of pass@1, the limit of training on it."""
         return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(1))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:

@@ -37,7 +37,7 @@ class _Search:
         self.best_value, self.best = -1.0, self.forced.copy()
 
     def bound(self, task: int) -> np.ndarray:
-        """Give the most probable completion of each node that respects the forced rows, over Z: float64 (nodes + M,)."""
+        """Give the most probable completion of each node under the forced rows, over Z: float64 (nodes + M,)."""
         shape, chain, tree = self.setting.shape, self.setting.chain, self.setting.tree
         best = np.zeros(shape.num_nodes + shape.M)
         best[shape.num_nodes + tree.targets[task]] = 1.0 / self.setting.valid_mass[task]

@@ -90,7 +90,7 @@ def random_tree(shape: Shape, C: int, num_tasks: int, instance: int) -> Tree:
 
 
 def base_chain(high: np.ndarray, low_weight: float) -> np.ndarray:
-    """Give the base model's transition probabilities, float64 (nodes, M): weight 1 for high edges, else `low_weight`."""
+    """Give the base model's transition probabilities, (nodes, M): weight 1 for high edges, else `low_weight`."""
     weights = np.where(high, 1.0, low_weight)
     return weights / weights.sum(axis=1, keepdims=True)
 
@@ -144,7 +144,7 @@ class EdgeCode(NamedTuple):
     high: np.ndarray
 
     def counts(self, L: int) -> np.ndarray:
-        """Give how often each type occurs in a CoT of L layers, int64 (size, types); rows off the range are negative."""
+        """Give how often each type occurs in a CoT of L layers, int64 (size, types); negative for impossible codes."""
         digits = np.arange(self.size)[:, None] // L ** np.arange(len(self.weights) - 1) % L
         return np.concatenate([L - 1 - digits.sum(axis=1, keepdims=True), digits], axis=1)
 
