@@ -1,12 +1,16 @@
-"""The array namespaces a Setting is written against: NumPy by default, torch when asked."""
+"""The array namespaces a Setting is written against: NumPy by default, torch when asked.
+
+NumPy is its own namespace since 2.1; array-api-compat gives torch the same names.
+"""
 
 from typing import Any
 
 import array_api_compat
-import array_api_compat.numpy as numpy_namespace
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+
+numpy_namespace = np
 
 
 def namespace(array: Any) -> Any:

@@ -5,6 +5,7 @@ are masked, which gives the same bits in NumPy and torch, on every device. An en
 depend on the number of environments, the back end or the neighbours.
 """
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,10 @@ PROMPT_LIMIT = 2**53
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 in two's complement
 _MULTIPLY_1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _MULTIPLY_2 = -7723592293110705685  # 0x94D049BB133111EB
+_STRIDE = DRAWS_PER_STEP * _GOLDEN % 2**64 - 2**64  # in two's complement again
 _TO_UNIT = 2.0**-53
+_FACTORS = np.array([_MULTIPLY_1, _MULTIPLY_2], np.int64).view(np.uint64)
+_SHIFTS = np.array([30, 27, 31], np.uint64)
 
 
 def mix(z: Any) -> Any:
@@ -30,13 +34,15 @@ def mix(z: Any) -> Any:
     Args:
         z: int64 array of any shape, NumPy or torch.
     """
-    if isinstance(z, np.ndarray):  # unsigned shifts are logical: the same bits in two thirds of the time
-        w = z.view(np.uint64)
-        w = w ^ (w >> np.uint64(30))
-        w *= np.uint64(_MULTIPLY_1 % 2**64)
-        w ^= w >> np.uint64(27)
-        w *= np.uint64(_MULTIPLY_2 % 2**64)
-        w ^= w >> np.uint64(31)
+    if isinstance(z, np.ndarray):  # unsigned shifts are logical: the same bits in half of the time
+        z = z.view(np.uint64)
+        w = z >> _SHIFTS[0]
+        w ^= z
+        w *= _FACTORS[0]
+        shifted = w >> _SHIFTS[1]
+        w ^= shifted
+        w *= _FACTORS[1]
+        w ^= np.right_shift(w, _SHIFTS[2], out=shifted)
         return w.view(np.int64)
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * _MULTIPLY_1
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * _MULTIPLY_2
@@ -45,7 +51,18 @@ def mix(z: Any) -> Any:
 
 def combine(key: Any, label: Any) -> Any:
     """Derive a key from a key and an integer label; both int64, broadcast against each other."""
-    return mix(mix(key + _GOLDEN) ^ (label * _GOLDEN + 1))
+    return _absorb(mix(key + _GOLDEN), label)
+
+
+def _absorb(mixed: Any, label: Any) -> Any:
+    """Finish `combine`, the key being mixed."""
+    return mix((label * _GOLDEN + 1) ^ mixed)
+
+
+@functools.lru_cache(maxsize=1024)
+def _mixed(key: int) -> int:
+    """Begin `combine` for one key."""
+    return int(mix(np.array([key]) + _GOLDEN)[0])
 
 
 def root_key(seed: int, *labels: str | int) -> int:
@@ -71,7 +88,7 @@ def environment_keys(seed: int | Sequence[int], n: int, *labels: str | int) -> n
     s_i, that is key (s_i, 0). A sequence of fewer seeds that divides n: consecutive runs of n / len(seed)
     environments each, run r being what `seed=s_r` alone gives.
     """
-    seeds = [seed] if isinstance(seed, (int, np.integer)) else list(seed)
+    seeds = list(seed) if isinstance(seed, (Sequence, np.ndarray)) else [seed]
     if not seeds or n % len(seeds):
         raise ParameterError("seed", seed, f"an integer >= 0, or a sequence of {n} of them")
     roots = np.array([root_key(s, *labels) for s in seeds], np.int64)
@@ -85,18 +102,15 @@ class Stream:
 
     Args:
         keys: int64 (n,), one key for each environment's current episode; NumPy or torch.
-        counter: int64 (n,), or 0: where the 16 draws of this step begin.
+        step: int or int64 (n,): the step of the episode that draws, 0 before the first action.
         world: int64 key of the setting, from which prompts are made.
-
-    Attributes:
         xp: the array namespace of the keys.
     """
 
-    __slots__ = ("_at", "_world", "keys", "xp")
+    __slots__ = ("keys", "step", "world", "xp")
 
-    def __init__(self, keys: Any, counter: Any, world: int, xp: Any) -> None:
-        self.keys, self._world, self.xp = keys, world, xp
-        self._at = keys + counter * _GOLDEN
+    def __init__(self, keys: Any, step: Any, world: int, xp: Any) -> None:
+        self.keys, self.step, self.world, self.xp = keys, step, world, xp
 
     def __len__(self) -> int:
         """Return the number of environments n."""
@@ -104,7 +118,7 @@ class Stream:
 
     def bits(self, k: int) -> Any:
         """Draw 64 random bits for each environment: int64 (n,), the draw with number k of this step."""
-        return mix(self._at + (k + 1) * _GOLDEN % 2**63)
+        return mix(self.keys + (self.step * _STRIDE + (k + 1) * _GOLDEN % 2**63))
 
     def uniform(self, k: int) -> Any:
         """Draw from [0, 1): float64 (n,), multiples of 2^-53."""
@@ -114,16 +128,16 @@ class Stream:
         """Draw integers below high (an int or int64 (n,), at most 2^53): int64 (n,)."""
         return self.xp.astype(self.uniform(k) * high, self.xp.int64)
 
-    def of(self, *labels: Any) -> "Stream":
+    def of(self, first: Any, *others: Any) -> "Stream":
         """Give the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
-        key = self._world + 0 * labels[0]
-        for label in labels:
+        key = _absorb(_mixed(self.world), first)
+        for label in others:
             key = combine(key, label)
-        return Stream(key, 0, self._world, self.xp)
+        return Stream(key, 0, self.world, self.xp)
 
 
 class Streams:
-    """The streams of n environments: their keys, and how many episodes and steps each has begun.
+    """The streams of n environments: their keys, and how many episodes each has begun.
 
     Args:
         keys: int64 (n,) NumPy array.
@@ -134,25 +148,30 @@ class Streams:
 
     def __init__(self, keys: np.ndarray, world: int, xp: Any, device: Any = None) -> None:
         self.xp, self.world = xp, world
-        self._keys = xp.asarray(keys, device=device) if device is not None else xp.asarray(keys)
-        self._episodes = xp.zeros_like(self._keys)
-        self._current = xp.zeros_like(self._keys)
+        self._mixed = self._on_device(keys, device)
+        self._episodes = xp.zeros_like(self._mixed)
+        self._current = xp.zeros_like(self._mixed)
+
+    def _on_device(self, keys: np.ndarray, device: Any) -> Any:
+        """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
+        mixed = mix(keys + _GOLDEN)
+        return self.xp.asarray(mixed, device=device) if device is not None else self.xp.asarray(mixed)
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
         """Give the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
-        self._keys[rows] = self.xp.asarray(keys, device=self._keys.device)
+        self._mixed[rows] = self._on_device(keys, self._mixed.device)
         self._episodes[rows] = 0
 
     def begin(self, rows: Any) -> Stream:
         """Begin the next episode of environments `rows` (indices, or slice(None)): the stream of their step 0."""
-        self._episodes[rows] += 1
-        current = combine(self._keys[rows], self._episodes[rows])
+        episodes = self._episodes[rows] + 1
+        current = _absorb(self._mixed[rows], episodes)
         if isinstance(rows, slice):
-            self._current = current
+            self._episodes, self._current = episodes, current
         else:
-            self._current[rows] = current
+            self._episodes[rows], self._current[rows] = episodes, current
         return Stream(current, 0, self.world, self.xp)
 
     def step(self, rows: Any, steps: Any) -> Stream:
         """Give the stream of environments `rows` at their step number `steps` (int64, 1 for the first action)."""
-        return Stream(self._current[rows], steps * DRAWS_PER_STEP, self.world, self.xp)
+        return Stream(self._current[rows], steps, self.world, self.xp)

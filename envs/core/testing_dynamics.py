@@ -54,9 +54,7 @@ class _Draws(Stream):
 
     @classmethod
     def checking(cls, stream: Stream) -> "_Draws":
-        draws = cls(stream.keys, 0, stream._world, stream.xp)
-        draws._at = stream._at
-        return draws
+        return cls(stream.keys, stream.step, stream.world, stream.xp)
 
 
 class _Step(NamedTuple):
@@ -146,8 +144,7 @@ def _checked_transition(setting: Setting, state: Any, actions: Any, rng: Stream)
         require(right, f"transition returns {name} {array.dtype} {tuple(array.shape)}: expected {dtype} ({n},)")
     require(np.isfinite(to_numpy(rewards)).all(), "transition returns a reward that is NaN or infinite")
     few = xp.arange((n + 2) // 3) * 3 % n
-    part = _Draws(rng.keys[few], 0, rng._world, xp)
-    part._at = rng._at[few]
+    part = _Draws(rng.keys[few], rng.step[few], rng.world, xp)
     alone = setting.transition(type(state)(*(field[few] for field in state)), actions[few], part)
     pairs = zip(outputs, (*alone[0], *alone[1:]), strict=True)
     same = all(np.array_equal(to_numpy(a)[to_numpy(few)], to_numpy(b)) for a, b in pairs)

@@ -111,10 +111,10 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
             rewards, terminated, invalid = batch.step(actions)
-        self._rewards, terminated = xp.asarray(rewards, copy=True), xp.asarray(terminated, copy=True)
-        no = xp.zeros_like(terminated)
+        self._rewards = None if self.render_mode is None else xp.asarray(rewards, copy=True)
+        terminated = xp.asarray(terminated, copy=True)  # since the batch keeps its own
+        invalid = xp.zeros_like(terminated) if invalid is None else invalid
         final: dict[str, Any] = {}
-        invalid = no if invalid is None else invalid
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             rows = xp.nonzero(terminated)[0]
             if rows.shape[0]:

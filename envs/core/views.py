@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from theorybench.envs.core.errors import ParameterError
 
 if TYPE_CHECKING:

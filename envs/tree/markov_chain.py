@@ -274,7 +274,8 @@ class TreeMarkovChain(Setting):
     def observe(self, state: State) -> Any:
         """Return the CoT so far, (n, L) of type int8: the bytes of the token words."""
         xp = namespace(state.tokens)
-        return xp.asarray(state.tokens.view(xp.int8)[:, : self.L], copy=True)
+        words = state.tokens.view(xp.int32)[:, : (self.L + 3) // 4]  # four tokens at a time: copied much faster
+        return xp.asarray(words, copy=True).view(xp.int8)[:, : self.L]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The base chain: float64 (n, M)."""
