@@ -1,0 +1,181 @@
+"""The rules of the house, read off the source: packages, import order, one name for each module, types, documents."""
+
+import ast
+import functools
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = {"envs": ROOT / "envs", "agents": ROOT / "agents", "baselines": ROOT / "baselines"}
+ROOMS |= {"leaderboard": ROOT / "leaderboard", "": ROOT / "src" / "theorybench"}
+ORDER = list(ROOMS)  # a room may import itself and those before it; "" is the front door
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+FILES = sorted(path for room in ROOMS.values() for path in room.rglob("*.py"))
+OTHERS = sorted(path for name in ("tests", "benchmarks", "examples", "docs") for path in (ROOT / name).rglob("*.py"))
+HEAVY = {"torch", "transformers", "trl", "ray", "matplotlib", "scipy", "pydantic", "plotly", "rich", "jinja2", "pandas"}
+SEEDED = {"default_rng", "Generator", "SeedSequence", "PCG64", "Philox", "BitGenerator", "get_state"}
+TORCH_GLOBAL = {"manual_seed", "seed", "set_rng_state"}
+TORCH_DRAWS = {"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson"}
+
+by_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def module_name(path: Path) -> str:
+    room, folder = next((name, folder) for name, folder in ROOMS.items() if path.is_relative_to(folder))
+    parts = [room, *path.relative_to(folder).with_suffix("").parts]
+    return ".".join(["theorybench", *(part for part in parts if part and part != "__init__")])
+
+
+def room_of(module: str) -> str:
+    return (module.split(".") + [""])[1] if module.split(".")[1:2] and module.split(".")[1] in ROOMS else ""
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module of the package that a file names, wherever in the file."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "theorybench")
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} line {node.lineno}: write imports in full, theorybench.room.module"
+            if node.module == "theorybench":
+                yield from (f"theorybench.{alias.name}" for alias in node.names)
+            elif node.module.startswith("theorybench."):
+                yield node.module
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("theorybench."):
+            if all(part.isidentifier() for part in node.value.split(":")[0].split(".")):
+                yield node.value.split(":")[0]
+
+
+def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{path.relative_to(ROOT)} line {node.lineno}: {node.name}", node
+
+
+def test_every_folder_with_code_is_a_package():
+    listed = set(PROJECT["packages"])
+    found = {module_name(path.parent / "__init__.py") for path in FILES}
+    assert listed == found, f"pyproject.toml, packages: missing {found - listed}, stale {listed - found}"
+    mapped = {name: str(ROOMS[room_of(name)].relative_to(ROOT)) for name in listed if name.count(".") <= 1}
+    assert PROJECT["package-dir"] == mapped
+    for path in FILES:
+        assert (path.parent / "__init__.py").is_file(), f"{path.parent} has no __init__.py"
+
+
+def test_every_file_that_is_no_code_is_package_data():
+    for room, folder in ROOMS.items():
+        patterns = PROJECT["package-data"].get(f"theorybench.{room}".rstrip("."), [])
+        for path in folder.rglob("*"):
+            if path.is_file() and path.suffix not in (".py", ".pyc"):
+                name = path.relative_to(folder).as_posix()
+                assert any(fnmatch(name, pattern) for pattern in patterns), f"{path} is in no wheel: see package-data"
+
+
+@by_file
+def test_imports_go_down_the_order(path):
+    mine = ORDER.index(room_of(module_name(path)))
+    above = [name for name in imported(path) if ORDER.index(room_of(name)) > mine]
+    assert not above, f"{path.relative_to(ROOT)} imports {above}; the order is theorybench > " + " > ".join(ORDER[3::-1])
+
+
+def test_no_module_has_a_second_name():
+    code = """
+import sys
+for name in ("envs", "agents", "baselines", "leaderboard"):
+    for module in (name, name + ".core"):
+        try:
+            __import__(module)
+        except ImportError as error:
+            assert "theorybench." + name in str(error), error
+        else:
+            sys.exit(module + " can be imported")
+import theorybench
+files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+files = [file for file in files if file and theorybench.__file__.rsplit("src", 1)[0] in file]
+assert len(files) == len(set(files)) > 10
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_importing_the_package_and_making_environments_stays_light():
+    code = "import sys, gymnasium; before = set(sys.modules); import theorybench as tb\n"
+    code += "for id in tb.list_envs(): gymnasium.make(id).reset(seed=0); gymnasium.make_vec(id, num_envs=2)\n"
+    code += "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    assert not HEAVY & set(out.stdout.split()), "import these inside the functions that use them"
+
+
+@pytest.mark.slow
+def test_importing_the_package_takes_at_most_a_third_of_a_second_more_than_gymnasium():
+    def seconds(name: str) -> float:
+        code = f"import time; start = time.perf_counter(); import {name}; print(time.perf_counter() - start)"
+        runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for _ in range(5)]
+        return min(float(run.stdout) for run in runs)
+
+    assert seconds("theorybench") - seconds("gymnasium") < 0.3
+
+
+@by_file
+def test_no_global_random_state(path):
+    for node in ast.walk(tree(path)):
+        where = f"{path.relative_to(ROOT)} line {getattr(node, 'lineno', 0)}: pass a seeded generator"
+        if isinstance(node, ast.Attribute):
+            owner, name = ast.unparse(node.value), node.attr
+            assert owner not in ("np.random", "numpy.random") or name in SEEDED, where
+            assert owner != "random" or name == "getstate", where
+            assert owner not in ("torch", "torch.random", "torch.cuda") or name not in TORCH_GLOBAL, where
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in ("random", "numpy.random"), where
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert not called.endswith("default_rng") or node.args or node.keywords, where
+            draws = called.startswith("torch.") and called.removeprefix("torch.") in TORCH_DRAWS
+            assert not draws or any(keyword.arg == "generator" for keyword in node.keywords), where
+
+
+@pytest.mark.parametrize("path", FILES + OTHERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_read_in_a_sitting(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, "split it into two rooms"
+
+
+@by_file
+def test_every_function_is_typed(path):
+    for where, node in functions(path):
+        assert node.returns is not None or node.name == "__init__", f"{where} has no return type"
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+        bare = [a.arg for a in arguments if a is not None and a.annotation is None and a.arg not in ("self", "cls")]
+        assert not bare, f"{where} has untyped arguments {bare}"
+
+
+@by_file
+def test_everything_public_is_documented(path):
+    assert ast.get_docstring(tree(path)), f"{path.relative_to(ROOT)} has no docstring"
+    for node in tree(path).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            inside = node.body if isinstance(node, ast.ClassDef) else []
+            methods = [n for n in inside if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+            for each in (node, *methods):
+                assert ast.get_docstring(each), f"{path.relative_to(ROOT)} line {each.lineno}: {each.name}"
+
+
+def test_tests_hold_no_packages_and_the_root_no_conftest():
+    assert not list((ROOT / "tests").rglob("__init__.py")) and not (ROOT / "conftest.py").exists()
+
+
+def test_every_test_can_fail():
+    checks = ("assert", "raises(", "warns(", "check_", "testing.", "check=True", ".fail(")
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for where, node in functions(path):
+            if node.name.startswith("test_"):
+                assert any(check in ast.unparse(node) for check in checks), f"{where} checks nothing"
