@@ -41,6 +41,10 @@ class PolicyError(TheoryBenchError, ValueError):
     """The output of a policy is not a distribution over actions."""
 
 
+class NonFiniteError(PolicyError):
+    """A policy's probabilities, or what follows from them, are NaN or infinite: training has diverged."""
+
+
 class BudgetExhausted(TheoryBenchError):
     """A step would begin more episodes than the budget has left; nothing has moved."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from theorybench.envs.core.errors import PolicyError
+from theorybench.envs.core.errors import NonFiniteError, PolicyError
 from theorybench.envs.core.views import View
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     """Call `policy.probs` and return float64 (n, num_actions) with rows that sum to exactly what they should.
 
     Raises:
-        PolicyError: wrong shape, NaN, a negative entry, or a row that sums to 1 by more than 1e-5 less or more.
+        NonFiniteError: NaN or infinity.
+        PolicyError: wrong shape, a negative entry, or a row that sums to 1 by more than 1e-5 less or more.
     """
     if not callable(getattr(policy, "probs", None)):
         raise PolicyError(f"{type(policy).__name__} has no method probs(observations) -> (n, {num_actions})")
@@ -112,7 +113,7 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
     low, sums = table.min(initial=0.0), table.sum(axis=1)
     if not np.isfinite(sums).all():
-        raise PolicyError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
+        raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
     off = np.abs(sums - 1.0).max(initial=0.0)
     if low < -SUM_TOLERANCE or off > SUM_TOLERANCE:
         raise PolicyError(
