@@ -32,10 +32,10 @@ class AnswerKey:
     setting: Setting
     _oracle_class: Any
 
-    def _open(self, id: str, parameters: dict[str, Any], scored: bool) -> None:
+    def _open(self, env_id: str, parameters: dict[str, Any], scored: bool) -> None:
         if not isinstance(scored, bool):
             raise ParameterError("scored", scored, "True or False")
-        entry = lookup(id)
+        entry = lookup(env_id)
         self.setting = entry.make_setting(parameters)
         self._oracle_class = None if scored else entry.oracle
 
@@ -65,7 +65,7 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
     """One episode of a setting at a time; see the setting's class for its documentation.
 
     Args:
-        id: the registered id.
+        env_id: the registered id.
         render_mode: None, "ansi" or "rgb_array".
         scored: leave the answer key out.
         worker: mixed into the random keys, to tell processes apart that share a seed.
@@ -75,11 +75,11 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # type: ignore[misc]
 
     def __init__(
-        self, id: str, *, render_mode: str | None = None, scored: bool = False, worker: int = 0, **parameters: Any
+        self, env_id: str, *, render_mode: str | None = None, scored: bool = False, worker: int = 0, **parameters: Any
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
-        self._open(id, parameters, scored)
+        self._open(env_id, parameters, scored)
         self.render_mode = render_mode
         self.batch = Batch(self.setting, 1, numpy_namespace, worker=worker)
         self.observation_space, self.action_space = spaces_of(self.setting)

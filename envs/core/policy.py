@@ -5,7 +5,7 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -140,7 +140,28 @@ class TablePolicy(Policy):
         return self.table[View(**self.view_parameters).index(observations)]
 
 
-class LinearPolicy(Policy):
+class _OfSetting(Policy):
+    """A policy that needs its setting; a loaded one rebuilds it from its registered class.
+
+    Args:
+        setting: the setting.
+    """
+
+    def __init__(self, setting: "Setting") -> None:
+        self._setting = setting
+        self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
+
+    @property
+    def setting(self) -> "Setting":
+        """The setting."""
+        if not hasattr(self, "_setting"):
+            from theorybench.envs.core.registry import setting_class
+
+            self._setting = setting_class(self.setting_class)(**self.setting_parameters)
+        return self._setting
+
+
+class LinearPolicy(_OfSetting):
     """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)).
 
     Args:
@@ -149,38 +170,35 @@ class LinearPolicy(Policy):
     """
 
     def __init__(self, setting: "Setting", theta: np.ndarray) -> None:
-        self._setting = setting
-        self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
+        super().__init__(setting)
         self.theta = np.asarray(theta, np.float64)
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Softmax of the scores: float64 (n, num_actions)."""
-        scores = self._features_of(observations) @ self.theta
+        scores = self.setting.features(observations) @ self.theta
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def _features_of(self, observations: np.ndarray) -> np.ndarray:
-        """Features of observations, rebuilding the setting of a loaded policy from its registered class."""
-        if not hasattr(self, "_setting"):
-            from theorybench.envs.core.registry import setting_class
 
-            self._setting = setting_class(self.setting_class)(**self.setting_parameters)
-        return self._setting.features(observations)
+class SettingPolicy(_OfSetting):
+    """A policy that a setting publishes.
 
-
-class SettingPolicy(Policy):
-    """A policy that a setting publishes: its reference or its initial policy."""
-
-    kinds: ClassVar[tuple[str, ...]] = ("reference", "initial")
+    Args:
+        setting: the setting.
+        kind: "reference" or "initial".
+    """
 
     def __init__(self, setting: "Setting", kind: str) -> None:
-        self._probs = setting.reference_probs if kind == "reference" else setting.initial_probs
+        super().__init__(setting)
+        self.kind = kind
         same = type(setting).initial_probs is _inherited_initial_probs()
         self.depends_on = setting.reference_depends_on if kind == "reference" or same else "prefix"
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
-        return self._probs(observations)
+        if self.kind == "reference":
+            return self.setting.reference_probs(observations)
+        return self.setting.initial_probs(observations)
 
 
 def _inherited_initial_probs() -> Any:

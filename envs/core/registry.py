@@ -92,7 +92,7 @@ def register(
             id,
             entry_point="theorybench.envs.core.environment:Environment",
             vector_entry_point="theorybench.envs.core.vector:VectorEnvironment",
-            kwargs={"id": id},
+            kwargs={"env_id": id},
         )
 
 

@@ -20,7 +20,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
     Environment i is the same whatever `num_envs`, back end or device.
 
     Args:
-        id: the registered id.
+        env_id: the registered id.
         num_envs: number of environments.
         autoreset_mode: "SameStep" (an episode's last step already returns the next one's first observation;
             `info["final_obs"]` holds the last one, valid where `info["_final_obs"]`), "NextStep" (the step after the
@@ -37,7 +37,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
     def __init__(
         self,
-        id: str,
+        env_id: str,
         num_envs: int = 1,
         *,
         autoreset_mode: str | AutoresetMode = "SameStep",
@@ -57,7 +57,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         if render_mode not in (None, *type(self).metadata["render_modes"]):
             raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
         xp, resolved = backend_namespace(backend, device)
-        self._open(id, parameters, scored)
+        self._open(env_id, parameters, scored)
         self.num_envs, self.autoreset_mode, self.render_mode = int(num_envs), modes[name], render_mode
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
