@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 import tomllib
@@ -38,7 +39,7 @@ def module_name(path: Path) -> str:
 
 
 def room_of(module: str) -> str:
-    return (module.split(".") + [""])[1] if module.split(".")[1:2] and module.split(".")[1] in ROOMS else ""
+    return next((part for part in module.split(".")[1:2] if part in ROOMS), "")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -52,9 +53,8 @@ def imported(path: Path) -> Iterator[str]:
                 yield from (f"theorybench.{alias.name}" for alias in node.names)
             elif node.module.startswith("theorybench."):
                 yield node.module
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("theorybench."):
-            if all(part.isidentifier() for part in node.value.split(":")[0].split(".")):
-                yield node.value.split(":")[0]
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"theorybench(\.\w+)+(:\w*)?", str(node.value)):
+            yield node.value.split(":")[0]
 
 
 def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -86,7 +86,9 @@ def test_every_file_that_is_no_code_is_package_data():
 def test_imports_go_down_the_order(path):
     mine = ORDER.index(room_of(module_name(path)))
     above = [name for name in imported(path) if ORDER.index(room_of(name)) > mine]
-    assert not above, f"{path.relative_to(ROOT)} imports {above}; the order is theorybench > " + " > ".join(ORDER[3::-1])
+    assert not above, f"{path.relative_to(ROOT)} imports {above}; the order is theorybench > " + " > ".join(
+        ORDER[3::-1]
+    )
 
 
 def test_no_module_has_a_second_name():

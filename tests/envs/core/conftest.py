@@ -4,6 +4,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 import theorybench as tb
 from theorybench.envs.core.plugins import load_module
 

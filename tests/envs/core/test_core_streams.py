@@ -4,6 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+
 from theorybench.envs.core.arrays import backend_namespace, numpy_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, combine, environment_keys, mix, root_key
@@ -95,7 +96,11 @@ def test_no_two_draws_of_neighbouring_seeds_are_equal():
 def test_labels_decide_keys():
     base = root_key(1, "environment", "a", 0)
     assert base == root_key(1, "environment", "a", 0)
-    others = [root_key(2, "environment", "a", 0), root_key(1, "environment", "b", 0), root_key(1, "environment", "a", 1)]
+    others = [
+        root_key(2, "environment", "a", 0),
+        root_key(1, "environment", "b", 0),
+        root_key(1, "environment", "a", 1),
+    ]
     assert len({base, *others}) == 4
 
 

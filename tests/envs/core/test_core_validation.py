@@ -5,9 +5,10 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
-import theorybench as tb
 from hypothesis import given
 from hypothesis import strategies as st
+
+import theorybench as tb
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.validation import integers, real, validate_fields

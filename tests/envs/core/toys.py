@@ -5,6 +5,7 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
+
 import theorybench as tb
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.errors import OptionError
