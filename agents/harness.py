@@ -27,7 +27,6 @@ class HarnessLog:
 
     Attributes:
         last: the policy that was logged last, or None.
-        saved: episodes spent when it was logged.
     """
 
     def __init__(self, budget: Budget, checkpoint: Checkpoint | None) -> None:

@@ -152,6 +152,8 @@ def collect(
         raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
     held = batch.options({name: v for name, v in (("stage", stage), ("hint", hint)) if v is not None})
     block = batch.n // runs
+    if episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
+        batch.reset(held)  # what is named holds in the environments that play no episode, too
     parts = []
     for start in range(0, episodes, block):
         count = min(block, episodes - start)
@@ -163,8 +165,12 @@ def collect(
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
-    fields = [field.name for field in dataclasses.fields(Episodes)]
-    return Episodes(**{f: np.concatenate([getattr(part, f) for _, part in parts])[order] for f in fields})
+    fields = [field.name for field in dataclasses.fields(Episodes) if field.name != "action_mask"]
+    joined = {f: np.concatenate([getattr(part, f) for _, part in parts])[order] for f in fields}
+    masks = [part.action_mask for _, part in parts]
+    if any(any(mask.strides) for mask in masks):
+        return Episodes(**joined, action_mask=np.concatenate(masks)[order])
+    return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (len(order), *masks[0].shape[1:])))
 
 
 def _wave(

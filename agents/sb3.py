@@ -5,9 +5,14 @@ loop over environments where it allows that.
 """
 
 import contextlib
+import functools
+import random
+from collections.abc import Iterator
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+import torch
 
 from theorybench.agents.agent import Log
 from theorybench.agents.budget import Budget
@@ -15,7 +20,8 @@ from theorybench.envs.core.errors import BudgetExhausted, ConfigurationError
 from theorybench.envs.core.policy import Policy
 
 try:
-    from stable_baselines3.common import base_class, callbacks, vec_env
+    import stable_baselines3
+    from stable_baselines3.common import base_class, callbacks, policies, vec_env
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigurationError("stable-baselines3 is not installed: pip install 'theorybench[sb3]'") from error
 
@@ -76,22 +82,36 @@ class VectorBridge(vec_env.VecEnv):
 
 
 class SB3Policy(Policy):
-    """A model of stable-baselines3 with a discrete action distribution, as a Policy.
+    """A snapshot of a model of stable-baselines3 with a discrete action distribution, as a Policy.
 
     Args:
-        policy: an `ActorCriticPolicy`.
+        policy: an `ActorCriticPolicy` on MultiDiscrete observations; later training does not change the snapshot.
     """
 
-    def __init__(self, policy: Any) -> None:
-        self._policy = policy
+    def __init__(self, policy: policies.ActorCriticPolicy) -> None:
+        self.weights = torch.nn.utils.parameters_to_vector(policy.parameters()).detach().numpy().copy()
+        self.tokens, self.num_actions = policy.observation_space.nvec.tolist(), int(policy.action_space.n)
+        self.layers, self.activation = policy.net_arch, policy.activation_fn.__name__
+
+    @functools.cached_property
+    def _network(self) -> policies.ActorCriticPolicy:
+        """The network with these weights."""
+        with torch.random.fork_rng(devices=[]):
+            network = policies.ActorCriticPolicy(
+                gym.spaces.MultiDiscrete(self.tokens),
+                gym.spaces.Discrete(self.num_actions),
+                lambda _: 0.0,
+                net_arch=self.layers,
+                activation_fn=getattr(torch.nn, self.activation),
+            )
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(self.weights.copy()), network.parameters())
+        return network
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Probabilities of the categorical distribution, float64 (n, num_actions)."""
-        import torch
-
         with torch.no_grad():
-            tensor, _ = self._policy.obs_to_tensor(observations)
-            table = self._policy.get_distribution(tensor).distribution.probs.double()
+            tensor, _ = self._network.obs_to_tensor(observations)
+            table = self._network.get_distribution(tensor).distribution.probs.double()
         return (table / table.sum(dim=1, keepdim=True)).numpy()  # type: ignore[no-any-return]
 
 
@@ -113,7 +133,7 @@ class _Report(callbacks.BaseCallback):
 def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log, **settings: Any) -> Policy:
     """Train a stable-baselines3 on-policy algorithm until the budget is spent.
 
-    stable-baselines3 seeds the global generators of Python, NumPy and torch itself; torch's is put back afterwards.
+    stable-baselines3 seeds the global generators of Python, NumPy and torch; they are put back afterwards.
 
     Args:
         algorithm: a class name of stable_baselines3, such as "PPO" or "A2C".
@@ -126,10 +146,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
     Returns:
         The policy at the end.
     """
-    import stable_baselines3
-    import torch
-
-    with torch.random.fork_rng():
+    with _global_generators_restored():
         make = getattr(stable_baselines3, algorithm)
         bridge = VectorBridge(envs, seed)
         model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
@@ -138,3 +155,15 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
     policy = SB3Policy(model.policy)
     log(policy)
     return policy
+
+
+@contextlib.contextmanager
+def _global_generators_restored() -> Iterator[None]:
+    """Put the global generators of Python, NumPy and torch back, which stable-baselines3 seeds."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002

@@ -30,6 +30,8 @@ class AStarPO(GradientAgent):
 
     def run(self, trainer: Trainer) -> None:
         """Estimate V-hat, then regress."""
+        if trainer.remaining < self.reference_samples:
+            return
         prompts, values = self.estimate(trainer)
         every = np.arange(trainer.runs)[:, None]
         while trainer.remaining >= self.episodes_per_update:

@@ -48,9 +48,9 @@ class DPOOnPolicy(GradientAgent):
 
     def run(self, trainer: Trainer) -> None:
         """Label and fit, `rounds` times."""
-        pairs = max(1, trainer.remaining // self.rounds)
-        while trainer.remaining >= pairs:
-            self.fit(trainer, trainer.collect(pairs))
+        rounds = min(self.rounds, trainer.remaining)
+        for left in range(rounds, 0, -1):
+            self.fit(trainer, trainer.collect(trainer.remaining // left))
 
     def fit(self, trainer: Trainer, episodes: Episodes) -> None:
         """Fit the policy to labelled pairs, starting where it is."""
