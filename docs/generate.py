@@ -68,7 +68,11 @@ def pages() -> dict[Path, str]:
     names = [n for n in tb.list_agents() if agent_class(n).__module__.startswith("theorybench.")]
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
-    index = ["# TheoryBench, page by page", "Generated from the code by `python docs/generate.py`.", "## Settings"]
+    index = [
+        "# TheoryBench, page by page",
+        "[Driving the environments](driving.md). The pages below are generated from the code by `python docs/generate.py`.",
+        "## Settings",
+    ]
     index += ["\n".join(f"- [{id}](settings/{id.partition('/')[2]}.md)" for id in ids), "## Agents"]
     index += ["\n".join(f"- [{name}](agents/{name}.md)" for name in names)]
     result[ROOT / "README.md"] = "\n\n".join(index) + "\n"
