@@ -268,10 +268,10 @@ def test_a_setting_is_its_parameters(env_id):
 
 
 def test_a_fingerprint_is_the_same_in_another_process():
-    setting = make("TheoryBench/PreferenceBandit-v0").setting
-    code = "import theorybench, gymnasium as g; print(g.make('TheoryBench/PreferenceBandit-v0').unwrapped.setting.fingerprint)"
+    id = "TheoryBench/PreferenceBandit-v0"
+    code = f"import theorybench, gymnasium as g; print(g.make('{id}').unwrapped.setting.fingerprint)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == setting.fingerprint
+    assert out.stdout.strip() == make(id).setting.fingerprint
 
 
 def test_gym_make_imports_the_package_by_itself():
@@ -310,7 +310,7 @@ def test_a_meter_of_several_runs_counts_each(mode):
     envs.batch.meter = meter = Meter(10, runs=3)
     envs.reset(seed=0, options={"stage": np.array([1, 1, 2, 2, 4, 4])})
     for _ in range(4):
-        _, _, terminated, _, info = envs.step(envs.action_masks().argmax(axis=1))
+        _, _, terminated, _, _ = envs.step(envs.action_masks().argmax(axis=1))
         if mode == "Disabled" and terminated.any():
             envs.reset(options={"reset_mask": terminated})
     expected = {

@@ -1,0 +1,73 @@
+# `make help` lists the targets. Everything runs in .venv, which the first target that needs it sets up.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The first Python >= 3.11 that can make virtual environments; choose another with `make PYTHON=...`.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Small arrays are fastest on one thread each, and two test processes then share two cores.
+export OMP_NUM_THREADS := 1
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+
+.PHONY: venv
+venv: $(READY) ## set up .venv with pinned dependencies and the package, editable
+
+# torch first and alone: with other requirements beside it pip may choose a build of several GB.
+$(READY): pyproject.toml requirements.txt
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one, or set PYTHON"; exit 2; }
+	@rm -f $@
+	"$(PYTHON)" -m venv .venv
+	$(PIP) "$$(grep '^torch==' requirements.txt)"
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --editable .
+	@touch $@
+
+.PHONY: leaderboard
+leaderboard: $(READY) ## train and score every agent on the starter suite; print the leaderboard, write its page
+	$(BIN)/theorybench run --suite starter --out results/starter
+	$(BIN)/theorybench leaderboard results/starter --html results/starter/leaderboard.html
+
+.PHONY: test
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest -q -n 2
+
+.PHONY: nightly
+nightly: $(READY) ## run the long statistical studies
+	$(BIN)/python -m pytest -q -n 2 -m slow
+
+.PHONY: lint
+lint: $(READY) ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Type checkers cannot see setuptools' editable installs: check the installed wheel, from another folder.
+.PHONY: types
+types: $(READY) ## check types, on an installed wheel
+	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT \
+	&& $(BIN)/python -m build --outdir "$$scratch" . > /dev/null \
+	&& $(PIP) --no-deps --target "$$scratch/site" "$$scratch"/*.whl \
+	&& cp pyproject.toml "$$scratch/site" && mypy="$$PWD/$(BIN)/mypy --cache-dir $$PWD/.mypy_cache" \
+	&& cd "$$scratch/site" && $$mypy theorybench
+
+.PHONY: wheel
+wheel: $(READY) ## build, install elsewhere and try the wheel and the sdist
+	$(BIN)/python tests/front/try_wheel.py
+
+.PHONY: bench
+bench: $(READY) ## measure speed
+	@for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
+
+.PHONY: clean
+clean: ## remove .venv, caches and builds; results stay
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,70 @@
+"""Golden trajectories: dynamics may change only with a raised version.
+
+`golden.json` holds a hash of what each registered id shows. After registering an id, or raising a version:
+
+    python tests/envs/core/test_core_golden.py
+
+adds the hashes that are missing and keeps all others. While a version has never been published, its line may be removed
+by hand and added anew.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import theorybench as tb
+
+GOLDEN = Path(__file__).with_name("golden.json")
+COMMAND = "python tests/envs/core/test_core_golden.py"
+
+
+def trajectory_hash(env_id: str) -> str:
+    """Hash 64 environments over eight horizons, at the default parameters and at instance 10,000."""
+    digest = hashlib.sha256()
+    known = gym.make(env_id).unwrapped.setting.parameters
+    for parameters in ({}, {"instance": 10_000} if "instance" in known else {}):
+        envs = gym.make_vec(env_id, num_envs=64, **parameters).unwrapped
+        stages = np.arange(64) % envs.setting.num_stages + 1
+        generator = np.random.default_rng(0)
+        shown = [*envs.reset(seed=12345, options={"stage": np.where(stages % 2, envs.setting.num_stages, stages)})]
+        for _ in range(8 * envs.setting.horizon):
+            for array in (*shown[:3], shown[-1]["prompt"], shown[-1]["action_mask"]):
+                if isinstance(array, np.ndarray):
+                    digest.update(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+            mask = shown[-1]["action_mask"]
+            pairs = generator.integers(mask.shape[1], size=(64, 2))
+            legal = np.where(mask, generator.random(mask.shape), -1.0).argmax(axis=1)
+            shown = [*envs.step(pairs if envs.setting.feedback == "preference" else legal)]
+        digest.update(envs.setting.fingerprint.encode())
+    return digest.hexdigest()[:32]
+
+
+@pytest.mark.parametrize("ours", [id for id in tb.list_envs() if id.startswith("TheoryBench/")])
+def test_dynamics_change_only_with_a_raised_version(ours):
+    golden = json.loads(GOLDEN.read_text())
+    assert ours in golden, f"{ours} is new: add its trajectories with `{COMMAND}` and commit golden.json"
+    assert trajectory_hash(ours) == golden[ours], (
+        f"the dynamics of {ours} changed: raise `version` and register the new id, so that old records stay apart; "
+        f"then run `{COMMAND}`"
+    )
+
+
+def test_every_golden_id_is_registered():
+    gone = set(json.loads(GOLDEN.read_text())) - set(tb.list_envs())
+    assert not gone, f"golden.json holds ids that are not registered: {gone}; remove their lines"
+
+
+def main() -> None:
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    missing = [id for id in tb.list_envs() if id not in golden]
+    golden |= {id: trajectory_hash(id) for id in missing}
+    GOLDEN.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
+    print("added", *missing or ["nothing"])
+
+
+if __name__ == "__main__":
+    main()
