@@ -103,7 +103,7 @@ class NoiseExponent:
     """
 
     batches: tuple[int, ...] = (1, 4, 16)
-    training: Training = Training(seeds=256)
+    training: Training = Training(seeds=128)
 
     def predicted(self, setting: TreeMarkovChain) -> float:
         """-1/2: the variance of a batch gradient falls as 1 / batch."""

@@ -16,6 +16,7 @@ kappa_j(a) being the Bernoulli cumulants. The series converges for |z p_o| < pi;
 a relative error under 1e-18 for each CoT. One set of power sums then serves all nodes.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -50,6 +51,7 @@ def scaled_cumulants(correctness: np.ndarray) -> np.ndarray:
     return _POLYNOMIALS @ correctness ** np.arange(TERMS + 1)[:, None]
 
 
+@functools.lru_cache(maxsize=64)
 def contour(k: int, radius: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Give nodes z and weights w, complex (count,): E X (1 - M)^k = Re sum_j w_j E[X exp(-z_j M)].
 
@@ -62,8 +64,8 @@ def contour(k: int, radius: float | None = None) -> tuple[np.ndarray, np.ndarray
     odd = 2 * np.arange(count) + 1
     turn = np.exp(1j * np.pi / (2 * count) * np.stack([odd, k * odd % (4 * count)]))
     nodes = radius * turn[0]
-    scale = np.prod(np.arange(1, k + 1) * (math.e / radius)) / count
-    return nodes, np.exp(nodes - k) * turn[1].conj() * scale
+    log_scale = math.fsum([k, *np.log(np.arange(1, k + 1) / radius)])  # of k! (e / radius)^k
+    return nodes, np.exp(nodes - k) * turn[1].conj() * (math.exp(log_scale) / count)
 
 
 class Question:

@@ -63,10 +63,10 @@ def test_derivatives_equal_differences(seed: int, k: int) -> None:
     x = rng.dirichlet(np.ones(len(problem.levels))) * 0.9
     gradient, hessian = problem.derivatives(k, x)
     for v, unit in enumerate(np.eye(len(x))):
-        h = 1e-5
-        assert gradient[v] == pytest.approx((problem.value(k, x + h * unit) - problem.value(k, x - h * unit)) / (2 * h), abs=1e-7)
-        up, down = problem.derivatives(k, x + h * unit)[0], problem.derivatives(k, x - h * unit)[0]
-        np.testing.assert_allclose(hessian[v], (up - down) / (2 * h), atol=1e-6)
+        up, down = x + 1e-5 * unit, x - 1e-5 * unit
+        assert gradient[v] == pytest.approx((problem.value(k, up) - problem.value(k, down)) / 2e-5, abs=1e-7)
+        slopes = problem.derivatives(k, up)[0] - problem.derivatives(k, down)[0]
+        np.testing.assert_allclose(hessian[v], slopes / 2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(10))
