@@ -2,7 +2,7 @@
 
 1. Rounds of equal size. In each, both responses of a pair are drawn from the *current* policy: the sampler moves and
    the reference stays, so that coverage improves from round to round.
-2. Loss of a pair: softplus(-beta (ln pi/pi_ref (winner) - ln pi/pi_ref (loser))).
+2. Loss of a pair: -ln sigma(beta (ln pi/pi_ref (winner) - ln pi/pi_ref (loser))).
 3. `solver="newton"` (linear-softmax class): each round's loss is minimised exactly, from theta_t, with a ridge of 1e-6
    that pulls to theta_t (so a coordinate without information stays) and a box |theta_i| <= 20. `ridge_to="reference"`
    pulls to theta = 0 instead: the learner then explores by itself and the phase transition in batch size disappears.
@@ -67,7 +67,7 @@ class DPOOnPolicy(GradientAgent):
         """Mean logistic loss of the pairs."""
         ratios = (log_probs - data.reference)[:, 0]
         margins = self.beta * (ratios[:, 0] - ratios[:, 1])
-        return torch.nn.functional.softplus(-2.0 * data.rewards * margins).mean()
+        return -torch.nn.functional.logsigmoid(2.0 * data.rewards * margins).mean()
 
     def newton(self, trainer: Trainer, data: Samples) -> np.ndarray:
         """Minimise the summed loss of each run exactly: theta (R, d).
