@@ -32,8 +32,8 @@ def judge(
     running = np.arange(batch.n)
     for step in range(min(setting.horizon, tokens.shape[-1])):
         token = tokens[running][..., step]
-        legal = (token >= 1) & (token <= setting.num_actions)
-        legal = legal.all(axis=1) if batch.pairs else legal
+        known = (token >= 1) & (token <= setting.num_actions)
+        legal = known.all(axis=1) if batch.pairs else known
         running, token = running[legal], token[legal]
         if not len(running):
             break

@@ -54,7 +54,7 @@ class Policy:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez_compressed(file, __header__=np.array(header), **arrays)
+                np.savez_compressed(file, allow_pickle=False, **{**arrays, "__header__": np.array(header)})
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
@@ -75,7 +75,7 @@ class Policy:
             wanted, attributes = header["policy"], header["attributes"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise PolicyError(f"{path} is not a saved policy: {error}") from error
-        kind = next((known for known in _family(cls) if known.__name__ == wanted), None)
+        kind: Any = next((known for known in _family(cls) if known.__name__ == wanted), None)
         if kind is None:
             raise PolicyError(f"{path} holds a {wanted}: load it with {wanted}.load(path)")
         policy = kind.__new__(kind)

@@ -30,7 +30,7 @@ def _view(batch: "Batch", i: int, reward: float | None) -> dict[str, Any]:
         "title": f"{setting.name}  prompt {int(batch.state.prompt[i])}  step {int(batch.steps[i])}/{setting.horizon}",
         "prompt": names[: setting.prompt_length],
         "response": names[setting.prompt_length :],
-        "legal": [token_name(setting, a + 1) for a in np.flatnonzero(mask)],
+        "legal": [token_name(setting, int(a) + 1) for a in np.flatnonzero(mask)],
         "status": ("ended" if ended else "running") + ("" if reward is None else f", reward {reward:g}"),
     }
 

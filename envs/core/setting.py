@@ -246,7 +246,7 @@ class Setting(ABC):
         instance = getattr(self, "instance", "canonical")
         if instance == "canonical":
             return "canonical"
-        return "tuning" if instance < FIRST_SCORING_INSTANCE else "scoring"
+        return "tuning" if int(instance) < FIRST_SCORING_INSTANCE else "scoring"
 
     @property
     def observation_dtype(self) -> np.dtype:

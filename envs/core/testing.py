@@ -61,8 +61,7 @@ def global_random_state() -> tuple[Any, ...]:
     """Return the state of the global generators of Python, NumPy and torch, to be compared."""
     import torch
 
-    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
-    return random.getstate(), kind, keys.tobytes(), rest, torch.get_rng_state().numpy().tobytes()  # type: ignore[index]
+    return random.getstate(), str(np.random.get_state(legacy=False)), torch.get_rng_state().tolist()  # noqa: NPY002
 
 
 # What is declared.
@@ -105,7 +104,8 @@ def _check_parameters(setting: Setting) -> None:
     for field in dataclasses.fields(setting):
         valid = field.metadata.get("range")
         fix = "declare it with theorybench.envs.core.validation (integer, real, choice, ...)"
-        require(isinstance(valid, Range), f"the field {field.name} does not know its range: {fix}")
+        if not isinstance(valid, Range):
+            raise CheckFailed(f"the field {field.name} does not know its range: {fix}")
         require(field.name not in RESERVED, f"the field {field.name} is a keyword of gym.make: rename it")
         for value in _others(valid, getattr(setting, field.name)):
             try:
@@ -160,7 +160,7 @@ def _check_identity(setting: Setting) -> None:
 def _check_prompts(setting: Setting, seed: int) -> None:
     """Check that a prompt index fixes the first observation and mask, whatever the seed."""
     top = (setting.num_prompts or 2**63) - 1
-    drawn = []
+    drawn: list[tuple[Any, ...]] = []
     for attempt in range(3):
         batch = Batch(setting, EPISODES, numpy_namespace)
         batch.seed(seed + attempt)

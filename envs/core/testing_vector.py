@@ -29,7 +29,7 @@ def check_vector_env(envs: Any, *, episodes: int = 4, seed: int = 0) -> None:
     Raises:
         CheckFailed: names what differs, in which mode and step.
     """
-    spec = getattr(envs, "spec", None)
+    spec: Any = getattr(envs, "spec", None)
     require(spec is not None, "the environment has no spec: make it with gym.make_vec(id, num_envs=...)")
     envs = envs.unwrapped
     require(hasattr(envs, "batch"), f"{type(envs).__name__} is no native vector environment of TheoryBench")
@@ -47,9 +47,10 @@ def _compare(envs: Any, id: str, parameters: dict[str, Any], episodes: int, seed
     mode, count, setting = envs.metadata["autoreset_mode"], min(envs.num_envs, COMPARED), envs.setting
     single = SyncVectorEnv([lambda: gym.make(id, **parameters).unwrapped] * count, autoreset_mode=mode)
     generator = np.random.default_rng(seed)
-    seeds = [int(s) for s in generator.integers(2**31, size=envs.num_envs)]
+    seeds: list[int | None] = [int(s) for s in generator.integers(2**31, size=envs.num_envs)]
     where = f"{id} in mode {mode.value}"
-    returned, expected = envs.reset(seed=seeds), single.reset(seed=seeds[:count])
+    returned: tuple[Any, ...] = envs.reset(seed=seeds)
+    expected: tuple[Any, ...] = single.reset(seed=seeds[:count])
     _check_same(returned, expected, f"{where} at reset")
     for step in range(episodes * setting.horizon):
         _check_spaces(envs, returned[0], f"{where} at step {step}")
