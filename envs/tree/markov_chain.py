@@ -85,8 +85,9 @@ class TreeMarkovChain(Setting):
     `MultiDiscrete`, L integers: the start state (the prompt) and the CoT so far. 0 is padding, s + 1 is state s.
 
     ## Starting State
-    A prompt index decides a task, uniformly among `train_tasks`, and a question of it. With `num_questions` = 0 there
-    are 2^53 prompts, so training questions are fresh; otherwise they come from a pool of that size.
+    A prompt index decides a task and a question of it: prompt i is about the training task number i mod (how many there
+    are). With `num_questions` = 0 an index below 2^53 is drawn, so training questions are fresh; otherwise it comes
+    from a pool of that size.
 
     ## Reward
     1 at the end if the CoT is in the question's set, else 0. Its mean over fresh questions is acc(CoT).
@@ -250,10 +251,12 @@ class TreeMarkovChain(Setting):
         """Begin n CoTs at the start states of their prompts' tasks."""
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, tables = namespace(prompts), self.on(prompts)
-        task = rng.of(prompts).integers(0, len(self.tables.start))
+        task = prompts % len(self.tables.start)
         node = xp.take(tables.start, task)
-        words = self.tables.token.shape[1]
-        tokens = xp.concat([(node + 1)[:, None]] + [xp.zeros_like(node)[:, None]] * (words - 1), axis=1)
+        tokens = (node + 1)[:, None]
+        empty = self.tables.token.shape[1] - 1
+        if empty:
+            tokens = xp.concat([tokens] + [xp.zeros_like(tokens)] * empty, axis=1)
         return State(prompts, node, xp.take(tables.goal, task), xp.take(tables.inverse_mass, task), tokens)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
