@@ -19,9 +19,9 @@ class GradientAgent(ConfiguredAgent):
     """An agent that is a plan of data and a pure loss of one run; many seeds train together.
 
     A subclass states `run`, which collects data and updates, and a `loss`, a pure function of (log-probabilities,
-    Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together are
-    those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid or logaddexp, which round differently
-    at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
+    Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together
+    are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid or logaddexp, which round
+    differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
     """
 
     policy: str = choice(
