@@ -238,7 +238,6 @@ def test_rendering_shows_the_first_environments():
     assert len(envs.render()) == 16 and "Copy-v0" in envs.render()[0]
 
 
-@pytest.mark.slow
 def test_a_million_random_transitions_keep_every_invariant(env_id):
     envs, generator = make(env_id, 4096), np.random.default_rng(0)
     setting = envs.setting
