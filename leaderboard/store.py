@@ -69,7 +69,31 @@ class RecordStore:
         Raises:
             RecordError: another record has this key; the store is as it was.
         """
-        return self._write([record], replace) == 1
+        return self.add_all([record], replace=replace) == 1
+
+    def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
+        """Write records in one transaction, all or none; return how many changed the store.
+
+        Args:
+            records: what to write; see `add`.
+            replace: whether they may replace records of the same key whose status is not "ok".
+
+        Raises:
+            RecordError: another record has one of the keys; the store is as it was.
+        """
+        with self._connect() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                written = sum(_insert(db, record, replace) for record in records)
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+        return written
+
+    def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
+        """Write records as `add` does, all or none; return how many were written."""
+        return self._write(records, replace)
 
     def keys(self, *, status: str | None = None) -> set[str]:
         """Return the keys of all records, or of those with one status."""
@@ -117,7 +141,7 @@ class RecordStore:
         Raises:
             RecordError: a line that is no record, or one whose key another record has; nothing is written.
         """
-        return self._write(load_jsonl(path), replace=False)
+        return self.add_all(load_jsonl(path))
 
     def export_csv(self, path: str | Path) -> int:
         """Write all records as a table, one row each, atomically; return how many.
@@ -206,20 +230,6 @@ class RecordStore:
             raise RecordError(f"cannot use {self.path}: {error}") from error
         except sqlite3.Error as error:
             raise RecordError(f"{self.path} is damaged: {error}. {_RESTORE}") from error
-
-    def _write(self, records: Iterable[Record], replace: bool) -> int:
-        """Write records in one transaction; return how many were new."""
-        written = 0
-        with self._connect() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                for record in records:
-                    written += _insert(db, record, replace)
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-        return written
 
 
 def load_jsonl(path: str | Path) -> list[Record]:

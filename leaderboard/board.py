@@ -1,0 +1,183 @@
+"""From records to a board: standings, curves, failures, provenance.
+
+The table, the page, the picture and the JSON form all show this one object.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+
+from theorybench.envs.core.errors import RecordError
+from theorybench.leaderboard.groups import AgentInfo, EnvironmentInfo, Group, group_records
+from theorybench.leaderboard.ranking import RANKED_SEEDS, Ranker, Row
+from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.series import Panel, Series, learning_curves, pass_panels, profiles
+
+#: Version of the JSON form.
+BOARD_SCHEMA = 1
+#: How the numbers are made, for whoever reads the board.
+METHOD = (
+    "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
+    "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
+    "An aggregate is the interquartile mean of all runs of all environments of its track; environments weigh the same.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
+    "An agent ranks behind another only when the other's interval lies wholly above its own: overlapping intervals "
+    "share a rank, and a rank is one more than the number of agents that are surely better.",
+    f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The agents on a track, on all tracks, or on one environment.
+
+    Attributes:
+        title: for people.
+        scope: "overall", a track, or the id of an environment.
+        split: of its environments.
+        environments: their ids.
+        rows: ranked agents, then unranked, then privileged ones.
+        profiles: share of runs above a score, by agent; empty for one environment.
+    """
+
+    title: str
+    scope: str
+    split: str
+    environments: tuple[str, ...]
+    rows: tuple[Row, ...]
+    profiles: tuple[Series, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentBoard:
+    """One environment: its standing, learning curves (score by episodes) and pass@K panels."""
+
+    environment: EnvironmentInfo
+    standing: Standing
+    curves: tuple[Series, ...]
+    passes: tuple[Panel, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A run that failed."""
+
+    environment: str
+    agent: str
+    seed: int
+    status: str
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Provenance:
+    """Where the numbers come from; several values where runs differ."""
+
+    first_started_at: str
+    last_started_at: str
+    hardware: tuple[str, ...]
+    versions: dict[str, tuple[str, ...]]
+    git_commits: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Board:
+    """All that is shown; made by `make_board`.
+
+    Attributes:
+        title: of the page.
+        runs: number of records.
+        seeds: all that occur.
+        agents: by label.
+        standings: overall (where there are several tracks), then by track; canonical instances apart.
+        environments: by track and label.
+        failures: every failed run.
+        provenance: of the records.
+        method: how the numbers are made, in sentences.
+    """
+
+    title: str
+    runs: int
+    seeds: tuple[int, ...]
+    agents: tuple[AgentInfo, ...]
+    standings: tuple[Standing, ...]
+    environments: tuple[EnvironmentBoard, ...]
+    failures: tuple[Failure, ...]
+    provenance: Provenance
+    method: tuple[str, ...] = METHOD
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the board as strict JSON: the fields of these classes by name, and "schema"."""
+        values = {"schema": BOARD_SCHEMA, **dataclasses.asdict(self)}
+        return json.dumps(values, indent=indent, allow_nan=False)
+
+
+def make_board(
+    records: Iterable[Record], *, title: str = "TheoryBench leaderboard", draws: int = 2000, seed: int = 0
+) -> Board:
+    """Compare the agents of some records.
+
+    Args:
+        records: of any environments and agents; their order does not matter.
+        title: of the board.
+        draws: bootstrap draws of each interval.
+        seed: of these draws.
+
+    Raises:
+        RecordError: there are no records.
+    """
+    held = sorted({record.key: record for record in records}.values(), key=lambda r: (r.started_at, r.key))
+    if not held:
+        raise RecordError("there are no records to compare: run `theorybench run` first")
+    groups = group_records(held)
+    environments = list({group.environment.id: group.environment for group in groups}.values())
+    agents = {group.agent.id: group.agent for group in groups}.values()
+    ranker = Ranker(draws, seed)
+    return Board(
+        title=title,
+        runs=len(held),
+        seeds=tuple(sorted({record.seed for record in held})),
+        agents=tuple(sorted(agents, key=lambda agent: agent.label)),
+        standings=tuple(_standings(environments, groups, ranker)),
+        environments=tuple(_environment_board(info, groups, ranker) for info in environments),
+        failures=tuple(
+            Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
+            for group in groups
+            for record in group.records
+            if record.status != "ok"
+        ),
+        provenance=_provenance(held),
+    )
+
+
+def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
+    """Give overall and track standings for each split."""
+    splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
+    for split in splits:
+        own = [info for info in infos if info.split == split]
+        tracks = list(dict.fromkeys(info.track for info in own))
+        ending = f", {split} instances" if len(splits) > 1 else ""
+        for scope in (["overall"] if len(tracks) > 1 else []) + tracks:
+            ids = tuple(info.id for info in own if scope in ("overall", info.track))
+            members = [group for group in groups if group.environment.id in ids]
+            rows = ranker.rows(members)
+            series = profiles(members, ranker.draws, ranker.seed)
+            yield Standing(scope.capitalize() + ending, scope, split, ids, rows, series)
+
+
+def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], ranker: Ranker) -> EnvironmentBoard:
+    own = [group for group in groups if group.environment.id == info.id]
+    standing = Standing(info.label, info.id, info.split, (info.id,), ranker.rows(own))
+    return EnvironmentBoard(info, standing, learning_curves(own, ranker.draws, ranker.seed), pass_panels(own))
+
+
+def _provenance(records: Sequence[Record]) -> Provenance:
+    """Collect where runs were made; records come by increasing time."""
+    names = sorted({name for record in records for name in record.versions})
+    return Provenance(
+        first_started_at=records[0].started_at,
+        last_started_at=records[-1].started_at,
+        hardware=tuple(sorted({record.hardware for record in records})),
+        versions={n: tuple(sorted({r.versions[n] for r in records if n in r.versions})) for n in names},
+        git_commits=tuple(sorted({record.git_commit for record in records if record.git_commit})),
+    )

@@ -1,0 +1,61 @@
+"""Short names that tell the environments and agents of a board apart."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+
+class Subject(NamedTuple):
+    """What a label is made for.
+
+    Attributes:
+        name: an id of an environment or a reference to an agent.
+        label: the label that was asked for, or None.
+        details: parameters or hyper-parameters.
+        digest: tells apart what has the same name and details.
+    """
+
+    name: str
+    label: str | None
+    details: Mapping[str, Any]
+    digest: str
+
+
+def distinct_labels(subjects: Sequence[Subject]) -> list[str]:
+    """Return one label for each subject, no two the same.
+
+    A label that was asked for is kept; others are the short name with the details in which subjects of that name
+    differ, such as "TreeMarkovChain[pass_k=4]". What would still have one label gets digits of its digest.
+    """
+    labels = [subject.label or _with_details(subject, subjects) for subject in subjects]
+    return _told_apart(labels, [subject.digest[:6] for subject in subjects])
+
+
+def short_name(name: str) -> str:
+    """Leave out what says little: the namespace TheoryBench, a version 0, the folders of a file."""
+    module, colon, rest = name.rpartition(":")
+    if colon:
+        return f"{PurePath(module).name}:{rest}"
+    return name.removeprefix("TheoryBench/").removesuffix("-v0")
+
+
+def _with_details(subject: Subject, subjects: Sequence[Subject]) -> str:
+    rivals = [other.details for other in subjects if other.name == subject.name]
+    differing = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in sorted(subject.details.items())
+        if any(name not in details or details[name] != value for details in rivals)
+    ]
+    return short_name(subject.name) + (f"[{', '.join(differing)}]" if differing else "")
+
+
+def _told_apart(labels: list[str], digests: list[str]) -> list[str]:
+    """Add digests, and then numbers, to labels that occur more than once."""
+    for endings in (digests, [str(i) for i in range(len(labels))]):
+        counts = Counter(labels)
+        labels = [
+            f"{label} #{ending}" if counts[label] > 1 else label for label, ending in zip(labels, endings, strict=True)
+        ]
+    return labels
