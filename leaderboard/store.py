@@ -91,10 +91,6 @@ class RecordStore:
             db.execute("COMMIT")
         return written
 
-    def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
-        """Write records as `add` does, all or none; return how many were written."""
-        return self._write(records, replace)
-
     def keys(self, *, status: str | None = None) -> set[str]:
         """Return the keys of all records, or of those with one status."""
         with self._connect() as db:
