@@ -122,6 +122,12 @@ def display_name(reference: str) -> str:
     return f"{Path(module).name}:{cls}" if colon else name
 
 
+def registered_name(cls: type[Any]) -> str | None:
+    """Return the name under which a class is registered, or None."""
+    where = f"{cls.__module__}:{cls.__qualname__}"
+    return next((point.name for point in _entry_points().values() if point.value == where), None)
+
+
 def is_agent(agent: Any) -> bool:
     """Return whether an object can be trained."""
     return isinstance(agent, Agent) or callable(getattr(agent, "train", None))

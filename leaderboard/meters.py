@@ -1,0 +1,89 @@
+"""What a run costs and where it ran: seconds without those of scoring, peak memory, machine, versions, commit."""
+
+import contextlib
+import functools
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class Stopwatch:
+    """Wall and processor seconds since it was made, without those spent in `paused`."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count what happens within."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self._wall += time.perf_counter() - wall
+            self._cpu += time.process_time() - cpu
+
+    def read(self) -> tuple[float, float]:
+        """Return wall seconds and processor seconds (of all threads of this process)."""
+        return time.perf_counter() - self._wall, time.process_time() - self._cpu
+
+
+def restart_peak_memory() -> None:
+    """Let `peak_memory` count from now on, where the system can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory() -> int | None:
+    """Return the largest resident memory of this process in bytes, since `restart_peak_memory` where that works."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+@functools.cache
+def hardware() -> str:
+    """Return processor, number of cores and system, in words."""
+    model = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Return the versions of Python, this package and the libraries that results depend on."""
+    names = ("theorybench", "numpy", "scipy", "torch", "gymnasium", "stable-baselines3")
+    found = {"python": platform.python_version()}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+@functools.cache
+def git_commit() -> str | None:
+    """Return the commit of the package's sources; None where they are installed, or git is missing."""
+    here = Path(__file__).resolve()
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=here.parent, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", here.name)
+        return git("rev-parse", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,236 @@
+"""Worker processes: each trains one job at a time, and none can take the sweep down with it.
+
+A worker is a fresh interpreter (spawn) with one thread for arithmetic and a process group of its own. What happens in
+it is told through a pipe; when it dies, hangs beyond its job's time, or ends its own process, the job is reported as
+such and another worker takes its place. A worker whose parent has died ends itself.
+"""
+
+import contextlib
+import dataclasses
+import faulthandler
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from theorybench.envs.core.errors import TheoryBenchError
+
+#: Variables that numerical libraries read once, at import.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+#: Workers in a row that may die before they are ready.
+START_ATTEMPTS = 3
+#: Seconds that a worker may take to start, and to leave when there is nothing more to do.
+START_SECONDS, LEAVE_SECONDS = 120.0, 2.0
+#: Seconds that the parent sleeps at most.
+LONGEST_WAIT = 3600.0
+
+
+class Job(Protocol):
+    """What a worker is given; it must be picklable."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the job may take."""
+
+    def execute(self, progress: Callable[[float], None]) -> Any:
+        """Do the work, calling `progress` with the share that is done; return something picklable."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What happened to a job.
+
+    Attributes:
+        job: the job.
+        kind: "started"; "progress"; or how it ended: "done", "failed", "timeout" or "killed".
+        value: of "progress" the share that is done, of "done" what `execute` returned, else what went wrong, in words.
+        seconds: wall time since the job was handed out.
+    """
+
+    job: Any
+    kind: str
+    value: Any
+    seconds: float
+
+
+def execute(queue: deque[Job], workers: int, output: Path) -> Iterator[Event]:
+    """Do jobs in worker processes; close the iterator to stop them all.
+
+    Args:
+        queue: what to do, in this order; more may be appended while it runs.
+        workers: how many processes at a time.
+        output: file to which the workers append what agents print, and where they crashed.
+
+    Yields:
+        Events in the order in which they happen; each job has one that ends it.
+
+    Raises:
+        TheoryBenchError: workers die before they are ready.
+    """
+    pool: list[_Worker] = []
+    failures = 0
+    try:
+        while queue or any(worker.job is not None for worker in pool):
+            while len(pool) < min(workers, len(queue) + sum(worker.job is not None for worker in pool)):
+                pool.append(_Worker(output))
+            for worker in pool:
+                if queue and worker.ready and worker.job is None:
+                    worker.give(queue.popleft())
+                    yield worker.event("started")
+            remaining = min(worker.deadline for worker in pool) - time.monotonic()
+            handles = [handle for worker in pool for handle in (worker.connection, worker.process.sentinel)]
+            wait(handles, min(max(remaining, 0.0), LONGEST_WAIT))
+            for worker in list(pool):
+                started = worker.ready
+                yield from worker.listen()
+                if worker.gone:
+                    pool.remove(worker)
+                    failures = 0 if started else failures + 1
+            if failures >= START_ATTEMPTS:
+                raise TheoryBenchError(f"{failures} workers died while they started: see {output}")
+    finally:
+        for worker in pool:
+            worker.connection.close()
+        for worker in pool:
+            worker.stop(LEAVE_SECONDS if worker.job is None and not queue else 0.0)
+
+
+class _Worker:
+    """The parent's side of one worker process.
+
+    Attributes:
+        ready: whether it has started.
+        job: what it is doing, or None.
+        gone: whether its process has ended.
+        deadline: monotonic time at which it is killed.
+    """
+
+    def __init__(self, output: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, str(output)))
+        with _single_threaded():
+            self.process.start()
+        theirs.close()
+        self.ready, self.gone, self._since = False, False, time.monotonic()
+        self.job: Job | None = None
+        self.deadline = self._since + START_SECONDS
+
+    def event(self, kind: str, value: Any = None) -> Event:
+        """Tell what happened to the job; an ending leaves the worker without one."""
+        event = Event(self.job, kind, value, time.monotonic() - self._since)
+        if kind not in ("started", "progress"):
+            self.job, self.deadline = None, float("inf")
+        return event
+
+    def give(self, job: Job) -> None:
+        """Hand out a job; a worker that has just died is noticed when it is listened to."""
+        self.job, self._since = job, time.monotonic()
+        self.deadline = self._since + job.timeout
+        with contextlib.suppress(OSError):
+            self.connection.send(job)
+
+    def listen(self) -> Iterator[Event]:
+        """Yield what the worker has told, and what became of it."""
+        ended = not self.process.is_alive()  # asked first, so that nothing it said before its death is missed
+        try:
+            while self.connection.poll():
+                kind, value = self.connection.recv()
+                if kind == "ready":
+                    self.ready, self.deadline = True, float("inf")
+                elif self.job is not None:
+                    yield self.event(kind, value)
+        except (EOFError, OSError):
+            ended = True
+        late = time.monotonic() >= self.deadline
+        if not ended and not late:
+            return
+        self.stop(LEAVE_SECONDS if ended else 0.0)
+        if self.job is not None:
+            if ended:
+                yield self.event("killed", _cause(self.process.exitcode))
+            else:
+                yield self.event("timeout", f"took longer than {self.job.timeout:g} seconds")
+
+    def stop(self, patience: float) -> None:
+        """End the process: hang up, wait `patience` seconds, then kill it with all that it has started."""
+        self.connection.close()
+        self.process.join(patience)
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            os.killpg(self.process.pid or 0, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+        self.gone = True
+
+
+@contextlib.contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let processes that start here use one thread for arithmetic: cores are for workers."""
+    held = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in held.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _cause(exitcode: int | None) -> str:
+    """Say why a process ended."""
+    if exitcode is not None and exitcode < 0:
+        return f"the process of the run died of {signal.Signals(-exitcode).name}"
+    return f"the agent ended the process of the run with exit code {exitcode}"
+
+
+# The worker's own side.
+
+
+def _serve(connection: Connection, output: str) -> None:
+    """Do the jobs that come through a pipe until it is closed."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    faulthandler.enable()
+    import torch
+
+    torch.set_num_threads(1)
+    connection.send(("ready", None))
+    while True:
+        try:
+            job = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            answer = ("done", job.execute(lambda share: connection.send(("progress", share))))
+        except Exception as error:
+            answer = ("failed", f"{type(error).__name__}: {error}")
+        try:
+            connection.send(answer)
+        except OSError:
+            return
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent's end; then end this process and what it has started."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+    with contextlib.suppress(AttributeError):
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
