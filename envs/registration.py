@@ -1,6 +1,9 @@
 """The settings that ship: one registration each."""
 
 from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
+from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
+from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
@@ -14,6 +17,13 @@ register(
     PreferenceBanditOracle,
     claims=PREFERENCE_BANDIT_CLAIMS,
     budget=30_000,
+)
+register(
+    "TheoryBench/ReasoningTree-v0",
+    ReasoningTree,
+    ReasoningTreeOracle,
+    claims=REASONING_TREE_CLAIMS,
+    budget=20_000,
 )
 register(
     "TheoryBench/TreeMarkovChain-v0",
