@@ -106,6 +106,20 @@ class Board:
     provenance: Provenance
     method: tuple[str, ...] = METHOD
 
+    @property
+    def summary(self) -> str:
+        """What the board says, in two sentences."""
+        agents, environments = len(self.agents), len(self.environments)
+        failed = f"{len(self.failures)} failed" if self.failures else "none failed"
+        counted = f"{agents} agents on {environments} environments" if environments > 1 else f"{agents} agents"
+        said = f"{counted}, {self.runs} runs, {failed}."
+        standing = self.standings[0]
+        first = [row for row in standing.rows if row.rank == 1]
+        if not first:
+            return f"{said} No agent is ranked yet."
+        names = " and ".join(f"{row.label} ({row.score.value:.2f})" for row in first)
+        return f"{said} {standing.title}: {names} {'leads' if len(first) == 1 else 'share the first rank'}."
+
     def to_json(self, indent: int | None = 2) -> str:
         """Return the board as strict JSON: the fields of these classes by name, and "schema"."""
         values = {"schema": BOARD_SCHEMA, **dataclasses.asdict(self)}

@@ -1,0 +1,186 @@
+"""The interactive figures of the page, as plain plotly.js dictionaries."""
+
+import dataclasses
+import html
+from collections.abc import Iterable
+from typing import Any
+
+from theorybench.leaderboard.board import Board
+from theorybench.leaderboard.ranking import REFERENCE_AGENT
+from theorybench.leaderboard.series import Series
+
+#: Distinguishable for all kinds of colour vision, on white and on near-black (after Okabe and Ito 2008).
+COLOURS = (
+    "#0a7cc1",
+    "#d55e00",
+    "#009e73",
+    "#cc6ba3",
+    "#b8860b",
+    "#8b6fd1",
+    "#3aa6dd",
+    "#a0522d",
+    "#7a8a2a",
+    "#d9436b",
+)
+#: What is no agent: the optimum, the reference.
+LINE_COLOUR = "#868b94"
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """One place of the page.
+
+    Attributes:
+        title: above it.
+        figures: plotly figures by name; the reader chooses where there are several.
+    """
+
+    title: str
+    figures: dict[str, dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """How an agent is drawn everywhere.
+
+    Attributes:
+        colour: "#rrggbb".
+        symbol: of its markers.
+        dash: of its lines.
+    """
+
+    colour: str
+    symbol: str
+    dash: str
+
+
+def agent_styles(board: Board) -> dict[str, Style]:
+    """Give each agent of a board, by id, a colour and a symbol; what is drawn as a line is grey and dashed."""
+    drawn = [agent for agent in board.agents if not agent.privileged and agent.agent != REFERENCE_AGENT]
+    styles = {agent.id: Style(LINE_COLOUR, "line-ew", "dash") for agent in board.agents}
+    for i, agent in enumerate(drawn):
+        symbol = _SYMBOLS[(i + i // len(COLOURS)) % len(_SYMBOLS)]
+        styles[agent.id] = Style(COLOURS[i % len(COLOURS)], symbol, "solid" if i < len(COLOURS) else "dot")
+    return styles
+
+
+def learning_charts(board: Board) -> list[Chart]:
+    """Return one chart for each environment: score by episodes, optimum and reference as lines."""
+    styles, lines = agent_styles(board), _line_agents(board)
+    charts = []
+    for entry in board.environments:
+        series = [one for one in entry.curves if one.agent not in lines]
+        budget = entry.environment.budget
+        ticks = sorted({max(1, budget // part) for part in (64, 16, 4, 1)})
+        low = min((min(one.low or one.value) for one in series), default=0.0)
+        layout = {
+            "xaxis": {
+                "type": "log",
+                "title": {"text": "episodes"},
+                "tickvals": ticks,
+                "ticktext": [f"{t:,}" for t in ticks],
+            },
+            "yaxis": {"title": {"text": "score"}, "range": [min(-0.06, low - 0.04), 1.1]},
+            "shapes": [_level(0.0), _level(1.0)],
+            "annotations": [_level_name(0.0, "reference"), _level_name(1.0, "optimum")],
+        }
+        hover = "score %{y:.3f} after %{x:,} episodes"
+        charts.append(Chart(entry.environment.label, {"": _figure(series, styles, layout, hover)}))
+    return charts
+
+
+def pass_charts(board: Board) -> list[Chart]:
+    """Return one chart for each environment with pass@K: by K, for all tasks and for each."""
+    styles = agent_styles(board)
+    layout = {
+        "xaxis": {"type": "log", "dtick": 0.30102999566, "tickformat": "d", "title": {"text": "tries K"}},
+        "yaxis": {"title": {"text": "pass@K"}},
+    }
+    hover = "pass@%{x}: %{y:.3f}"
+    return [
+        Chart(
+            entry.environment.label,
+            {panel.title: _figure(panel.series, styles, layout, hover) for panel in entry.passes},
+        )
+        for entry in board.environments
+        if entry.passes
+    ]
+
+
+def profile_charts(board: Board) -> list[Chart]:
+    """Return one chart: the share of runs above each score, for each standing."""
+    styles, lines = agent_styles(board), _line_agents(board)
+    layout = {
+        "xaxis": {"title": {"text": "score"}, "range": [-1.02, 1.02]},
+        "yaxis": {"title": {"text": "share of runs above it"}, "range": [-0.02, 1.04], "tickformat": ".0%"},
+    }
+    hover = "%{y:.0%} of runs score above %{x:.2f}"
+    figures = {}
+    for standing in board.standings:
+        series = [one for one in standing.profiles if one.agent not in lines]
+        figures[standing.title] = _figure(series, styles, layout, hover, markers=False)
+    return [Chart("Performance profiles", figures)]
+
+
+def _line_agents(board: Board) -> set[str]:
+    """Return the agents that lines stand for already."""
+    return {agent.id for agent in board.agents if agent.privileged or agent.agent == REFERENCE_AGENT}
+
+
+def _figure(
+    series: Iterable[Series], styles: dict[str, Style], layout: dict[str, Any], hover: str, markers: bool = True
+) -> dict[str, Any]:
+    """Draw bands first, so that lines lie above them."""
+    held = list(series)
+    bands = [_band(one, styles[one.agent]) for one in held if one.low is not None and len(one.x) > 1]
+    lines = [_line(one, styles[one.agent], hover, markers) for one in held]
+    return {"data": bands + lines, "layout": layout}
+
+
+def _line(series: Series, style: Style, hover: str, markers: bool) -> dict[str, Any]:
+    plain = style.colour == LINE_COLOUR
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if markers and not plain else "lines",
+        "name": _text(series.label),
+        "meta": series.agent,
+        "x": series.x,
+        "y": series.value,
+        "line": {"color": style.colour, "width": 1.5 if plain else 2.2, "dash": style.dash},
+        "marker": {"symbol": style.symbol, "size": 6, "color": style.colour},
+        "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
+    }
+
+
+def _band(series: Series, style: Style) -> dict[str, Any]:
+    low, high = series.low or (), series.high or ()
+    red, green, blue = (int(style.colour[i : i + 2], 16) for i in (1, 3, 5))
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": _text(series.label),
+        "meta": series.agent,
+        "x": (*series.x, *reversed(series.x)),
+        "y": (*low, *reversed(high)),
+        "fill": "toself",
+        "fillcolor": f"rgba({red},{green},{blue},0.16)",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+    }
+
+
+def _level(y: float) -> dict[str, Any]:
+    line = {"color": LINE_COLOUR, "width": 1, "dash": "dot"}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "layer": "below", "line": line}
+
+
+def _level_name(y: float, name: str) -> dict[str, Any]:
+    font = {"size": 11, "color": LINE_COLOUR}
+    place = {"xref": "paper", "x": 0, "xanchor": "left", "y": y, "yanchor": "bottom"}
+    return {**place, "text": name, "showarrow": False, "font": font}
+
+
+def _text(label: str) -> str:
+    """Escape what plotly would read as markup."""
+    return html.escape(label, quote=False)

@@ -1,0 +1,41 @@
+"""The configuration that runs the sweep of a board again."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from theorybench.leaderboard.board import Board
+
+
+def configuration(board: Board) -> str:
+    """Return TOML for `theorybench run FILE`: environments, agents, seeds and budgets of a board.
+
+    An agent from a file is named as the records name it, so the file must lie beside the configuration. What is null
+    is left out: TOML has no null, and only a default is null.
+    """
+    agents = [{"agent": a.agent, "label": a.label, "hyperparameters": a.hyperparameters} for a in board.agents]
+    seeds = list(board.seeds)
+    lines = [
+        'name = "reproduction"',
+        f"seeds = {len(seeds) if seeds == list(range(len(seeds))) else seeds}",
+        "agents = [",
+        *(f"    {_toml(agent)}," for agent in agents),
+        "]",
+    ]
+    for entry in board.environments:
+        info = entry.environment
+        values = {"id": info.env_id, "label": info.label, "budget": info.budget, "parameters": info.parameters}
+        lines += ["", "[[environments]]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """Write a JSON value as inline TOML."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_toml(name)} = {_toml(entry)}" for name, entry in value.items() if entry is not None]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(entry) for entry in value if entry is not None)}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

@@ -1,0 +1,128 @@
+"""The board in the terminal: one table overall, one for each track, one for each environment."""
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from theorybench.leaderboard.board import Board, Standing
+from theorybench.leaderboard.ranking import Estimate, Row
+
+#: Failed runs that are listed; the page and the JSON form have all.
+LISTED_FAILURES = 10
+
+
+def render(board: Board) -> RenderableType:
+    """Return the whole board; print it with `rich.console.Console().print`, legible from 100 columns on."""
+    parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(board.summary)), Text()]
+    labels = {entry.environment.id: entry.environment.label for entry in board.environments}
+    shown = {standing.environments for standing in board.standings}
+    apart = [entry.standing for entry in board.environments if entry.standing.environments not in shown]
+    for standing in (*board.standings, *apart):
+        parts += [standing_table(standing, labels), Text()]
+    return Group(*parts, *_failures(board), *_notes(board))
+
+
+def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
+    """Return the table of one standing; `labels` name its environments by id."""
+    names = [labels[id] for id in standing.environments]
+    title = Text(plain(standing.title), style="bold")
+    if standing.title not in names:
+        title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for name, justify in _COLUMNS:
+        wraps = name == "agent"
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", max_width=34 if wraps else None)
+    for row in standing.rows:
+        table.add_row(*_cells(row), style="" if row.rank else "dim")
+    return table
+
+
+def plain(text: str) -> str:
+    """Replace what a terminal would obey, such as escape sequences, by "?"."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+
+
+def format_number(value: float) -> str:
+    """Three decimals, and no minus before zero."""
+    return f"{value + 0.0:.3f}".replace("-0.000", "0.000")
+
+
+def format_interval(estimate: Estimate) -> str:
+    """Such as "[0.812, 0.934]"; a dash where it is not known."""
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"[{format_number(estimate.low)}, {format_number(estimate.high)}]"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Such as "0.45 s", "12 s", "3.2 min"; a dash where it is not known."""
+    if seconds is None:
+        return "-"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.{2 if seconds < 1 else 1 if seconds < 10 else 0}f} s"
+
+
+def format_bytes(size: int | None) -> str:
+    """Such as "412 MB"; a dash where it is not known."""
+    if size is None:
+        return "-"
+    return f"{size / 1e6:.0f} MB" if size < 2e9 else f"{size / 1e9:.1f} GB"
+
+
+def format_share(estimate: Estimate | None) -> str:
+    """A probability in percent; a dash where there is none."""
+    return "-" if estimate is None else f"{100 * estimate.value:.0f} %"
+
+
+_COLUMNS = (
+    ("rank", "right"),
+    ("agent", "left"),
+    ("score", "right"),
+    ("95 % interval", "left"),
+    ("> ref", "right"),
+    ("failed", "right"),
+    ("time", "right"),
+    ("memory", "right"),
+    ("", "left"),
+)
+
+
+def _cells(row: Row) -> Iterable[RenderableType]:
+    """Return the cells of one row, in the order of _COLUMNS."""
+    marker = "°" if row.lifted else ""
+    yield str(row.rank or "-")
+    yield Text(plain(row.label), style="bold" if row.rank == 1 else "")
+    yield format_number(row.score.value)
+    yield format_interval(row.score)
+    yield format_share(row.improvement)
+    yield Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim")
+    yield format_seconds(row.seconds_wall) + marker
+    yield format_bytes(row.peak_memory_bytes) + marker
+    yield Text(row.remark.replace("environments", "envs"), style="dim")
+
+
+def _failures(board: Board) -> Iterable[RenderableType]:
+    if not board.failures:
+        return
+    yield Text(f"failed runs: {len(board.failures)}", style="bold red")
+    for failure in board.failures[:LISTED_FAILURES]:
+        line = f"{failure.agent} on {failure.environment}, seed {failure.seed}: {failure.status}: {failure.error}"
+        yield Padding(Text(plain(line).splitlines()[0], overflow="ellipsis", no_wrap=True), (0, 2))
+    if len(board.failures) > LISTED_FAILURES:
+        yield Padding(Text(f"and {len(board.failures) - LISTED_FAILURES} more: see --json or --html"), (0, 2))
+    yield Text()
+
+
+def _notes(board: Board) -> Iterable[RenderableType]:
+    for sentence in board.method:
+        yield Text(sentence, style="dim")
+    yield Text(
+        "> ref: probability that a run beats one of the reference agent. Time and memory are those of a run; "
+        "°: runs were trained together, so that time is a share and memory that of all.",
+        style="dim",
+    )
