@@ -16,7 +16,8 @@ from theorybench.envs.core.setting import Setting
 def spaces_of(setting: Setting) -> tuple[gym.spaces.MultiDiscrete, gym.Space]:
     """Return the observation and action space of one environment."""
     tokens = setting.prompt_length + setting.response_length
-    observation = gym.spaces.MultiDiscrete([setting.num_symbols + 1] * tokens, dtype=setting.observation_dtype)
+    observation = gym.spaces.MultiDiscrete([1] * tokens, dtype=setting.observation_dtype)
+    observation.nvec = np.full(tokens, setting.num_symbols + 1)  # sums of nvec in the tokens' own type would overflow
     if setting.feedback == "preference":
         return observation, gym.spaces.MultiDiscrete([setting.num_actions] * 2)
     return observation, gym.spaces.Discrete(setting.num_actions)
