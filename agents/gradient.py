@@ -31,7 +31,7 @@ class GradientAgent(ConfiguredAgent):
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
     optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
-    learning_rate: float = real(0.05, 0.0, 1000.0, "step size of the optimiser", open_low=True)
+    learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
 
