@@ -1,0 +1,198 @@
+"""The harness: checkpoints at fractions of the budget, what becomes of an exhausted budget, and what is refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.agents import Agent, make_agent, train
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ParameterError, PolicyError, UnknownNameError
+
+
+def table(envs, first):
+    return tb.TablePolicy(tb.View.of(envs.unwrapped.setting), np.array([[first, 1 - first]]))
+
+
+class Steps(Agent):
+    """Pulls arm 1 until told to stop, logging its number of episodes as its policy."""
+
+    num_envs = 4
+    logs = True
+    stop = None
+
+    def train(self, envs, budget, *, seed, log):
+        envs.reset(seed=seed)
+        while self.stop is None or budget.spent < self.stop:
+            envs.step(np.ones(4, int))
+            if self.logs:
+                log(table(envs, budget.spent / 1000), spent=budget.spent)
+        return table(envs, 0.999)
+
+
+def make(base=Steps, **attributes):
+    return type("Custom", (base,), attributes)()
+
+
+def test_policies_are_scored_at_each_fraction_of_the_budget_once():
+    seen = []
+    (outcome,) = train(
+        make(), "Toy/TwoArms-v0", {}, [0], 640, [lambda policy, spent, scalars: seen.append((policy, spent, scalars))]
+    )
+    # 1/64, 1/32, ... of 640 are 10, 20, 40, 80, ...: first passed at multiples of 4.
+    assert [spent for _, spent, _ in seen] == [12, 20, 40, 80, 160, 320, 640]
+    for policy, spent, scalars in seen:
+        assert scalars == {"spent": spent}
+        assert policy.table[0, 0] == spent / 1000
+    assert outcome.policy.table[0, 0] == 0.64
+
+
+def test_fractions_below_one_episode_and_several_at_once():
+    seen = []
+    train(make(), "Toy/TwoArms-v0", {}, [0], 9, [lambda policy, spent, scalars: seen.append(spent)])
+    assert seen == [4, 8]
+
+
+def test_due_says_whether_a_policy_would_be_scored():
+    due = []
+
+    class Curious(Agent):
+        num_envs = 8
+
+        def train(self, envs, budget, *, seed, log):
+            envs.reset(seed=seed)
+            for _ in range(4):
+                envs.step(np.ones(8, int))
+                due.append(log.due)
+                if log.due:
+                    log(table(envs, 0.5))
+                due.append(log.due)
+            return table(envs, 0.5)
+
+    train(Curious(), "Toy/TwoArms-v0", {}, [0], 64)
+    assert due == [True, False, True, False, False, False, True, False]
+
+
+def test_an_exhausted_budget_ends_with_the_policy_logged_last():
+    (outcome,) = train(make(), "Toy/TwoArms-v0", {}, [0], 102)
+    assert outcome.policy.table[0, 0] == 0.1
+    assert (outcome.budget.spent, outcome.budget.remaining, outcome.lifted) == (100, 2, 1)
+
+
+def test_an_exhausted_budget_without_a_policy_fails_and_says_what_to_do():
+    with pytest.raises(AgentError, match=r"exhausted its budget of 102 episodes.*log\(policy\)"):
+        train(make(logs=False), "Toy/TwoArms-v0", {}, [0], 102)
+
+
+def test_what_is_returned_wins_over_what_was_logged():
+    (outcome,) = train(make(stop=40), "Toy/TwoArms-v0", {}, [0], 102)
+    assert outcome.policy.table[0, 0] == 0.999
+
+
+@pytest.mark.parametrize("result", [None, 3, np.zeros((1, 2))])
+def test_a_policy_must_come_back(result):
+    with pytest.raises(PolicyError, match=r"expected an object with probs\(\)"):
+        train(make(train=lambda self, envs, budget, *, seed, log: result), "Toy/TwoArms-v0", {}, [0], 10)
+
+
+def test_errors_of_an_agent_come_through():
+    def broken(self, envs, budget, *, seed, log):
+        raise ZeroDivisionError("my bug")
+
+    with pytest.raises(ZeroDivisionError, match="my bug"):
+        train(make(train=broken), "Toy/TwoArms-v0", {}, [0], 10)
+
+
+def test_the_answer_key_is_for_the_privileged():
+    found = []
+
+    def look(self, envs, budget, *, seed, log):
+        found.append(hasattr(envs.unwrapped, "oracle"))
+        return envs.unwrapped.reference_policy
+
+    train(make(train=look), "Toy/TwoArms-v0", {}, [0], 10)
+    train(make(train=look, privileged=True), "Toy/TwoArms-v0", {}, [0], 10)
+    assert found == [False, True]
+
+
+def test_environments_are_what_the_agent_declares():
+    found = []
+
+    def look(self, envs, budget, *, seed, log):
+        found.append((envs.num_envs, envs.metadata["autoreset_mode"].value, envs.unwrapped.setting.good))
+        return envs.unwrapped.reference_policy
+
+    train(make(train=look, num_envs=3, autoreset_mode="Disabled"), "Toy/TwoArms-v0", {"good": 0.5}, [0], 10)
+    assert found == [(3, "Disabled", 0.5)]
+
+
+def test_several_seeds_of_an_agent_that_trains_one():
+    seeds, class_ = [], None
+
+    def note(self, envs, budget, *, seed, log):
+        seeds.append((seed, budget.spent))
+        envs.reset(seed=seed)
+        envs.step(np.ones(4, int))
+        log(table(envs, 0.5))
+        return table(envs, 0.5)
+
+    spent = {}
+    class_ = make(train=note)
+    outcomes = train(
+        class_, "Toy/TwoArms-v0", {}, [5, 6], 100, [lambda p, s, _, key=key: spent.setdefault(key, s) for key in "ab"]
+    )
+    assert seeds == [(5, 0), (6, 0)]
+    assert [outcome.lifted for outcome in outcomes] == [1, 1]
+    assert spent == {"a": 4, "b": 4}
+
+
+@pytest.mark.parametrize(("name", "env_id"), [("rlvr", "Toy/Duel-v0"), ("dpo-offline", "Toy/TwoArms-v0")])
+def test_feedback_must_match(name, env_id):
+    with pytest.raises(AgentError, match="learns from feedback"):
+        train(make_agent(name), env_id, {}, [0], 10)
+
+
+def test_bad_requests():
+    with pytest.raises(UnknownNameError, match="did you mean Toy/TwoArms-v0"):
+        train(make(), "Toy/TwoArm-v0", {}, [0], 10)
+    with pytest.raises(ParameterError, match="budget"):
+        train(make(), "Toy/TwoArms-v0", {}, [0], 0)
+    with pytest.raises(ParameterError, match="good"):
+        train(make(), "Toy/TwoArms-v0", {"good": 2.0}, [0], 10)
+
+
+def test_lifted_runs_have_budgets_and_logs_of_their_own():
+    seen = {}
+    checkpoints = [lambda p, s, _, key=key: seen.setdefault(key, []).append(s) for key in range(3)]
+    outcomes = train(make_agent("rlvr"), "Toy/TwoArms-v0", {}, [1, 2, 3], 640, checkpoints)
+    assert seen == {key: [64, 128, 192, 320, 640] for key in range(3)}
+    assert [(o.budget.spent, o.budget.total, o.lifted) for o in outcomes] == [(640, 640, 3)] * 3
+
+
+def test_a_budget_too_small_for_one_update_leaves_the_initial_policy():
+    for name in ("rlvr", "astar-po", "curriculum-rlvr"):
+        (outcome,) = train(make_agent(name), "Toy/TwoArms-v0", {}, [0], 5)
+        assert outcome.policy.table[0].tolist() == [0.5, 0.5]
+        assert outcome.budget.spent == 0
+    for name, params in (("dpo-on-policy", {"rounds": 6}), ("dpo-offline", {})):
+        (outcome,) = train(make_agent(name, epochs=1, **params), "Toy/Duel-v0", {}, [0], 5)
+        assert outcome.budget.spent == 5
+
+
+def test_rounds_of_dpo_are_equal_and_spend_everything():
+    for budget, rounds in ((600, 6), (35, 6), (3, 6)):
+        batches = []
+        agent = make_agent("dpo-on-policy", epochs=1, rounds=rounds)
+        object.__setattr__(agent, "fit", lambda trainer, episodes, batches=batches: batches.append(len(episodes)))
+        (outcome,) = train(agent, "Toy/Duel-v0", {}, [0], budget)
+        assert len(batches) == min(rounds, budget)
+        assert max(batches) - min(batches) <= 1
+        assert outcome.budget.spent == budget
+
+
+def test_trained_is_frozen():
+    (outcome,) = train(make_agent("random"), "Toy/TwoArms-v0", {}, [0], 10)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        outcome.policy = None
+    with pytest.raises(BudgetExhausted):
+        outcome.budget._meter.charge(np.array([11]), np.array([1]))

@@ -1,0 +1,92 @@
+"""Softmax classes: where they start, what they look up, and their gradients by finite differences."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from theorybench.agents import rollout
+from theorybench.agents.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import LinearPolicy, SettingPolicy, TablePolicy
+from theorybench.envs.core.registry import lookup
+
+BANDIT = "TheoryBench/PreferenceBandit-v0"
+CASES = [
+    ("Toy/Copy-v0", {}, "prefix"),
+    ("Toy/Copy-v0", {"size": 3}, "markov"),
+    ("Toy/TwoArms-v0", {}, "position"),
+    ("Toy/Duel-v0", {}, "prompt"),
+    (BANDIT, {"dimension": 3}, "prompt"),
+    (BANDIT, {"dimension": 3}, "linear"),
+    (BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}, "linear"),
+]
+
+
+@pytest.mark.parametrize(("env_id", "parameters", "name"), CASES)
+@pytest.mark.parametrize("start", ["initial", "reference"])
+def test_training_begins_at_the_named_policy(env_id, parameters, name, start):
+    envs = gym.make_vec(env_id, num_envs=64, **parameters)
+    envs.reset(seed=0)
+    setting = envs.unwrapped.setting
+    softmax = SoftmaxClass.of(setting, name)
+    wanted = SettingPolicy(setting, start)
+    ours = softmax.snapshot(softmax.start(wanted))
+    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=300, rng=np.random.default_rng(0))
+    seen = episodes.observations[np.arange(setting.horizon) < episodes.lengths[:, None]]
+    np.testing.assert_allclose(ours.probs(seen), wanted.probs(seen), atol=1e-12)
+
+
+@pytest.mark.parametrize(("env_id", "parameters", "name"), CASES)
+def test_rows_are_the_logits_of_the_snapshot_and_have_its_gradient(env_id, parameters, name):
+    setting = lookup(env_id).make_setting(parameters)
+    softmax = SoftmaxClass.of(setting, name)
+    rng = np.random.default_rng(1)
+    parameter = rng.normal(size=softmax.start(SettingPolicy(setting, "reference")).shape)
+    observations = softmax.view.observations(setting.observation_dtype)[rng.integers(softmax.view.rows, size=20)]
+    index = softmax.view.index(observations)
+    actions = rng.integers(setting.num_actions, size=20)
+
+    def likelihood(values):
+        logs = torch.log_softmax(softmax.rows(values, torch.as_tensor(index)), dim=-1)
+        return logs[torch.arange(20), torch.as_tensor(actions)].sum()
+
+    variable = torch.tensor(parameter, requires_grad=True)
+    value = likelihood(variable)
+    probs = softmax.snapshot(parameter).probs(observations)
+    assert float(value.detach()) == pytest.approx(np.log(probs[np.arange(20), actions]).sum(), rel=1e-12)
+    value.backward()
+    for _ in range(10):
+        direction = rng.normal(size=parameter.shape)
+        step = 1e-6
+        ahead, behind = (float(likelihood(torch.tensor(parameter + s * step * direction))) for s in (1, -1))
+        slope = float((variable.grad.numpy() * direction).sum())
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-6, abs=1e-6)
+
+
+def test_auto_is_linear_where_there_are_features_and_the_view_of_the_setting_elsewhere():
+    linear = SoftmaxClass.of(lookup(BANDIT).make_setting({}), "auto")
+    assert isinstance(linear, LinearSoftmax)
+    assert isinstance(linear.snapshot(np.zeros(6)), LinearPolicy)
+    table = SoftmaxClass.of(lookup("Toy/Copy-v0").make_setting({}), "auto")
+    assert isinstance(table, TabularSoftmax)
+    assert table.view.name == "prefix"
+    assert isinstance(table.snapshot(np.zeros((table.view.rows, 3))), TablePolicy)
+
+
+def test_linear_needs_features_and_a_linear_start():
+    with pytest.raises(ParameterError, match="no features"):
+        SoftmaxClass.of(lookup("Toy/Duel-v0").make_setting({}), "linear")
+    setting = lookup(BANDIT).make_setting({"dimension": 2})
+    softmax = SoftmaxClass.of(setting, "linear")
+    skewed = TablePolicy(softmax.view, np.tile([0.7, 0.1, 0.1, 0.1], (8, 1)))
+    with pytest.raises(ParameterError, match="not linear in the features"):
+        softmax.start(skewed)
+
+
+def test_zero_probabilities_start_at_a_finite_logit():
+    setting = lookup("Toy/TwoArms-v0").make_setting({})
+    softmax = SoftmaxClass.of(setting, "position")
+    start = softmax.start(TablePolicy(softmax.view, np.array([[0.0, 1.0]])))
+    assert np.isfinite(start).all()
+    assert softmax.snapshot(start).table[0, 0] < 1e-16
