@@ -32,7 +32,7 @@ def test_defaults_and_hyperparameters():
     agent = make_agent("rlvr")
     assert agent == RLVR()
     values = hyperparameters(agent)
-    assert values["learning_rate"] == 0.05
+    assert values["learning_rate"] == RLVR().learning_rate
     assert list(values) == sorted(values)
     assert hyperparameters(make_agent("random")) == {}
 
