@@ -25,7 +25,7 @@ ACCURACY = 0.9
 #: Episodes of one simulation, and of one rung at most.
 TOGETHER, LIMIT = 2**17, 2**21
 
-#: A rung: its stage, its hint, and how many of its picks are new (those at position `hint` or before `stage`).
+#: A rung: its stage, its hint, and the positions of the picks that it teaches.
 Rung = tuple[int, int, range]
 
 
@@ -56,14 +56,14 @@ class Search:
     prompt: int | None = None
 
     def climb(self, rungs: list[Rung], seed: int) -> np.ndarray:
-        """Give the reward queries of each search: float64 (trials,); infinite where a rung exceeds `LIMIT` episodes."""
+        """Give the reward queries of each search: float64 (trials,), NaN if a rung exceeds `LIMIT` episodes."""
         setting = self.lab.oracle.setting
         table = np.full((setting.num_stages, setting.num_actions), 1.0 / setting.num_actions)
         total = np.zeros(self.trials)
         for number, (stage, hint, new) in enumerate(rungs):
             queries, picks = self._rung(TablePolicy(View.of(setting, "position"), table), stage, hint, (seed, number))
             if picks is None:
-                return np.full(self.trials, math.inf)
+                return np.full(self.trials, math.nan)
             total += queries
             table[new] = np.eye(setting.num_actions)[picks[new.start - hint : new.stop - hint]]
         return total
@@ -130,8 +130,6 @@ class QueryGrowth:
             there = lab.at(L=length)
             search = Search(there, self.trials, None if self.quantile is None else number % 2**setting.d)
             queries = search.climb(depth_ladder(there.oracle.setting, p), 100 * seed + number)
-            if not np.isfinite(queries).all():
-                return math.nan, math.nan, math.nan
             log, error = _log_statistic(queries / self._parts(length, p), self.quantile)
             logs.append(log)
             errors.append(error)
