@@ -26,7 +26,7 @@ MAX_PREFIXES = {"exact": 10**6, "parity": 10**7}
 #: Prefixes that are held at a time.
 HELD = 2**18
 #: Responses of a seeded estimate: of the KL divergence alone, and of the success under parity as well.
-SAMPLES = {"exact": 4_096, "parity": 16_384}
+SAMPLES = {"exact": 4_096, "parity": 8_192}
 
 
 class Measured(NamedTuple):
