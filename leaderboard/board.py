@@ -117,8 +117,10 @@ class Board:
         first = [row for row in standing.rows if row.rank == 1]
         if not first:
             return f"{said} No agent is ranked yet."
-        names = " and ".join(f"{row.label} ({row.score.value:.2f})" for row in first)
-        return f"{said} {standing.title}: {names} {'leads' if len(first) == 1 else 'share the first rank'}."
+        if len(first) == 1:
+            return f"{said} {standing.title}: {first[0].label} leads with {first[0].score.value:.2f}."
+        names = [f"{row.label} ({row.score.value:.2f})" for row in first]
+        return f"{said} {standing.title}: {', '.join(names[:-1])} and {names[-1]} share the first rank."
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the board as strict JSON: the fields of these classes by name, and "schema"."""

@@ -56,9 +56,10 @@ class Style:
 
 
 def agent_styles(board: Board) -> dict[str, Style]:
-    """Give each agent of a board, by id, a colour and a symbol; what is drawn as a line is grey and dashed."""
-    drawn = [agent for agent in board.agents if not agent.privileged and agent.agent != REFERENCE_AGENT]
-    styles = {agent.id: Style(LINE_COLOUR, "line-ew", "dash") for agent in board.agents}
+    """Give each agent of a board, by id, a colour and a symbol; privileged agents and the reference are grey lines."""
+    lines = _line_agents(board)
+    drawn = [agent for agent in board.agents if agent.id not in lines]
+    styles = {a.id: Style(LINE_COLOUR, "line-ew", "dash" if a.privileged else "dot") for a in board.agents}
     for i, agent in enumerate(drawn):
         symbol = _SYMBOLS[(i + i // len(COLOURS)) % len(_SYMBOLS)]
         styles[agent.id] = Style(COLOURS[i % len(COLOURS)], symbol, "solid" if i < len(COLOURS) else "dot")
@@ -83,7 +84,7 @@ def learning_charts(board: Board) -> list[Chart]:
             },
             "yaxis": {"title": {"text": "score"}, "range": [min(-0.06, low - 0.04), 1.1]},
             "shapes": [_level(0.0), _level(1.0)],
-            "annotations": [_level_name(0.0, "reference"), _level_name(1.0, "optimum")],
+            "annotations": [_level_name(0.0, "reference", "right"), _level_name(1.0, "optimum", "left")],
         }
         hover = "score %{y:.3f} after %{x:,} episodes"
         charts.append(Chart(entry.environment.label, {"": _figure(series, styles, layout, hover)}))
@@ -175,9 +176,9 @@ def _level(y: float) -> dict[str, Any]:
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "layer": "below", "line": line}
 
 
-def _level_name(y: float, name: str) -> dict[str, Any]:
+def _level_name(y: float, name: str, side: str) -> dict[str, Any]:
     font = {"size": 11, "color": LINE_COLOUR}
-    place = {"xref": "paper", "x": 0, "xanchor": "left", "y": y, "yanchor": "bottom"}
+    place = {"xref": "paper", "x": int(side == "right"), "xanchor": side, "y": y, "yanchor": "bottom"}
     return {**place, "text": name, "showarrow": False, "font": font}
 
 

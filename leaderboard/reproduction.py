@@ -6,6 +6,9 @@ from typing import Any
 
 from theorybench.leaderboard.board import Board
 
+#: Longest label of a configuration.
+LABEL_LENGTH = 60
+
 
 def configuration(board: Board) -> str:
     """Return TOML for `theorybench run FILE`: environments, agents, seeds and budgets of a board.
@@ -13,7 +16,7 @@ def configuration(board: Board) -> str:
     An agent from a file is named as the records name it, so the file must lie beside the configuration. What is null
     is left out: TOML has no null, and only a default is null.
     """
-    agents = [{"agent": a.agent, "label": a.label, "hyperparameters": a.hyperparameters} for a in board.agents]
+    agents = [{"agent": a.agent, **_label(a.label), "hyperparameters": a.hyperparameters} for a in board.agents]
     seeds = list(board.seeds)
     lines = [
         'name = "reproduction"',
@@ -24,9 +27,14 @@ def configuration(board: Board) -> str:
     ]
     for entry in board.environments:
         info = entry.environment
-        values = {"id": info.env_id, "label": info.label, "budget": info.budget, "parameters": info.parameters}
+        values = {"id": info.env_id, **_label(info.label), "budget": info.budget, "parameters": info.parameters}
         lines += ["", "[[environments]]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
     return "\n".join(lines) + "\n"
+
+
+def _label(label: str) -> dict[str, str]:
+    """Keep a label that a configuration may have."""
+    return {"label": label} if len(label) <= LABEL_LENGTH else {}
 
 
 def _toml(value: Any) -> str:

@@ -1,0 +1,88 @@
+"""A still picture of the ranking, for a README."""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.leaderboard.board import Board, Standing
+from theorybench.leaderboard.curves import agent_styles
+from theorybench.leaderboard.ranking import Row
+from theorybench.leaderboard.store import atomic_write
+
+#: What a name may end with.
+FORMATS = (".png", ".svg", ".pdf")
+_INK, _QUIET, _RULE = "#16181d", "#6b7280", "#d5d9e0"
+
+
+def picture(board: Board, path: str | Path) -> Path:
+    """Draw scores with their intervals, one panel for each standing, and write a picture, atomically.
+
+    Args:
+        board: what is drawn.
+        path: ends in .png, .svg or .pdf.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ParameterError: another ending.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
+    standings = [standing for standing in board.standings if standing.rows]
+    columns = min(2, len(standings))
+    lines = -(-len(standings) // columns)
+    rows = max(len(standing.rows) for standing in standings)
+    figure = Figure(figsize=(5.2 * columns, lines * (0.9 + 0.27 * rows)), layout="constrained", dpi=160)
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    styles = {agent: style.colour for agent, style in agent_styles(board).items()}
+    with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}):
+        grid = figure.subplots(lines, columns, squeeze=False).ravel()
+        for axes, standing in zip(grid, standings, strict=False):
+            _draw(axes, standing, styles)
+            axes.set_ylim(rows - 0.4, -0.6)
+        for axes in grid[len(standings) :]:
+            axes.set_visible(False)
+        with atomic_write(path, "wb") as file:
+            metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+            figure.savefig(file, format=path.suffix.lower()[1:], metadata=metadata, facecolor="white")
+    return path.resolve()
+
+
+def _draw(axes: Any, standing: Standing, colours: dict[str, str]) -> None:
+    """Draw one standing: the best agent above, optimum and reference as lines, unranked agents hollow."""
+    rows = [row for row in standing.rows if not row.privileged]
+    for level in (0.0, 1.0):
+        axes.axvline(level, color=_QUIET, linewidth=0.9, linestyle=":")
+    for place, row in enumerate(rows):
+        colour = colours[row.agent]
+        if row.score.low is not None and row.score.high is not None:
+            ends = [row.score.low, row.score.high]
+            axes.plot(ends, [place, place], color=colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
+        filling = colour if row.rank else "white"
+        axes.plot(row.score.value, place, "o", color=colour, markersize=5.5, markerfacecolor=filling)
+    axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
+    lowest = [row.score.value if row.score.low is None else row.score.low for row in rows]
+    axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
+    above = axes.secondary_xaxis("top")
+    above.set_xticks([0, 1], ["reference", "optimum"])
+    above.tick_params(length=0, labelsize=7, labelcolor=_QUIET, pad=1)
+    above.spines["top"].set_visible(False)
+    axes.set_title(standing.title, loc="left", fontsize=10, fontweight="bold", color=_INK)
+    axes.tick_params(length=0, labelsize=8, labelcolor=_INK)
+    axes.grid(axis="x", color=_RULE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_RULE)
+
+
+def _name(row: Row) -> str:
+    """Return rank and label, shortened."""
+    label = textwrap.shorten(row.label, 36, placeholder="...") if " " in row.label else row.label[:36]
+    return f"{label}  {row.rank or '–'}"
