@@ -64,6 +64,7 @@ class ReasoningTree(Setting):
     bit (with the bit alone it could not tell two indices of equal bits apart, and every chain with the right bits would
     pass). If z_l = z'_l then injectivity gives z_{l-1} = z'_{l-1} and the same pick, and so on back to the start: the
     outcome is right if and only if the chain is S. So "still on the path" is all that the dynamics keep.
+
     `verifier="parity"`: Phi is xor and the outcome is one bit, z_L = x_{i_1} + ... + x_{i_L} mod 2. xor commutes: every
     order of S is optimal. The bits of any other L picks differ from those of S in a non-empty set of positions, whose
     parity is a fair coin over x: such a chain is paid for exactly half of all prompts, so
