@@ -1,0 +1,123 @@
+"""What all baselines have in common: determinism, the promises of agents, documented and validated hyper-parameters."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench import baselines
+from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, rollout, train
+from theorybench.agents.loading import agent_class
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.registry import lookup
+from theorybench.testing import check_agent
+
+OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
+#: Fewer steps of slow solvers.
+QUICK = {"dpo-on-policy": {"epochs": 5}, "dpo-offline": {"epochs": 5}}
+IDS = [
+    "Toy/Copy-v0",
+    "Toy/Duel-v0",
+    "Toy/TwoArms-v0",
+    *(env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")),
+]
+PAIRS = [
+    (name, env_id)
+    for name in OURS
+    for env_id in IDS
+    if agent_class(name).feedback in ("none", lookup(env_id).setting.feedback)
+]
+
+
+def quick(name):
+    return make_agent(name, **QUICK.get(name, {}))
+
+
+def observations(env_id):
+    envs = gym.make_vec(env_id, num_envs=32)
+    envs.reset(seed=0)
+    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=32, rng=np.random.default_rng(0))
+    return episodes.observations[np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]]
+
+
+@pytest.mark.parametrize(("name", "env_id"), PAIRS)
+def test_the_same_seed_gives_the_same_policy(name, env_id):
+    seen, budget = observations(env_id), 4 * quick(name).num_envs + 9
+    first, again, other = (train(quick(name), env_id, {}, [seed], budget)[0] for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first.policy.probs(seen), again.policy.probs(seen))
+    assert (first.budget.spent, first.budget.steps) == (again.budget.spent, again.budget.steps)
+    assert first.budget.spent <= budget
+    if first.budget.spent and env_id != "TheoryBench/ReasoningTree-v0":  # where the base model finds no reward
+        assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
+
+
+@pytest.mark.parametrize(("name", "env_id"), [pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")])
+def test_every_promise_of_an_agent_holds(name, env_id):
+    check_agent(quick(name), env_id)
+
+
+def test_the_optimal_policy_scores_one_and_the_reference_zero():
+    for env_id in IDS:
+        entry = lookup(env_id)
+        oracle = entry.oracle(entry.make_setting({}))
+        for name, score in (("optimal", 1.0), ("reference", 0.0)):
+            (outcome,) = train(make_agent(name), env_id, {}, [0], 10)
+            assert oracle.score(outcome.policy) == score
+            assert outcome.budget.spent == 0
+
+
+def test_every_module_is_one_registered_agent():
+    modules = [module.name for module in pkgutil.iter_modules(baselines.__path__)]
+    assert sorted(name.replace("-", "_") for name in OURS) == sorted(modules)
+    for name in OURS:
+        module = importlib.import_module(f"theorybench.baselines.{name.replace('-', '_')}")
+        assert len(module.__doc__.splitlines()) >= 1
+        assert len(inspect.getsource(module).splitlines()) <= 120, f"{name} is not read in one sitting"
+
+
+FIELDS = [
+    pytest.param(name, field, id=f"{name}-{field.name}")
+    for name in OURS
+    if dataclasses.is_dataclass(agent_class(name))
+    for field in dataclasses.fields(agent_class(name))
+]
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS)
+def test_every_hyperparameter_is_documented_and_checked(name, field):
+    valid = field.metadata["range"]
+    assert len(valid.meaning) > 5
+    assert valid.check(field.default)
+    wrong = [None, object(), [1, 2], "no such choice", float("nan"), float("inf")]
+    if valid.kind in ("integer", "real"):
+        low, high = valid.bounds
+        wrong += [low - 1, high + 1, high * 2 + 1, True, str(field.default)]
+        wrong += [2.5] if valid.kind == "integer" else [low] if "(" in valid.allowed else []
+    for value in wrong:
+        with pytest.raises(ParameterError) as caught:
+            make_agent(name, **{field.name: value})
+        assert caught.value.field == field.name
+        assert caught.value.allowed == valid.allowed
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_hyperparameters_make_the_same_agent(name):
+    agent = make_agent(name)
+    assert isinstance(agent, Agent)
+    assert agent.__class__.__doc__
+    values = hyperparameters(agent)
+    assert hyperparameters(make_agent(name, **values)) == values
+
+
+def test_agents_spend_what_they_have_and_no_more():
+    for name in ("rlvr", "astar-po", "curriculum-rlvr", "sb3-ppo"):
+        agent = make_agent(name)
+        for budget in (64, 65, 127, 500):
+            (outcome,) = train(agent, "Toy/Copy-v0", {}, [0], budget)
+            assert outcome.budget.spent <= budget
+            assert outcome.budget.spent > budget - agent.num_envs
