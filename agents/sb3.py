@@ -88,13 +88,13 @@ class SB3Policy(Policy):
         policy: an `ActorCriticPolicy` on MultiDiscrete observations; later training does not change the snapshot.
     """
 
-    def __init__(self, policy: policies.ActorCriticPolicy) -> None:
+    def __init__(self, policy: Any) -> None:
         self.weights = torch.nn.utils.parameters_to_vector(policy.parameters()).detach().numpy().copy()
         self.tokens, self.num_actions = policy.observation_space.nvec.tolist(), int(policy.action_space.n)
         self.layers, self.activation = policy.net_arch, policy.activation_fn.__name__
 
     @functools.cached_property
-    def _network(self) -> policies.ActorCriticPolicy:
+    def _network(self) -> Any:
         """The network with these weights."""
         with torch.random.fork_rng(devices=[]):
             network = policies.ActorCriticPolicy(

@@ -129,7 +129,7 @@ def _train(agent: Any, env_id: str, parameters: dict[str, Any], seed: int, budge
 
 def _observations(env_id: str, parameters: dict[str, Any]) -> np.ndarray:
     """Return what the reference policy sees in a few episodes: integers (n, tokens)."""
-    envs = gym.make_vec(env_id, num_envs=EPISODES, **parameters)
+    envs: Any = gym.make_vec(env_id, num_envs=EPISODES, **parameters)
     envs.reset(seed=0)
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=EPISODES, rng=np.random.default_rng(0))
     steps = np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]

@@ -194,22 +194,25 @@ class Trainer:
         rows[taken] = self.softmax.view.index(flat)
         reference = np.zeros(episodes.actions.shape)
         reference[taken] = self._reference_log_probs(flat, episodes.actions[taken])
-        fields = (
-            rows,
-            episodes.actions,
-            taken.astype(np.float64),
-            reference,
-            episodes.rewards,
-            np.zeros(total) if values is None else values,
-            np.ones(total) if weights is None else weights,
-        )
         lead = (self.runs, total // self.runs)
-        tensors = [torch.from_numpy(np.ascontiguousarray(f).reshape(*lead, *f.shape[1:])) for f in fields]
-        if episodes.action_mask.strides != (0, 0, 0):
-            legal = torch.from_numpy(episodes.action_mask.reshape(*lead, *episodes.action_mask.shape[1:]))
-        else:  # a view of one element
+
+        def by_run(array: np.ndarray) -> torch.Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:]))
+
+        if episodes.action_mask.strides == (0, 0, 0):  # a view of one element
             legal = torch.ones((), dtype=torch.bool).expand(*lead, horizon, self.setting.num_actions)
-        return Samples(*tensors[:2], legal, *tensors[2:])
+        else:
+            legal = by_run(episodes.action_mask)
+        return Samples(
+            rows=by_run(rows),
+            actions=by_run(episodes.actions),
+            legal=legal,
+            taken=by_run(taken.astype(np.float64)),
+            reference=by_run(reference),
+            rewards=by_run(episodes.rewards),
+            values=by_run(np.zeros(total) if values is None else values),
+            weights=by_run(np.ones(total) if weights is None else weights),
+        )
 
     def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from theorybench.agents.agent import Agent, Log
 from theorybench.agents.budget import Budget
 from theorybench.envs.core.policy import Policy, TablePolicy
@@ -17,4 +19,4 @@ class Random(Agent):
         """Return the uniform policy."""
         setting = envs.unwrapped.setting
         view = View.of(setting, "position")
-        return TablePolicy(view, [[1 / setting.num_actions] * setting.num_actions] * view.rows)
+        return TablePolicy(view, np.full((view.rows, setting.num_actions), 1 / setting.num_actions))

@@ -166,7 +166,7 @@ def test_policies_are_reported_when_they_are_due(make):
 def test_32_seeds_together_are_those_alone_bit_for_bit(env_id, reference):
     agent = make_agent(reference)
     assert agent.episodes_per_update == 64
-    budget, curves = 64 * 12, {}
+    budget, curves = 64 * 8, {}
 
     def checkpoint(key):
         return lambda policy, spent, scalars: curves.setdefault(key, []).append((spent, policy.table.copy()))
