@@ -109,10 +109,10 @@ class Board:
     @property
     def summary(self) -> str:
         """What the board says, in two sentences."""
-        agents, environments = len(self.agents), len(self.environments)
+        counts = {"agent": len(self.agents), "environment": len(self.environments), "run": self.runs}
+        agents, environments, runs = (f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
         failed = f"{len(self.failures)} failed" if self.failures else "none failed"
-        counted = f"{agents} agents on {environments} environments" if environments > 1 else f"{agents} agents"
-        said = f"{counted}, {self.runs} runs, {failed}."
+        said = f"{agents} on {environments}, {runs}, {failed}."
         standing = self.standings[0]
         first = [row for row in standing.rows if row.rank == 1]
         if not first:

@@ -30,6 +30,7 @@ def picture(board: Board, path: str | Path) -> Path:
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
@@ -38,8 +39,8 @@ def picture(board: Board, path: str | Path) -> Path:
     columns = min(2, len(standings))
     lines = -(-len(standings) // columns)
     rows = max(len(standing.rows) for standing in standings)
-    figure = Figure(figsize=(5.2 * columns, lines * (0.9 + 0.27 * rows)), layout="constrained", dpi=160)
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(5.2 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
     styles = {agent: style.colour for agent, style in agent_styles(board).items()}
     with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}):
         grid = figure.subplots(lines, columns, squeeze=False).ravel()

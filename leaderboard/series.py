@@ -83,11 +83,9 @@ def pass_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
                 found.setdefault(match["task"] or "", {})[int(match["k"])] = float(np.mean(values))
         for task, line in found.items():
             if len(line) > 1:
-                x = sorted(line)
-                values = tuple(line[k] for k in x)
-                tasks.setdefault(task, []).append(
-                    Series(group.agent.id, group.agent.label, tuple(map(float, x)), values, None, None)
-                )
+                tries = sorted(line)
+                x, shares = tuple(map(float, tries)), tuple(line[k] for k in tries)
+                tasks.setdefault(task, []).append(Series(group.agent.id, group.agent.label, x, shares, None, None))
     return tuple(Panel(task or "all tasks", tuple(tasks[task])) for task in sorted(tasks))
 
 
@@ -104,7 +102,7 @@ def _line(record: Record) -> list[tuple[int, float]]:
     """Return (episodes, score) of a run, its end included."""
     scores = {point.episodes: point.metrics["score"] for point in record.curve}
     if record.score is None:
-        scores = (scores or {1: FAILED_SCORE}) | {record.budget: FAILED_SCORE}
+        scores = (scores or {max(1, record.budget // 64): FAILED_SCORE}) | {record.budget: FAILED_SCORE}
     else:
         scores[max([record.spent.episodes, *scores])] = record.score
     return [(episodes, FAILED_SCORE if np.isnan(score) else score) for episodes, score in sorted(scores.items())]

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from theorybench.envs.core.errors import RecordError
 from theorybench.leaderboard.records import SCHEMA, Record, parse_record
@@ -180,10 +180,10 @@ class RecordStore:
             if version != SCHEMA:
                 advice = "install the version of theorybench that wrote it, or choose another folder"
                 raise RecordError(f"{self.path} has schema {version}, this version reads {SCHEMA}: {advice}.")
-            for attempt in range(4):  # another process may be moving its log into the file just now
+            for _ in range(3):  # another process may be moving its log into the file just now
                 if self._is_whole():
                     return
-                time.sleep(0.05 * attempt)
+                time.sleep(0.02)
         except OSError as error:
             raise RecordError(f"cannot read {self.path}: {error.strerror}") from error
         raise RecordError(f"{self.path} was truncated. {_RESTORE}")
@@ -264,7 +264,7 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str | Path, mode: str = "w") -> Iterator[TextIO]:
+def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a file for writing that takes its place only when all has been written, and else leaves no trace."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -79,7 +79,7 @@ def format_share(estimate: Estimate | None) -> str:
     return "-" if estimate is None else f"{100 * estimate.value:.0f} %"
 
 
-_COLUMNS = (
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("rank", "right"),
     ("agent", "left"),
     ("score", "right"),
