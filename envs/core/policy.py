@@ -41,6 +41,8 @@ class Policy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the attributes of this policy to one file, atomically: arrays, and JSON for the rest.
 
+        Attributes with a leading underscore are left out unless they are arrays: keep there what `probs` can rebuild.
+
         Raises:
             PolicyError: an attribute is neither an array nor JSON.
         """

@@ -1,0 +1,36 @@
+"""The benchmarks run and print a row for everything they measure."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import theorybench as tb
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "rows"),
+    [
+        (
+            "environments.py",
+            ["--num-envs", "8", "--repeats", "2", "--steps", "5"],
+            ["CartPole-v1", *(env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")), "goal:"],
+        ),
+        (
+            "lifting.py",
+            ["--seeds", "2", "--updates", "2", "--repeats", "1"],
+            ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
+        ),
+    ],
+)
+def test_it_prints_what_it_measures(script, options, rows):
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / script), *options], capture_output=True, text=True, timeout=120, check=True
+    )
+    lines = done.stdout.splitlines()
+    for row in rows:
+        assert sum(line.startswith(row) for line in lines) == 1, done.stdout
+    assert done.stderr == ""
