@@ -9,12 +9,12 @@ A suite names environments, agents and seeds; everything else has a default:
         "rlvr",
         "rlvr[learning_rate=0.1]",
         "my_agent.py:MyAgent",      # a file beside this one, or a path from where the command is given
-        { agent = "astar-po", label = "A*-PO, cold", hyperparameters = { beta_2 = 0.01 } },
+        { agent = "astar-po", label = "A*-PO cold", hyperparameters = { beta_2 = 0.01 } },
     ]
 
     [[environments]]
     id = "TreeMarkovChain"          # an id, its short form, "module:ID" or "my_setting.py:ID"
-    label = "tree, pass@4"          # how the board calls it; made from the parameters where it is left out
+    label = "tree pass@4"           # how the board calls it; made from the parameters where it is left out
     budget = 20000                  # episodes of each run; the id's own default where it is left out
     parameters = { pass_k = 4, instance = 10000 }
 
@@ -57,6 +57,10 @@ def _seeds(value: Any) -> Any:
     return value
 
 
+#: A name for people: one line.
+Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", max_length=200)]
+
+
 class _Table(BaseModel):
     """A table of the file: no field that is not declared, no value that must be converted."""
 
@@ -76,7 +80,7 @@ class EnvironmentEntry(_Table):
     id: str
     parameters: dict[str, Any] = {}
     budget: Annotated[int, Field(ge=1)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    label: Label | None = None
 
 
 class AgentEntry(_Table):
@@ -90,7 +94,7 @@ class AgentEntry(_Table):
 
     agent: str
     hyperparameters: dict[str, Any] = {}
-    label: Annotated[str, Field(min_length=1, max_length=60)] | None = None
+    label: Label | None = None
 
 
 class Suite(_Table):

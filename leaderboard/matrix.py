@@ -56,10 +56,9 @@ class Job:
     @property
     def name(self) -> str:
         """One phrase for progress and errors."""
-        first, number = self.runs[0], len(self.runs)
-        return f"{first.agent_label} on {first.env_label}, " + (
-            f"{number} seeds" if number > 1 else f"seed {first.seed}"
-        )
+        environment, agent = self.names
+        seeds = f"{len(self.runs)} seeds" if len(self.runs) > 1 else f"seed {self.runs[0].seed}"
+        return f"{agent} on {environment}, {seeds}"
 
     def split(self) -> "list[Job]":
         """Return one job for each run."""
@@ -219,7 +218,7 @@ def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
     setting = lookup(id).make_setting(entry.parameters)
     oracle = oracle_of(id, setting)
     gap = oracle.optimal_value - oracle.reference_value
-    if not gap >= SMALLEST_GAP * abs(oracle.optimal_value) or gap == 0:
+    if not gap >= SMALLEST_GAP * abs(oracle.optimal_value):
         raise ConfigurationError(
             f"{_env_name(entry)}: the optimum ({oracle.optimal_value:.4g}) is better than the "
             f"reference ({oracle.reference_value:.4g}) by less than {SMALLEST_GAP:.0%}: choose other parameters"

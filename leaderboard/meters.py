@@ -53,6 +53,17 @@ def peak_memory() -> int | None:
 
 
 @functools.cache
+def warm_up() -> None:
+    """Let torch load what it loads when it is first used (seconds), so that no run pays for it."""
+    import torch
+
+    parameters = torch.zeros(1, 1, requires_grad=True)
+    optimizer = torch.optim.Adam([parameters])
+    torch.func.vmap(torch.sum)(parameters).sum().backward()
+    optimizer.step()
+
+
+@functools.cache
 def hardware() -> str:
     """Return processor, number of cores and system, in words."""
     model = platform.processor() or platform.machine()

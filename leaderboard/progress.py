@@ -31,9 +31,7 @@ class ProgressWatcher(Watcher):
         self._done = self._total - sum(len(job.runs) for job in jobs)
         for environment in dict.fromkeys(where for where, _ in plan.skipped):
             agents = ", ".join(agent for where, agent in plan.skipped if where == environment)
-            self._print(
-                f"[dim]{escape(environment)} gives other feedback than these learn from: {escape(agents)}[/dim]"
-            )
+            self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
         if self._done:
             self._print(f"resuming: {self._done} of {self._total} runs are there already")
         if not self._console.is_terminal or not jobs:

@@ -30,6 +30,7 @@ from theorybench.leaderboard.meters import (
     peak_memory,
     restart_peak_memory,
     versions,
+    warm_up,
 )
 from theorybench.leaderboard.records import Record, make_record
 
@@ -99,6 +100,7 @@ def run_many(
     """
     id = resolve_env(env_id)
     setting = lookup(id).make_setting(parameters or {})
+    oracle_of(id, setting)
     budget = lookup(id).budget if budget is None else budget
     for field, value, low in (("budget", budget, 1), *(("seed", seed, 0) for seed in seeds)):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**63:
@@ -113,6 +115,8 @@ def run_many(
             f"{subject!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name"
         )
     check_feedback(subject, id)
+    if can_lift(subject):
+        warm_up()
     together = lift and len(seeds) > 1 and can_lift(subject)
     identity = identify(
         id,
@@ -154,9 +158,14 @@ def evaluate(policy: Any, env_id: str, **parameters: Any) -> dict[str, float]:
 
 @functools.lru_cache(maxsize=8)
 def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
-    """Return the oracle of a setting, with the two values that scores refer to."""
+    """Return the oracle of a setting, with the two values that scores refer to.
+
+    Raises:
+        ParameterError: nothing can be won, so that there is no score.
+    """
     oracle = lookup(env_id).oracle(setting)
-    oracle.normalise(0.0)
+    if oracle.optimal_value == oracle.reference_value:
+        raise ParameterError("parameters", setting.parameters, "a setting whose reference is not optimal already")
     return oracle
 
 

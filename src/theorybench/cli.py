@@ -1,0 +1,274 @@
+"""The command line: `theorybench list | run | leaderboard | export | claims | evaluate`.
+
+Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
+"""
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    help="The reinforcement-learning benchmark with the answer key: train agents on settings of the theory of LLM "
+    "reasoning and alignment, and score them exactly.",
+    epilog="Start with: theorybench run, then theorybench leaderboard results/starter",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print strict JSON, and nothing else, on standard output.")]
+Results = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote, or a file of JSON lines.")
+]
+
+
+def main() -> None:
+    """Run the command line; errors of the package are one line, without a traceback."""
+    try:
+        app(prog_name="theorybench")
+    except TheoryBenchError as error:
+        print(f"theorybench: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, (ConfigurationError, ParameterError, UnknownNameError)) else 1)
+
+
+@app.command("list")
+def list_everything(
+    suites: Annotated[bool, typer.Option("--suites", help="List suites and what they run.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the environments and agents that are registered, or the suites that ship."""
+    from theorybench.leaderboard import catalogue
+
+    parts = catalogue.suites() if suites else {**catalogue.environments(), **catalogue.agents()}
+    if as_json:
+        _print_json(parts)
+        return
+    console = _console()
+    for title, rows in parts.items():
+        console.print(f"[bold]{title.capitalize()}[/bold]")
+        for row in rows:
+            _print_row(console, row)
+    if not suites:
+        console.print("Suites: theorybench list --suites. Run them: theorybench run --suite NAME", style="dim")
+
+
+@app.command()
+def run(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG.toml", help="A suite of your own. Default: the suite `starter`.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="A suite that ships: see `theorybench list --suites`.")] = None,
+    envs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID,ID",
+            help="Only these environments of the suite; without a suite these, with default parameters. Ids, short "
+            "names, labels, or file.py:ID.",
+        ),
+    ] = None,
+    agents: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="These agents instead of the suite's: rlvr, rlvr[learning_rate=0.1], my_agent.py:MyAgent.",
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="Seeds 0 to N-1.")] = None,
+    budget: Annotated[int | None, typer.Option(metavar="N", help="Episodes of each run.")] = None,
+    workers: Annotated[int | None, typer.Option(metavar="N", help="Processes. Default: one for each core.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where records go, and where to resume. Default: results/SUITE.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="How long one run may take.", show_default=False)
+    ] = None,
+    lift: Annotated[
+        bool | None, typer.Option("--lift/--no-lift", help="Train the seeds of an agent together where it can.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
+) -> None:
+    """Train and score agents. Give the same command again to resume: nothing is run twice."""
+    from theorybench.leaderboard.arguments import choose_suite, split_list
+    from theorybench.leaderboard.matrix import sweep
+    from theorybench.leaderboard.progress import ProgressWatcher
+
+    chosen = choose_suite(
+        config,
+        suite,
+        environments=split_list(envs),
+        agents=split_list(agents),
+        seeds=seeds,
+        budget=budget,
+        workers=workers,
+        timeout=timeout,
+        lift=lift,
+    )
+    folder = out or Path("results") / chosen.name
+    console = _console(stderr=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = sweep(chosen, folder, watcher=ProgressWatcher(console), retry=retry)
+    except KeyboardInterrupt:
+        console.print(f"stopped; what has ended is saved in {folder}. Resume with the same command.", soft_wrap=True)
+        raise typer.Exit(130) from None
+    failed = f", {len(outcome.failed)} of them failed" if outcome.failed else ""
+    console.print(f"{outcome.runs} runs in {folder}{failed}", highlight=False, soft_wrap=True)
+    console.print(f"compare: theorybench leaderboard {folder}", highlight=False, soft_wrap=True)
+    if outcome.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def leaderboard(
+    directory: Results = Path("results/starter"),
+    as_json: Json = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with curves and tables.")
+    ] = None,
+) -> None:
+    """Compare the agents of a folder of records."""
+    from theorybench.leaderboard.board import make_board
+    from theorybench.leaderboard.store import load_records
+
+    board = make_board(load_records(directory))
+    if html is not None:
+        from theorybench.leaderboard.page import write_page
+
+        write_page(board, html)
+    if as_json:
+        print(board.to_json())
+        return
+    from theorybench.leaderboard.table import render
+
+    console = _console()
+    console.print(render(board))
+    if html is not None:
+        console.print(f"page: {html}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def export(
+    directory: Results = Path("results/starter"),
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one row for each run.")] = None,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write whole records, one in each line.")] = None,
+) -> None:
+    """Write the records of a folder as a table or as JSON lines."""
+    from theorybench.leaderboard.store import RecordStore
+
+    if csv is None and jsonl is None:
+        raise typer.BadParameter("name a file: --csv FILE, --jsonl FILE, or both")
+    store = RecordStore(directory, create=False)
+    console = _console()
+    for file, write in ((csv, store.export_csv), (jsonl, store.export_jsonl)):
+        if file is not None:
+            console.print(f"{write(file)} records in {file}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def claims(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single claims. Default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of training and simulation.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
+    from theorybench.leaderboard import catalogue
+
+    rows = []
+    console = _console(stderr=as_json)
+    for bound in catalogue.find_claims(ids or []):
+        with console.status(f"{bound.id} ..."):
+            row = catalogue.check(bound, seed)
+        rows.append(row)
+        if not as_json:
+            _print_claim(console, row)
+    if as_json:
+        _print_json({"claims": rows})
+    else:
+        console.print(f"{sum(row['holds'] is True for row in rows)} of {len(rows)} claims hold", highlight=False)
+    if not all(row["holds"] for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def evaluate(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY", help="A saved policy, file.py:Name, `initial`, `reference`, `random` or `optimal`."
+        ),
+    ],
+    id: Annotated[str, typer.Argument(metavar="ID", help="An environment: its id, its short name, or file.py:ID.")],
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the setting; give it once for each.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the exact metrics of a policy, and its score: 0 is the reference policy, 1 the optimal one."""
+    from theorybench.envs.core.plugins import resolve_env
+    from theorybench.leaderboard.arguments import find_policy, parse_parameters
+    from theorybench.leaderboard.runner import evaluate as measure
+
+    env_id, parameters = resolve_env(id), parse_parameters(param or [])
+    metrics = measure(find_policy(policy, env_id, parameters), env_id, **parameters)
+    if as_json:
+        _print_json(metrics)
+        return
+    width = max(map(len, metrics))
+    for name, value in sorted(metrics.items(), key=lambda entry: entry[0] != "score"):
+        print(f"{name:<{width}}  {value:.6g}")
+
+
+def _print_claim(console: "Console", row: dict[str, Any]) -> None:
+    """Print one claim that was checked: two lines."""
+    from rich.text import Text
+
+    if row["error"]:
+        verdict, numbers = Text("error", "red"), row["error"]
+    else:
+        verdict = Text("holds", "green") if row["holds"] else Text("FAILS", "bold red")
+        numbers = (
+            f"predicted {row['predicted']:.5g}, measured {row['measured']:.5g} [{row['low']:.5g}, {row['high']:.5g}], "
+            f"{row['seconds']:.1f} s"
+        )
+    console.print(verdict, Text(f"{row['id']}  {numbers}"), soft_wrap=True, highlight=False)
+    console.print(Text(f"      {row['statement']} ({row['source']})", "dim"))
+
+
+def _console(stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=stderr)
+
+
+def _print_row(console: "Console", row: dict[str, Any]) -> None:
+    """Print what is known of one thing: its name and short facts, its description, and its lists."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    name, description, *others = row.items()
+    short = [(key, value) for key, value in others if not isinstance(value, list)]
+    facts = [f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in short]
+    console.print(Padding(Text.assemble((str(name[1]), "cyan"), ("   " + ", ".join(facts), "dim")), (0, 2)))
+    lists = [f"{key}: {', '.join(value)}" for key, value in others if isinstance(value, list)]
+    for line in (str(description[1]), *lists):
+        console.print(Padding(Text(line), (0, 6)))
+
+
+def _print_json(value: Any) -> None:
+    """Print strict JSON: infinities and NaN are the strings "inf", "-inf" and "nan"."""
+    from theorybench.leaderboard.records import json_value
+
+    print(json.dumps(json_value(value), indent=2, allow_nan=False))

@@ -1,0 +1,175 @@
+"""The command line, as a user meets it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import theorybench as tb
+from theorybench import cli
+from theorybench.leaderboard.store import load_records
+
+TOYS = Path(__file__).parents[1] / "leaderboard" / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setattr(sys, "argv", ["theorybench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder of records, made by the command in a process of its own; and what it printed."""
+    folder = tmp_path_factory.mktemp("results")
+    agents = f"rlvr[learning_rate=0.5],{TOYS}:Good,{TOYS}:Raises,random,optimal"
+    arguments = ["run", "--envs", ENV, "--agents", agents, "--seeds", "5", "--budget", "128", "--out", folder / "out"]
+    command = [sys.executable, "-m", "theorybench", *map(str, arguments)]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return folder / "out", done
+
+
+def test_run_says_what_happened_and_saves_it(results):
+    folder, done = results
+    assert done.returncode == 1 and done.stdout == ""
+    assert "25 runs in" in done.stderr and "5 of them failed" in done.stderr and "Traceback" not in done.stderr
+    assert f"theorybench leaderboard {folder}" in done.stderr
+    assert "rlvr[learning_rate=0.5] on Toys/TwoArms, 5 seeds: score 0." in done.stderr
+    assert "1 failed: ValueError: the loss exploded (toys.py, line" in done.stderr
+    assert {(record.budget, record.seed) for record in load_records(folder)} == {(128, seed) for seed in range(5)}
+
+
+def test_run_again_runs_nothing(results, command):
+    folder, _ = results
+    code, out, err = command("run", "--envs", ENV, "--agents", "random", "--seeds", 5, "--budget", 128, "--out", folder)
+    assert (code, out) == (0, "") and "5 of 5 runs are there already" in err
+
+
+def test_leaderboard(results, command, tmp_path):
+    folder, _ = results
+    code, out, err = command("leaderboard", folder, "--html", tmp_path / "page.html")
+    assert code == 0 and err == "" and "optimal" in out and "page:" in out
+    assert "<html" in (tmp_path / "page.html").read_text()[:2000]
+    code, out, err = command("leaderboard", folder, "--json")
+    assert code == 0 and err == "" and json.loads(out)["runs"] == 25
+
+
+def test_export(results, command, tmp_path):
+    folder, _ = results
+    code, out, _ = command("export", folder, "--csv", tmp_path / "runs.csv", "--jsonl", tmp_path / "runs.jsonl")
+    assert code == 0 and "25 records in" in out
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 26
+    assert len(load_records(tmp_path / "runs.jsonl")) == 25 and len(tb.records(folder)) == 25
+    assert command("export", folder)[0] == 2
+
+
+def test_list(command):
+    code, out, _ = command("list")
+    assert (
+        code == 0
+        and "TheoryBench/TreeMarkovChain-v0" in out
+        and "rlvr" in out
+        and "budget 20,000" in " ".join(out.split())
+    )
+    listed = json.loads(command("list", "--json")[1])
+    assert {row["id"] for row in listed["environments"]} >= {"TheoryBench/ReasoningTree-v0"}
+    assert {row["track"] for row in listed["environments"]} >= {"reasoning", "curriculum", "preference"}
+    assert all(row["description"] for rows in listed.values() for row in rows)
+    assert {row["name"] for row in listed["agents"]} >= {"random", "reference", "optimal", "rlvr", "sb3-ppo"}
+    assert "starter" in command("list", "--suites")[1]
+    assert json.loads(command("list", "--suites", "--json")[1])["suites"][0]["name"] == "starter"
+
+
+def test_evaluate(command, tmp_path):
+    assert json.loads(command("evaluate", "optimal", ENV, "--json")[1])["score"] == 1.0
+    code, out, _ = command("evaluate", f"{TOYS}:Half", ENV, "--param", "gap=0.2")
+    assert code == 0 and out.split()[:2] == ["score", "0"]
+    tb.TablePolicy(tb.View.of(_setting(), "prompt"), [[0.25, 0.75]]).save(tmp_path / "mine.npz")
+    assert json.loads(command("evaluate", tmp_path / "mine.npz", ENV, "--json")[1])["score"] == pytest.approx(0.5)
+    assert json.loads(command("evaluate", "initial", "PreferenceBandit", "--json")[1])["score"] < 0
+
+
+def _setting():
+    from theorybench.envs.core.plugins import resolve_env
+    from theorybench.envs.core.registry import lookup
+
+    return lookup(resolve_env(ENV)).make_setting({})
+
+
+def test_claims(command):
+    code, out, _ = command("claims", ENV)
+    assert code == 1 and "2 of 3 claims hold" in out and "FAILS" in out and "It pays .1. (nobody)" in out
+    code, out, _ = command("claims", "two-arms-win", "--json", "--seed", 3)
+    row = json.loads(out)["claims"][0]
+    assert code == 0 and row["holds"] is True and row["predicted"] == 0.9 and row["low"] < 0.9 < row["high"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "--suite", "startr"], 2, "unknown suite 'startr'; did you mean starter?"),
+        (["run", "none.toml"], 2, "there is no configuration file none.toml"),
+        (["run", "--envs", "TreeMarkovChian"], 2, "did you mean TheoryBench/TreeMarkovChain-v0?"),
+        (["run", "--agents", "rlvrr"], 2, "agents[0]: unknown agent 'rlvrr'; did you mean"),
+        (["run", "--seeds", "0"], 2, "seeds = 0: expected a number of seeds"),
+        (["run", "--seeds", "x"], 2, "Invalid value for '--seeds'"),
+        (["run", "--budget", "-5"], 2, "budget = -5: expected greater than or equal to 1"),
+        (["leaderboard", "no-such-folder"], 1, "there are no records in no-such-folder: run `theorybench run"),
+        (["export", "no-such-folder", "--csv", "x.csv"], 1, "there are no records in no-such-folder"),
+        (["claims", "tree-squeezin"], 2, "unknown environment or claim 'tree-squeezin'; did you mean"),
+        (["evaluate", "optimel", "TreeMarkovChain"], 2, "unknown policy or file 'optimel'; did you mean optimal"),
+        (
+            ["evaluate", "rlvr", "TreeMarkovChain"],
+            1,
+            "rlvr has to be trained before it can be evaluated: theorybench run",
+        ),
+        (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k"], 2, "expected name=value"),
+        (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k=0"], 2, "pass_k = 0: expected an integer in"),
+        (["evaluate", "optimal", "TreeMarkovChain", "--param", "pas_k=1"], 2, "did you mean pass_k"),
+        (["leaderbord"], 2, "No such command 'leaderbord'"),
+    ],
+)
+def test_mistakes_are_one_clear_line(command, tmp_path, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = command(*arguments)
+    assert found == code and out == "" and message in " ".join(err.split()) and "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_store_is_left_alone(command, tmp_path):
+    (tmp_path / "records.sqlite").write_text("my shopping list")
+    code, _, err = command("leaderboard", tmp_path)
+    assert code == 1 and "is no record store" in err
+    assert (tmp_path / "records.sqlite").read_text() == "my shopping list"
+
+
+@pytest.mark.parametrize("name", [None, "list", "run", "leaderboard", "export", "claims", "evaluate"])
+def test_help(command, name):
+    code, out, _ = command(*([name] if name else []), "--help")
+    assert code == 0 and "Usage: theorybench" in out
+
+
+def test_help_is_fast_and_imports_nothing_heavy():
+    program = (
+        "import sys; sys.argv = ['theorybench', '--help']\nfrom theorybench.cli import main\ntry: main()\n"
+        "except SystemExit: print(sorted({'torch', 'scipy', 'pydantic', 'plotly', 'matplotlib'} & set(sys.modules)))"
+    )
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert time.perf_counter() - start < 10

@@ -1,0 +1,263 @@
+"""A two-armed bandit with its oracle, and agents that do what agents should not; named from tests by file."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import theorybench as tb
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.validation import real
+
+
+class State(NamedTuple):
+    prompt: object
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TwoArms(tb.Setting):
+    """Two arms, the second of which pays more often."""
+
+    gap: float = real(0.4, 0.0, 0.5, "how much more often the second arm pays")
+
+    @property
+    def num_actions(self):
+        return 2
+
+    @property
+    def num_symbols(self):
+        return 3
+
+    @property
+    def prompt_length(self):
+        return 1
+
+    @property
+    def response_length(self):
+        return 1
+
+    @property
+    def horizon(self):
+        return 1
+
+    @property
+    def num_prompts(self):
+        return 1
+
+    def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
+        return State(self.draw_prompts(rng) if prompts is None else prompts)
+
+    def transition(self, state, actions, rng):
+        xp = namespace(actions)
+        wins = rng.uniform(0) < 0.5 + self.gap * (2 * actions - 1)
+        return state, xp.astype(wins, xp.float64), xp.ones_like(wins)
+
+    def observe(self, state):
+        xp = namespace(state.prompt)
+        return xp.astype(xp.stack([state.prompt + 3, 0 * state.prompt], axis=1), xp.int8)
+
+    def reference_probs(self, observations):
+        return np.full((len(observations), 2), 0.5)
+
+
+class TwoArmsOracle(tb.Oracle):
+    @property
+    def optimal_policy(self):
+        return tb.TablePolicy(tb.View.of(self.setting, "prompt"), [[0.0, 1.0]])
+
+    def measure(self, policy, metrics):
+        p = self.probs(policy, np.array([[3, 0]]))[0]
+        kl = float(np.log(2) + sum(x * np.log(x) for x in p if x > 0))
+        return {"objective": float(0.5 + self.setting.gap * (p[1] - p[0])), "kl": kl, "second": float(p[1])}
+
+
+def _doubles(setting, lab, seed):
+    rewards = lab.simulate(lab.oracle.optimal_policy, 4000, seed).rewards
+    return rewards.mean(), rewards.mean() - 0.03, rewards.mean() + 0.03
+
+
+def _learns(setting, lab, seed):
+    policies = lab.at(gap=0.5).train("rlvr", [seed, seed + 1], 640, learning_rate=0.5)
+    scores = [lab.at(gap=0.5).oracle.score(policy) for policy in policies]
+    return min(scores), min(scores), 1.0
+
+
+CLAIMS = (
+    tb.Claim("two-arms-win", "by hand", "The best arm pays .5 + gap.", lambda s: 0.5 + s.gap, _doubles, 0.0, "noise"),
+    tb.Claim("two-arms-learn", "by hand", "REINFORCE finds it.", lambda s: 1.0, _learns, 0.0, "a lazy learner"),
+    tb.Claim(
+        "two-arms-wrong", "nobody", "It pays .1.", lambda s: 0.1, _doubles, 0.0, "the truth", parameters={"gap": 0.2}
+    ),
+)
+tb.register("Toys/TwoArms-v0", TwoArms, TwoArmsOracle, claims=CLAIMS, budget=640)
+
+
+class Half(tb.Policy):
+    depends_on = "position"
+
+    def probs(self, observations):
+        return np.full((len(observations), 2), 0.5)
+
+
+class Constant(Half):
+    row = (0.5, 0.5)
+
+    def probs(self, observations):
+        return np.tile(np.array(self.row), (len(observations), 1))
+
+
+class NaN(Constant):
+    row = (np.nan, 1.0)
+
+
+class Unnormalised(Constant):
+    row = (0.7, 0.7)
+
+
+def spend(envs, budget, episodes):
+    """Play random actions until about so many episodes are spent."""
+    envs.reset(seed=0)
+    while budget.spent < episodes:
+        envs.step(np.zeros(envs.num_envs, np.int64))
+
+
+class Good(tb.Agent):
+    num_envs = 8
+
+    def train(self, envs, budget, *, seed, log):
+        for part in range(1, 5):
+            spend(envs, budget, part * budget.total // 4)
+            log(Half())
+        return envs.unwrapped.initial_policy
+
+
+class Raises(Good):
+    def train(self, envs, budget, *, seed, log):
+        spend(envs, budget, 64)
+        log(Half())
+        raise ValueError("the loss exploded")
+
+
+class Together(tb.Agent):
+    """Trains several seeds at a time."""
+
+    def train(self, envs, budget, *, seed, log):
+        return Half()
+
+    def train_runs(self, envs, budgets, seeds, logs):
+        return [self.train(envs, b, seed=s, log=log) for b, s, log in zip(budgets, seeds, logs, strict=True)]
+
+
+class RaisesForSeed1(Together):
+    """Fails alone, and as part of a group."""
+
+    def train(self, envs, budget, *, seed, log):
+        if seed == 1:
+            raise ValueError("seed 1 is unlucky")
+        return Half()
+
+
+class DiesForSeed1(RaisesForSeed1):
+    def train(self, envs, budget, *, seed, log):
+        if seed == 1:
+            os._exit(7)
+        return Half()
+
+
+class Exits(Good):
+    def train(self, envs, budget, *, seed, log):
+        raise SystemExit(3)
+
+
+class Hangs(Good):
+    def train(self, envs, budget, *, seed, log):
+        while True:
+            time.sleep(0.1)
+
+
+class Naps(Good):
+    """Takes a while, and tells which process it runs in."""
+
+    def train(self, envs, budget, *, seed, log):
+        Path(os.environ["TOYS_FOLDER"], f"pid-{os.getpid()}").touch()
+        time.sleep(0.1)
+        return super().train(envs, budget, seed=seed, log=log)
+
+
+class HangsWithChild(Hangs):
+    """Hangs beside a process of its own."""
+
+    def train(self, envs, budget, *, seed, log):
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        Path(os.environ["TOYS_FOLDER"], f"pid-{child.pid}").touch()
+        Path(os.environ["TOYS_FOLDER"], f"pid-{os.getpid()}").touch()
+        return super().train(envs, budget, seed=seed, log=log)
+
+
+class LogsNaN(Good):
+    def train(self, envs, budget, *, seed, log):
+        spend(envs, budget, 64)
+        log(NaN())
+        return Half()
+
+
+class ReturnsNaN(Good):
+    def train(self, envs, budget, *, seed, log):
+        return NaN()
+
+
+class ReturnsUnnormalised(Good):
+    def train(self, envs, budget, *, seed, log):
+        return Unnormalised()
+
+
+class ReturnsNone(Good):
+    def train(self, envs, budget, *, seed, log):
+        return None
+
+
+class Overspends(Good):
+    def train(self, envs, budget, *, seed, log):
+        spend(envs, budget, 10**9)
+
+
+class OverspendsAfterLogging(Good):
+    def train(self, envs, budget, *, seed, log):
+        log(Half())
+        spend(envs, budget, 10**9)
+
+
+class EndsItsProcess(Good):
+    def train(self, envs, budget, *, seed, log):
+        os._exit(7)
+
+
+class KillsItsProcess(Good):
+    def train(self, envs, budget, *, seed, log):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Crashes(Good):
+    def train(self, envs, budget, *, seed, log):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class ReadsTheOracle(Good):
+    def train(self, envs, budget, *, seed, log):
+        return envs.unwrapped.oracle.optimal_policy
+
+
+class Talks(Good):
+    def train(self, envs, budget, *, seed, log):
+        print("hello from the agent")
+        return Half()
+
+
+class WantsLabels(Good):
+    feedback = "label"
