@@ -32,14 +32,14 @@ def test_interquartile_mean_by_hand():
     assert interquartile_mean([[0.0, 8.0], [4.0]]) == pytest.approx(4.0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(environments=st.integers(1, 5), runs=st.integers(1, 13), seed=st.integers(0, 10**6))
 def test_interquartile_mean_is_that_of_rliable(environments, runs, seed):
     scores = np.random.default_rng(seed).normal(size=(environments, runs))
     assert interquartile_mean(list(scores)) == pytest.approx(trim_mean(scores.ravel(), 0.25), abs=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SCORES)
 def test_environments_weigh_the_same(scores):
     multiple = math.lcm(*map(len, scores))
@@ -59,7 +59,7 @@ def test_probability_of_improvement_by_hand():
     assert probability_of_improvement([[1.0], [0.0]], [[0.0], [1.0, 0.0]]) == pytest.approx((1 + 0.25) / 2)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SCORES, st.data())
 def test_probability_of_improvement_is_the_mann_whitney_statistic(scores, data):
     others = [data.draw(RUNS.map(np.array)) for _ in scores]

@@ -125,7 +125,7 @@ def whole(tmp_path_factory, synthetic_sweep):
     return (folder / FILE_NAME).read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(share=st.floats(0, 1, exclude_max=True))
 def test_a_truncated_store_is_refused_and_left_alone(whole, synthetic_run, share):
     with tempfile.TemporaryDirectory() as folder:
