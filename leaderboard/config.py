@@ -205,7 +205,6 @@ def _explain(error: ValidationError) -> str:
 
 def _fields_at(path: Iterable[str | int]) -> list[str]:
     """Return the fields that the table at a path of the file may have."""
-    table: type[BaseModel] = Suite
-    for part in path:
-        table = {"environments": EnvironmentEntry, "agents": AgentEntry}.get(str(part), table)
-    return list(table.model_fields)
+    tables: dict[str, type[BaseModel]] = {"environments": EnvironmentEntry, "agents": AgentEntry}
+    named = [tables[str(part)] for part in path if str(part) in tables]
+    return list((named or [Suite])[-1].model_fields)

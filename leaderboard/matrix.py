@@ -168,7 +168,8 @@ def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, r
                 records = event.value
             elif event.kind not in ("started", "progress"):
                 records = event.job.failures(event)
-            store.add_all(records, replace=retry)
+            # Another sweep may have saved the same run meanwhile.
+            store.add_all([record for record in records if retry or record.key not in store], replace=retry)
             watcher.see(event, records)
     finally:
         events.close()

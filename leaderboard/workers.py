@@ -215,7 +215,8 @@ def _serve(connection: Connection, output: str) -> None:
         try:
             job = connection.recv()
         except (EOFError, OSError):
-            return
+            sys.stdout.flush()
+            os._exit(0)  # an interpreter with torch in it takes long to tidy up
         try:
             answer = ("done", job.execute(lambda share: connection.send(("progress", share))))
         except Exception as error:

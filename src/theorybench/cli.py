@@ -34,10 +34,10 @@ Results = Annotated[
 
 
 def main() -> None:
-    """Run the command line; errors of the package are one line, without a traceback."""
+    """Run the command line; errors of the package and of files are one line, without a traceback."""
     try:
         app(prog_name="theorybench")
-    except TheoryBenchError as error:
+    except (TheoryBenchError, OSError) as error:
         print(f"theorybench: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, (ConfigurationError, ParameterError, UnknownNameError)) else 1)
 

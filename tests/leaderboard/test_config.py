@@ -26,7 +26,11 @@ def test_a_suite_is_pleasant_to_write(tmp_path):
             tmp_path,
             f"""
             seeds = 3
-            agents = ["random", "rlvr[learning_rate=0.1]", {{ agent = "rlvr", label = "fast", hyperparameters = {{ learning_rate = 1.0 }} }}]
+            agents = [
+                "random",
+                "rlvr[learning_rate=0.1]",
+                {{ agent = "rlvr", label = "fast", hyperparameters = {{ learning_rate = 1.0 }} }},
+            ]
             [[environments]]
             id = "{ENV}"
             [[environments]]

@@ -178,16 +178,16 @@ def finish(folder, expected, config=CONFIG):
 
 
 def test_a_sweep_killed_twice_ends_with_the_same_records(tmp_path, undisturbed):
-    generator = random.Random(0)
+    generator, config = random.Random(0), CONFIG.replace("workers = 2", "workers = 1")
     for _ in range(2):
-        process, before = start(tmp_path), saved(tmp_path)
-        wait_until(lambda: saved(tmp_path) > before)
+        process, before = start(tmp_path, config), saved(tmp_path)
+        wait_until(lambda before=before: saved(tmp_path) > before)
         time.sleep(generator.random() * 0.3)
         process.kill()
         process.communicate()
         wait_until(lambda: not alive(tmp_path))  # no orphans
     assert 0 < saved(tmp_path) < RUNS
-    finish(tmp_path, undisturbed())
+    finish(tmp_path, undisturbed(config), config)
 
 
 @pytest.mark.slow
