@@ -98,7 +98,7 @@ def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 
 
 def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np.ndarray:
-    """Call `policy.probs` and return float64 (n, num_actions) with rows that sum to exactly what they should.
+    """Call `policy.probs` and return what it says as float64 (n, num_actions), without negative entries.
 
     Raises:
         NonFiniteError: NaN or infinity.

@@ -25,6 +25,8 @@ from theorybench.envs.curriculum.reasoning_tree_walks import (
 MAX_PREFIXES = {"exact": 10**6, "parity": 10**7}
 #: Prefixes that are held at a time.
 HELD = 2**18
+#: Further pasts of each position and last token with which a policy's declared dependence is checked.
+CHECKS = 16
 #: Responses of a seeded estimate: of the KL divergence alone, and of the success under parity as well.
 SAMPLES = {"exact": 4_096, "parity": 8_192}
 
@@ -92,8 +94,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     def _rows(self, policy: Any, observations: np.ndarray) -> np.ndarray:
         """Query a policy, at most `HELD` observations at a time: float64 (n, d + 1), rows summing to 1."""
         parts = [self.probs(policy, observations[i : i + HELD]) for i in range(0, len(observations), HELD)]
-        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return rows / rows.sum(axis=1, keepdims=True)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _measured(self, policy: Any) -> Measured:
         setting, exact = self.setting, self.setting.verifier == "exact"
@@ -123,8 +124,8 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
             rows = np.arange(len(observations))
             if policy.depends_on == "position":
                 rows = np.repeat(np.arange(setting.L + 1), [2] + [setting.d] * setting.L)
-            both = np.concatenate([observations, self._chain_observations(rng)])
-            self.check_dependence(policy, both, np.tile(rows, 2))
+            pasts = [observations] + [self._chain_observations(rng) for _ in range(CHECKS)]
+            self.check_dependence(policy, np.concatenate(pasts), np.tile(rows, 1 + CHECKS))
         table = self._rows(policy, observations)
         return Chain(table[:2], table[2:].reshape(setting.L, setting.d, setting.d + 1))
 

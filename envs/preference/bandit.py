@@ -74,7 +74,7 @@ class PreferenceBandit(Setting):
     | name | default | meaning |
     |---|---|---|
     | `geometry` | `"hypercube"` | responses and features: `"hypercube"` or `"gaussian"` |
-    | `dimension` | 6 | d, number of features (1 to 12); the hypercube has K = 2^d responses |
+    | `dimension` | 6 | d, number of features (1 to 12, gaussian from 2); the hypercube has K = 2^d responses |
     | `num_contexts` | 8 | X (1 to 64) |
     | `num_responses` | 64 | K of the gaussian geometry (2 to 1024); the hypercube does not read it |
     | `theta_star` | 0.3 | size of every coordinate of theta* |
@@ -125,7 +125,7 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     dimension: int = integer(6, 1, 12, "number of features; the hypercube has 2^dimension responses")
     num_contexts: int = integer(8, 1, 64, "number of contexts")
     num_responses: int = integer(64, 2, 1024, "number of responses of the gaussian geometry")
-    theta_star: float = real(0.3, 0.0, 3.0, "size of every coordinate of theta*", open_low=True)
+    theta_star: float = real(0.3, 0.01, 3.0, "size of every coordinate of theta*")
     theta_init: float = real(3.0, -20.0, 20.0, "every coordinate of theta in the initial policy")
     beta: float = real(1.0, 0.0, 5.0, "weight of the KL term and scale of the reward", open_low=True)
     instance: int | str = instance("canonical", "signs of the contexts (or features) and of theta*", canonical=True)
@@ -134,8 +134,11 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
         """Check that the features can be told apart.
 
         Raises:
-            ParameterError: gaussian features of fewer than `dimension` independent differences.
+            ParameterError: gaussian features of one coordinate, or of fewer than `dimension` independent differences.
         """
+        if self.geometry == "gaussian" and self.dimension == 1:
+            fix = "In one dimension features of norm 1 are signs, which may all be equal: nothing would be learnt."
+            raise ParameterError("dimension", 1, "at least 2 with geometry='gaussian'", fix)
         if self.geometry == "gaussian" and self.num_contexts * (self.num_responses - 1) < self.dimension:
             allowed = f"at least {1 + -(-self.dimension // self.num_contexts)} responses"
             fix = "num_contexts * (num_responses - 1) >= dimension makes theta identifiable."

@@ -60,8 +60,7 @@ class PreferenceBanditOracle(Oracle[PreferenceBandit]):
         Raises:
             PolicyError: they are no distributions.
         """
-        raw = self.probs(policy, self.observations)
-        return raw / raw.sum(axis=1, keepdims=True)
+        return self.probs(policy, self.observations)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning.

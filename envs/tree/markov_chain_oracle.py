@@ -22,6 +22,8 @@ from theorybench.envs.tree.trees import CoTClasses, EdgeCode, cot_classes, edge_
 MAX_PREFIXES = 10**6
 #: The K that `evaluate` reports unless told otherwise.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
+#: Further pasts of each node with which a policy's declared dependence is checked.
+CHECKS = 16
 
 
 class MarkovChainOracle(Oracle[TreeMarkovChain]):
@@ -150,18 +152,16 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         nodes = np.arange(setting.shape.num_nodes)
         position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
         state = np.where(position == 0, nodes, (nodes - setting.M0) % setting.M)
-        filler = np.random.default_rng(0).integers(1, setting.M + 1, (len(nodes), setting.L))
-        filler[:, 0] = setting.tree.starts[nodes % setting.num_tasks] + 1
-        observations = np.where(np.arange(setting.L) < position[:, None], filler, 0)
-        observations[nodes, position] = state + 1
+        rng, tries = np.random.default_rng(0), 1 if isinstance(policy, TablePolicy) else 1 + CHECKS
+        history = rng.integers(1, setting.M + 1, (tries, len(nodes), setting.L))
+        history[:, :, 0] = rng.choice(setting.tree.starts, (tries, len(nodes))) + 1
+        observations = np.where(np.arange(setting.L) < position[:, None], history, 0)
+        observations[:, nodes, position] = state + 1
         observations = observations.astype(setting.observation_dtype)
-        if not isinstance(policy, TablePolicy):
-            again = observations.copy()
-            for column in range(setting.L - 1):
-                again[position > column, column] = np.roll(filler, 1, axis=0)[position > column, column]
-            both = np.concatenate([observations, again])
-            self.check_dependence(policy, both, np.tile(nodes if dependence == "state" else position, 2))
-        return self.probs(policy, observations)
+        if tries > 1:
+            rows = nodes if dependence == "state" else position
+            self.check_dependence(policy, observations.reshape(-1, setting.L), np.tile(rows, tries))
+        return self.probs(policy, observations[0])
 
 
 def _tries(names: Iterable[str]) -> set[int]:

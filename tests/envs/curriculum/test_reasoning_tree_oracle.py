@@ -282,3 +282,28 @@ def test_bad_questions_are_named(verifier, call, field):
     with pytest.raises(ParameterError) as error:
         call(ReasoningTreeOracle(ReasoningTree(verifier=verifier)))
     assert error.value.field == field
+
+
+class OneTokenBack(Policy):
+    """Uniform, but for one position, where one token before the last decides in the one case that it has one value."""
+
+    def __init__(self, setting, position, column, depends_on):
+        self.start, self.num_actions, self.depends_on = setting.prompt_length, setting.num_actions, depends_on
+        self.position, self.column = position, column
+        self.value = 1 if column >= self.start else setting.d + 2
+
+    def probs(self, observations):
+        rows = np.full((len(observations), self.num_actions), 1 / self.num_actions)
+        there = np.count_nonzero(observations[:, self.start :], axis=1) == self.position
+        rows[there & (observations[:, self.column] == self.value)] = np.eye(self.num_actions)[0]
+        return rows
+
+
+@pytest.mark.parametrize("depends_on", ["state", "position"])
+def test_every_false_declaration_is_found(depends_on):
+    setting = ReasoningTree()
+    oracle = ReasoningTreeOracle(setting)
+    for position in range(setting.L + 1):
+        for column in range(setting.d + position - 1):
+            with pytest.raises(PolicyError, match="depends_on"):
+                oracle.evaluate(OneTokenBack(setting, position, column, depends_on))

@@ -28,7 +28,7 @@ any_setting = st.one_of(
     st.builds(
         PreferenceBandit,
         geometry=st.just("gaussian"),
-        dimension=st.integers(1, 4),
+        dimension=st.integers(2, 4),
         num_responses=st.integers(6, 20),
         theta_star=st.floats(0.05, 1.5),
         theta_init=st.floats(-4, 4),
@@ -231,6 +231,7 @@ def test_large_hypercube():
     [
         ("geometry", {"geometry": "sphere"}),
         ("dimension", {"dimension": 13}),
+        ("dimension", {"geometry": "gaussian", "dimension": 1}),
         ("num_contexts", {"num_contexts": 0}),
         ("num_responses", {"num_responses": 1}),
         ("theta_star", {"theta_star": 0.0}),

@@ -261,6 +261,59 @@ def test_a_false_declaration_is_found() -> None:
             oracle.evaluate(policy)
 
 
+class OneTokenBack(Policy):
+    """Uniform, but for one position, where a token before the last decides in the one case that it is a 1."""
+
+    def __init__(self, num_actions: int, position: int, column: int, claimed: str) -> None:
+        self.num_actions, self.position, self.column, self.depends_on = num_actions, position, column, claimed
+
+    def probs(self, observations):
+        rows = np.full((len(observations), self.num_actions), 1 / self.num_actions)
+        there = np.count_nonzero(observations[:, 1:], axis=1) == self.position
+        rows[there & (observations[:, self.column] == 1)] = np.eye(self.num_actions)[0]
+        return rows
+
+
+@pytest.mark.parametrize("claimed", ["state", "position"])
+@pytest.mark.parametrize("parameters", [{}, {"L": 6, "M0": 2, "M": 3, "instance": 7}], ids=["canonical", "random"])
+def test_every_false_declaration_is_found(parameters: dict[str, int], claimed: str) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(**parameters))
+    for position in range(1, oracle.setting.L - 1):
+        for column in range(position):
+            with pytest.raises(PolicyError, match="depends_on"):
+                oracle.evaluate(OneTokenBack(oracle.setting.M, position, column, claimed))
+
+
+class Off(Policy):
+    """Another policy, its rows off by a factor."""
+
+    def __init__(self, policy, factor: float) -> None:
+        self.policy, self.factor = policy, factor
+
+    def probs(self, observations):
+        return (self.policy.probs(observations) * self.factor).astype(np.float32)
+
+
+@pytest.mark.parametrize("factor", [1 - 9e-6, 1 + 9e-6])
+def test_rows_that_are_slightly_off_gain_nothing(factor: float) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain())
+    assert oracle.score(Off(oracle.optimal_policy, factor)) == pytest.approx(1.0, abs=1e-12)
+    values = oracle.evaluate(Off(oracle.reference_policy, factor))
+    exact = oracle.evaluate(oracle.reference_policy)
+    assert values == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"L": 2, "C": 1, "pass_k": 512}, {"L": 3, "C": 2, "pass_k": 300}], ids=["equal", "nearly equal"]
+)
+def test_without_anything_to_win_there_is_no_score(parameters: dict[str, int]) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(instance=0, **parameters))
+    assert oracle.optimal_value == pytest.approx(oracle.reference_value, abs=1e-12)
+    for policy in (oracle.reference_policy, oracle.optimal_policy):
+        with pytest.raises(ParameterError, match="can be won"):
+            oracle.score(policy)
+
+
 class Remembered(Policy):
     """Answers from memory, so that timings are the oracle's own."""
 
