@@ -21,7 +21,7 @@ METHOD = (
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
     "An aggregate is the interquartile mean of all runs of all environments of its track; environments weigh the same.",
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
-    "An agent ranks behind another only when the other's interval lies wholly above its own: overlapping intervals "
+    "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
     "share a rank, and a rank is one more than the number of agents that are surely better.",
     f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
 )
@@ -89,7 +89,7 @@ class Board:
         runs: number of records.
         seeds: all that occur.
         agents: by label.
-        standings: overall (where there are several tracks), then by track; canonical instances apart.
+        standings: by track, then overall where an agent learns on several tracks; canonical instances apart.
         environments: by track and label.
         failures: every failed run.
         provenance: of the records.
@@ -108,19 +108,13 @@ class Board:
 
     @property
     def summary(self) -> str:
-        """What the board says, in two sentences."""
+        """What the board says: counts, then who leads each standing."""
         counts = {"agent": len(self.agents), "environment": len(self.environments), "run": self.runs}
         agents, environments, runs = (f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
         failed = f"{len(self.failures)} failed" if self.failures else "none failed"
         said = f"{agents} on {environments}, {runs}, {failed}."
-        standing = self.standings[0]
-        first = [row for row in standing.rows if row.rank == 1]
-        if not first:
-            return f"{said} No agent is ranked yet."
-        if len(first) == 1:
-            return f"{said} {standing.title}: {first[0].label} leads with {first[0].score.value:.2f}."
-        names = [f"{row.label} ({row.score.value:.2f})" for row in first]
-        return f"{said} {standing.title}: {', '.join(names[:-1])} and {names[-1]} share the first rank."
+        leaders = [_leaders(standing) for standing in self.standings]
+        return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the board as strict JSON: the fields of these classes by name, and "schema"."""
@@ -166,19 +160,39 @@ def make_board(
     )
 
 
+def _leaders(standing: Standing) -> str:
+    """Say in a sentence who is first; "" where nobody is ranked."""
+    first = [f"{row.label} ({row.score.value:.2f})" for row in standing.rows if row.rank == 1]
+    if not first:
+        return ""
+    if len(first) == 1:
+        return f"{standing.title}: {first[0]} leads."
+    return f"{standing.title}: {', '.join(first[:-1])} and {first[-1]} share the first rank."
+
+
 def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
-    """Give overall and track standings for each split."""
+    """Give a standing for each track and split, then overall where an agent that learns ran on several tracks."""
+
+    def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
+        members = [group for group in groups if group.environment in own]
+        series = profiles(members, ranker.draws, ranker.seed)
+        ids = tuple(info.id for info in own)
+        return Standing(scope.capitalize() + ending, scope, split, ids, ranker.rows(members), series)
+
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
+    for track in dict.fromkeys(info.track for info in infos):
+        own = [[info for info in infos if (info.track, info.split) == (track, split)] for split in splits]
+        several = sum(map(bool, own)) > 1
+        for split, members in zip(splits, own, strict=True):
+            if members:
+                yield standing(track, split, members, f", {split} instances" if several else "")
+    learners = {(g.agent.id, g.environment.split, g.environment.track) for g in groups if g.agent.feedback != "none"}
     for split in splits:
-        own = [info for info in infos if info.split == split]
-        tracks = list(dict.fromkeys(info.track for info in own))
-        ending = f", {split} instances" if len(splits) > 1 else ""
-        for scope in (["overall"] if len(tracks) > 1 else []) + tracks:
-            ids = tuple(info.id for info in own if scope in ("overall", info.track))
-            members = [group for group in groups if group.environment.id in ids]
-            rows = ranker.rows(members)
-            series = profiles(members, ranker.draws, ranker.seed)
-            yield Standing(scope.capitalize() + ending, scope, split, ids, rows, series)
+        tracks = {info.track for info in infos if info.split == split}
+        agents = {agent for agent, own, _ in learners if own == split}
+        if len(tracks) > 1 and any(all((agent, split, track) in learners for track in tracks) for agent in agents):
+            members = [info for info in infos if info.split == split]
+            yield standing("overall", split, members, f", {split} instances" if len(splits) > 1 else "")
 
 
 def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], ranker: Ranker) -> EnvironmentBoard:

@@ -30,18 +30,34 @@ def seeds(run, agent, scores, **changes):
     return [run(agent, score, seed=seed, **changes) for seed, score in enumerate(scores)]
 
 
-def test_tracks_and_overall(board, synthetic_sweep):
-    assert [standing.scope for standing in board.standings] == ["overall", "reasoning", "curriculum", "preference"]
-    assert [len(standing.environments) for standing in board.standings] == [5, 2, 1, 2]
+def test_tracks(board, synthetic_sweep):
+    assert [standing.scope for standing in board.standings] == ["reasoning", "curriculum", "preference"]
+    assert [len(standing.environments) for standing in board.standings] == [2, 1, 2]
     assert board.runs == len(synthetic_sweep) and board.seeds == (0, 1, 2, 3, 4)
     labels = [entry.environment.label for entry in board.environments]
     assert labels[:3] == ["TreeMarkovChain[pass_k=1]", "TreeMarkovChain[pass_k=4]", "ReasoningTree"]
 
 
+def test_overall_where_one_agent_learns_on_every_track(synthetic_sweep):
+    two = [record for record in synthetic_sweep if record.track != "preference"]
+    board = make_board(two, draws=100)
+    assert [standing.scope for standing in board.standings] == ["reasoning", "curriculum", "overall"]
+    rows = rows_of(board, "overall")
+    assert rows["rlvr"].rank is not None and rows["rlvr"].runs == 15
+    assert "Reasoning: " in board.summary and "Overall: " in board.summary
+
+
+def test_scores_that_differ_by_less_than_is_shown_share_a_rank(synthetic_run):
+    near = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.4995] * 5)]
+    far = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.498] * 5)]
+    ranks = [[row.rank for row in make_board(records).standings[0].rows] for records in (near, far)]
+    assert ranks == [[1, 1], [1, 2]]
+
+
 def test_a_score_is_the_interquartile_mean_of_clipped_scores_and_a_failed_run_is_minus_one(board, synthetic_sweep):
-    for scope in ("overall", "reasoning"):
+    for scope in ("curriculum", "reasoning"):
         for label, row in rows_of(board, scope).items():
-            own = [r for r in synthetic_sweep if r.agent == label and scope in ("overall", r.track)]
+            own = [r for r in synthetic_sweep if r.agent == label and scope == r.track]
             scores = [-1.0 if r.score is None else np.clip(r.score, -1, 1) for r in own]
             assert row.score.value == pytest.approx(trim_mean(scores, 0.25))
             assert row.optimality_gap.value == pytest.approx(1 - np.mean(scores))
