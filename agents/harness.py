@@ -83,6 +83,7 @@ def train(
     seeds: Sequence[int],
     budget: int,
     checkpoints: Sequence[Checkpoint | None] | None = None,
+    ledger: list[Budget] | None = None,
 ) -> list[Trained]:
     """Train an agent once for each seed; several seeds only where the agent can train them together.
 
@@ -93,6 +94,7 @@ def train(
         seeds: of the runs.
         budget: episodes of each run.
         checkpoints: one for each run, or None.
+        ledger: gets the budget of each run before it starts, so that what a failing agent spent is known.
 
     Raises:
         AgentError: the feedback does not match, several seeds for an agent that trains one, or no policy came back.
@@ -104,7 +106,7 @@ def train(
             outcome
             for i, seed in enumerate(seeds)
             for outcome in train(
-                agent, env_id, parameters, [seed], budget, None if checkpoints is None else [checkpoints[i]]
+                agent, env_id, parameters, [seed], budget, None if checkpoints is None else [checkpoints[i]], ledger
             )
         ]
     envs = gym.make_vec(
@@ -115,6 +117,8 @@ def train(
         **parameters,
     )
     budgets = attach(envs, budget, runs)
+    if ledger is not None:
+        ledger.extend(budgets)
     logs = [HarnessLog(b, None if checkpoints is None else checkpoints[i]) for i, b in enumerate(budgets)]
     try:
         if runs > 1:

@@ -8,7 +8,7 @@ A_i = R_i. Options, each a line of the loss:
 2. `kl`: R_i - kl ln(pi/pi_ref)(response): ascent on J - kl KL(pi || pi_ref).
 3. `reject_easy=n`: a question counts only when none of n further samples of the current model solves it; the expected
    gradient is E[(1-M)^n grad M], ascent on pass@(n+1) / (n+1), M being the policy's chance. Each question costs n + 1
-   episodes.
+   episodes. With `kl` as well, a skipped question leaves its KL term out too.
 """
 
 import dataclasses

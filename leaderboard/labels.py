@@ -26,7 +26,7 @@ class Subject(NamedTuple):
 def distinct_labels(subjects: Sequence[Subject]) -> list[str]:
     """Return one label for each subject, no two the same.
 
-    A label that was asked for is kept; others are the short name with the details in which subjects of that name
+    A label that was asked for is kept; others are the short name with the details in which the others of that name
     differ, such as "TreeMarkovChain[pass_k=4]". What would still have one label gets digits of its digest.
     """
     labels = [subject.label or _with_details(subject, subjects) for subject in subjects]
@@ -42,7 +42,7 @@ def short_name(name: str) -> str:
 
 
 def _with_details(subject: Subject, subjects: Sequence[Subject]) -> str:
-    rivals = [other.details for other in subjects if other.name == subject.name]
+    rivals = [other.details for other in subjects if other.name == subject.name and not other.label]
     differing = [
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in sorted(subject.details.items())

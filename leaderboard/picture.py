@@ -36,11 +36,11 @@ def picture(board: Board, path: str | Path) -> Path:
     if path.suffix.lower() not in FORMATS:
         raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
     standings = [standing for standing in board.standings if standing.rows]
-    columns = min(2, len(standings))
+    columns = min(3, len(standings))
     lines = -(-len(standings) // columns)
     rows = max(len(standing.rows) for standing in standings)
     engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(5.2 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
+    figure = Figure(figsize=(4.6 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
     styles = {agent: style.colour for agent, style in agent_styles(board).items()}
     with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}):
         grid = figure.subplots(lines, columns, squeeze=False).ravel()

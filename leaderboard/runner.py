@@ -164,8 +164,7 @@ def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
         ParameterError: nothing can be won, so that there is no score.
     """
     oracle = lookup(env_id).oracle(setting)
-    if oracle.optimal_value == oracle.reference_value:
-        raise ParameterError("parameters", setting.parameters, "a setting whose reference is not optimal already")
+    oracle.normalise(oracle.reference_value)
     return oracle
 
 
@@ -220,8 +219,9 @@ def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progr
         return score
 
     seeds, checkpoints = [identity.seed for identity in identities], [checkpoint(attempt) for attempt in attempts]
+    ledger: list[Budget] = []
     try:
-        trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints)
+        trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints, ledger)
     except (Exception, SystemExit) as error:
         if len(attempts) > 1:
             return []
@@ -232,8 +232,10 @@ def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progr
     for attempt in attempts:
         attempt.seconds_wall, attempt.seconds_cpu = wall / len(attempts), cpu / len(attempts)
         attempt.peak_memory = memory
+    for attempt, budget in zip(attempts, ledger, strict=False):
+        attempt.spent = {"episodes": budget.spent, "steps": budget.steps}
     for attempt, outcome in zip(attempts, trained, strict=False):
-        _conclude(attempt, oracle, outcome.policy, outcome.budget)
+        _conclude(attempt, oracle, outcome.policy)
     return attempts
 
 
@@ -271,10 +273,9 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
     )
 
 
-def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any, budget: Budget) -> None:
+def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
     """Score the result of a run."""
-    attempt.spent = {"episodes": budget.spent, "steps": budget.steps}
-    _score(attempt, oracle, policy, budget.spent)
+    _score(attempt, oracle, policy, attempt.spent["episodes"])
     if attempt.status == "ok" and not math.isfinite(attempt.curve[-1]["metrics"]["score"]):
         attempt.fail(NonFiniteError(f"the score is {attempt.curve[-1]['metrics']['score']}"))
 

@@ -1,4 +1,4 @@
-"""The board in the terminal: one table overall, one for each track, one for each environment."""
+"""The board in the terminal: one table for each track, one for each environment."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,7 +34,8 @@ def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
     for name, justify in _COLUMNS:
         wraps = name == "agent"
-        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", max_width=34 if wraps else None)
+        widths = {"min_width": 15, "max_width": 34} if wraps else {}
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", **widths)
     for row in standing.rows:
         table.add_row(*_cells(row), style="" if row.rank else "dim")
     return table

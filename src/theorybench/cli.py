@@ -136,6 +136,9 @@ def leaderboard(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write one self-contained page with curves and tables.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a still picture of the ranking (.png, .svg or .pdf).")
+    ] = None,
 ) -> None:
     """Compare the agents of a folder of records."""
     from theorybench.leaderboard.board import make_board
@@ -146,6 +149,10 @@ def leaderboard(
         from theorybench.leaderboard.page import write_page
 
         write_page(board, html)
+    if picture is not None:
+        from theorybench.leaderboard.picture import picture as draw
+
+        draw(board, picture)
     if as_json:
         print(board.to_json())
         return

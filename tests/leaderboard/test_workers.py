@@ -169,7 +169,7 @@ def undisturbed(tmp_path, monkeypatch):
     return records
 
 
-def finish(folder, expected, config=CONFIG):
+def check_finish(folder, expected, config=CONFIG):
     process = start(folder, config)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1, output  # one agent raises
@@ -187,7 +187,7 @@ def test_a_sweep_killed_twice_ends_with_the_same_records(tmp_path, undisturbed):
         process.communicate()
         wait_until(lambda: not alive(tmp_path))  # no orphans
     assert 0 < saved(tmp_path) < RUNS
-    finish(tmp_path, undisturbed(config), config)
+    check_finish(tmp_path, undisturbed(config), config)
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ def test_a_sweep_killed_ten_times_at_random_ends_with_the_same_records(tmp_path,
         process.kill()
         process.communicate()
         wait_until(lambda: not alive(tmp_path))
-    finish(tmp_path, undisturbed(config), config)
+    check_finish(tmp_path, undisturbed(config), config)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
