@@ -148,13 +148,17 @@ class Ranker:
         )
 
     def _compare(self, groups: Sequence[Group], others: Sequence[Group]) -> Estimate | None:
-        """Return the probability of improvement on the environments that both have."""
-        rivals = {group.environment.id: group.scores for group in others}
+        """Return the probability of improvement on the environments that both have; scores that look equal are ties."""
+        rivals = {group.environment.id: _shown(group.scores) for group in others}
         common = [group for group in groups if group.environment.id in rivals]
         if not common:
             return None
-        scores, opposed = [g.scores for g in common], [rivals[g.environment.id] for g in common]
+        scores, opposed = [_shown(g.scores) for g in common], [rivals[g.environment.id] for g in common]
         return self.estimate(probability_of_improvement, scores, opposed)
+
+
+def _shown(scores: np.ndarray) -> np.ndarray:
+    return np.round(scores / RESOLUTION) * RESOLUTION
 
 
 def _surely_better(a: Row, b: Row) -> bool:

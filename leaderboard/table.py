@@ -34,8 +34,8 @@ def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
     for name, justify in _COLUMNS:
         wraps = name == "agent"
-        widths = {"min_width": 15, "max_width": 34} if wraps else {}
-        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", **widths)
+        least, most = (15, 34) if wraps else (None, None)
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", min_width=least, max_width=most)
     for row in standing.rows:
         table.add_row(*_cells(row), style="" if row.rank else "dim")
     return table

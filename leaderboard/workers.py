@@ -15,10 +15,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from theorybench.envs.core.errors import TheoryBenchError
 
@@ -43,6 +43,9 @@ class Job(Protocol):
         """Do the work, calling `progress` with the share that is done; return something picklable."""
 
 
+J = TypeVar("J", bound=Job)
+
+
 @dataclasses.dataclass(frozen=True)
 class Event:
     """What happened to a job.
@@ -60,7 +63,7 @@ class Event:
     seconds: float
 
 
-def execute(queue: deque[Job], workers: int, output: Path) -> Iterator[Event]:
+def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, None, None]:
     """Do jobs in worker processes; close the iterator to stop them all.
 
     Args:
