@@ -10,6 +10,7 @@ from theorybench.envs.core.batch import OPTIONS, Batch
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.render import Last, ansi, rgb_array
 from theorybench.envs.core.setting import Setting
 
 
@@ -84,7 +85,7 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
         self.render_mode = render_mode
         self.batch = Batch(self.setting, 1, numpy_namespace, worker=worker)
         self.observation_space, self.action_space = spaces_of(self.setting)
-        self._reward: float | None = None
+        self._last: Last | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -107,7 +108,7 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             self.batch.seed(seed)
         super().reset(seed=None if seed is None else int(seed))
         self.batch.reset(checked)
-        self._reward = None
+        self._last = None
         return self.batch.observe()[0], self._info()
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -119,9 +120,9 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
         """
         actions = self.batch.actions([action], 1)
         rewards, terminated, invalid = self.batch.step(actions)
-        self._reward = float(rewards[0])
+        self._last = Last(actions[0].copy(), float(rewards[0]))
         info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}
-        return self.batch.observe()[0], self._reward, bool(terminated[0]), False, info
+        return self.batch.observe()[0], self._last.reward, bool(terminated[0]), False, info
 
     def action_masks(self) -> np.ndarray:
         """Return the legal actions, bool (num_actions,)."""
@@ -129,14 +130,12 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
 
     def render(self) -> Any:
         """Return text ("ansi") or an image, uint8 (height, width, 3) ("rgb_array")."""
-        from theorybench.envs.core.render import ansi, rgb_array
-
         if self.render_mode is None:
             return None
         if self.batch.state is None:
             raise gym.error.ResetNeeded("call reset before render")
         draw = ansi if self.render_mode == "ansi" else rgb_array
-        return draw(self.batch, 0, self._reward)
+        return draw(self.batch, 0, self._last)
 
     def _info(self) -> dict[str, Any]:
         return {"prompt": int(self.batch.state.prompt[0]), "action_mask": self.action_masks()}

@@ -173,6 +173,10 @@ class Setting(ABC):
         """
         raise ParameterError("policy", "linear", f"a view, since {type(self).__name__} has no features")
 
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings; its number unless overridden."""
+        return str(symbol)
+
     # Derived.
 
     def prompt_tokens(self, prompts: Any) -> np.ndarray:

@@ -8,10 +8,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from theorybench.envs.core.arrays import backend_namespace
+from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.batch import ALL, Batch
 from theorybench.envs.core.environment import AnswerKey, spaces_of
 from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.render import Last, ansi, rgb_array
+
+#: Environments that `render` draws at most.
+RENDERED = 16
 
 
 class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
@@ -64,7 +68,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._rewards: Any = None
+        self._last: list[Last] | None = None
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
@@ -92,7 +96,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         if seed is not None or not self.batch.seeded:
             self.batch.seed(seed, checked.rows)
         self.batch.reset(checked)
-        self._rewards = None
+        self._last = None
         return self.batch.observe(), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -111,7 +115,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
             rewards, terminated, invalid = batch.step(actions)
-        self._rewards = None if self.render_mode is None else xp.asarray(rewards, copy=True)
+        if self.render_mode is not None:
+            steps = zip(to_numpy(actions)[:RENDERED].copy(), to_numpy(rewards)[:RENDERED].tolist(), strict=True)
+            self._last = [Last(*step) for step in steps]
         terminated = xp.asarray(terminated, copy=True)  # since the batch keeps its own
         invalid = xp.zeros_like(terminated) if invalid is None else invalid
         final: dict[str, Any] = {}
@@ -145,16 +151,13 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
     def render(self) -> Any:
         """Return a tuple of the renderings of the first environments (at most 16)."""
-        from theorybench.envs.core.render import ansi, rgb_array
-
         if self.render_mode is None:
             return None
         if self.batch.state is None:
             raise gym.error.ResetNeeded("call reset before render")
         draw = ansi if self.render_mode == "ansi" else rgb_array
-        rewards = self._rewards
-        shown = range(min(self.num_envs, 16))
-        return tuple(draw(self.batch, i, None if rewards is None else float(rewards[i])) for i in shown)
+        last = self._last or [None] * min(self.num_envs, RENDERED)
+        return tuple(draw(self.batch, i, step) for i, step in enumerate(last))
 
     def _info(self) -> dict[str, Any]:
         return {"prompt": self.batch.xp.asarray(self.batch.state.prompt, copy=True), "action_mask": self.batch.masks()}

@@ -234,6 +234,10 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
         """pi_theta(y|x) ~ exp(theta . phi(x, y)) for theta (d,), float64 (X, K)."""
         return softmax(self.tables.features @ theta)
 
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
+        return f"y{symbol}" if symbol < self.num_actions else f"x{symbol - self.num_actions}"
+
     def features(self, observations: np.ndarray) -> np.ndarray:
         """phi(x, y) of every response, float64 (n, K, d)."""
         return self.tables.features[self.contexts(observations)]

@@ -284,6 +284,10 @@ class TreeMarkovChain(Setting):
         """The base chain: float64 (n, M)."""
         return self.chain[self.nodes(observations)]
 
+    def symbol_name(self, symbol: int) -> str:
+        """Name a state of a layer in renderings."""
+        return f"s{symbol}"
+
     def nodes(self, observations: np.ndarray) -> np.ndarray:
         """Return the decision node of observations (n, L), int64 (n,): what a Markov policy sees.
 
