@@ -71,12 +71,15 @@ def fit_bradley_terry(
     return theta
 
 
-def aggregate_pairs(differences: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def aggregate_pairs(
+    differences: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Merge the pairs of one run with equal differences: the same loss from far fewer rows (3^d on the hypercube).
 
     Args:
         differences: (n, d).
-        labels: in [0, 1], (n,).
+        labels: in [0, 1], (n,); the mean label where `counts` are given.
+        counts: how many pairs each row stands for, (n,); default 1.
 
     Returns:
         The u distinct differences (u, d), their mean labels (u,) and counts (u,).
@@ -89,8 +92,9 @@ def aggregate_pairs(differences: np.ndarray, labels: np.ndarray) -> tuple[np.nda
     rows = differences[first]
     if not np.array_equal(rows[inverse], differences):  # two rows share a signature
         rows, inverse = np.unique(differences, axis=0, return_inverse=True)
-    counts = np.bincount(inverse, minlength=len(rows)).astype(np.float64)
-    return rows, np.bincount(inverse, labels, len(rows)) / counts, counts
+    counts = np.ones(len(labels)) if counts is None else counts
+    merged = np.bincount(inverse, counts, len(rows))
+    return rows, np.bincount(inverse, labels * counts, len(rows)) / merged, merged
 
 
 def _derivatives(

@@ -107,21 +107,24 @@ def rollout(
     return collect(batch, choose, episodes, prompts=prompts, stage=stage, hint=hint)
 
 
-def sample(probs: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Sample actions by inverse CDF.
 
     Args:
-        probs: (n, A).
+        probs: (n, A), or a table (m, A) when `rows` are given.
         uniforms: (n,), or (n, 2) for pairs.
+        rows: int64 (n,), the row of the table for each draw; None where draw i uses row i.
 
     Returns:
         Actions int64 and their log-probabilities, both shaped like `uniforms`.
     """
-    if uniforms.ndim == 2:
-        probs = probs[:, None, :]
-    actions = inverse_cdf(probs, uniforms)
-    wide = np.broadcast_to(probs, (*uniforms.shape, probs.shape[-1]))
-    return actions, np.log(np.take_along_axis(wide, actions[..., None], axis=-1)[..., 0])
+    pair = (slice(None), None) if uniforms.ndim == 2 else (slice(None),)
+    if rows is None:
+        actions = inverse_cdf(probs[pair], uniforms)
+        rows = np.arange(len(probs))
+    else:
+        actions = inverse_cdf(probs, uniforms, rows[pair])
+    return actions, np.log(probs[rows[pair], actions])
 
 
 def collect(

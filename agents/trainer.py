@@ -22,6 +22,8 @@ from theorybench.envs.core.streams import PROMPT_LIMIT, combine, mix, root_key
 _GOLDEN = -7046029254386353131
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
+#: Actions up to which sampling passes over all of them.
+_SEARCHED = 16
 
 
 class Samples(NamedTuple):
@@ -46,6 +48,11 @@ class Samples(NamedTuple):
     rewards: torch.Tensor
     values: torch.Tensor
     weights: torch.Tensor
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 #: (log-probabilities of the taken actions, Samples) of one run -> scalar.
@@ -159,23 +166,37 @@ class Trainer:
             observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
         ) -> tuple[np.ndarray, np.ndarray]:
             if policy is None:
-                probs = self._probs(parameters, observed, legal, numbers // episodes)
+                probs, rows = self._probs(parameters, observed, legal, numbers // episodes)
             else:
-                probs = checked_probs(policy, observed, self.setting.num_actions)
+                probs, rows = self._fixed_probs(policy, observed)
             draws = uniforms[numbers, step]
-            return sample(probs, draws if pairs == 2 else draws[:, 0])
+            return sample(probs, draws if pairs == 2 else draws[:, 0], rows)
 
         return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
 
-    def _probs(self, parameters: Any, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray) -> np.ndarray:
-        """Return each run's probabilities at its observations, float64 (m, A)."""
-        index = self.softmax.view.index(observed)
-        table = torch.func.vmap(self.softmax.rows, in_dims=(0, None))(parameters, slice(None))
-        logits = table.numpy()[run, index]
-        if legal is not None:
-            logits = np.where(legal, logits, -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+    def _probs(
+        self, parameters: Any, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return each run's probabilities at its observations, as `sample` takes them: (m, A) and rows."""
+        index, view = self.softmax.view.index(observed), self.softmax.view
+        table = torch.func.vmap(self.softmax.rows, in_dims=(0, None))(parameters, slice(None)).numpy()
+        if legal is None and self._many(view.rows * self.runs, observed):
+            return _softmax(table.reshape(-1, table.shape[-1])), run * view.rows + index
+        logits = table[run, index]
+        return _softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+    def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The same of one policy: in one-step settings few prompts stand behind many observations."""
+        view, actions = self.softmax.view, self.setting.num_actions
+        if self.setting.horizon == 1 and view.name == "prompt" and self._many(view.rows, observed):
+            return checked_probs(policy, view.observations(self.setting.observation_dtype), actions), view.index(
+                observed
+            )
+        return checked_probs(policy, observed, actions), None
+
+    def _many(self, rows: int, observed: np.ndarray) -> bool:
+        """Whether a table of rows pays: not for few actions, where a pass over them is as quick as a search."""
+        return self.setting.num_actions > _SEARCHED and rows <= len(observed)
 
     def samples(
         self, episodes: Episodes, *, values: np.ndarray | None = None, weights: np.ndarray | None = None
@@ -219,9 +240,10 @@ class Trainer:
         logs = np.empty(actions.shape)
         for start in range(0, len(actions), _PART):
             part = slice(start, start + _PART)
-            probs = checked_probs(self.reference, observations[part], self.setting.num_actions)
-            chosen = np.take_along_axis(probs, actions[part].reshape(len(probs), -1), axis=1)
-            logs[part] = np.log(np.maximum(chosen, 1e-300)).reshape(actions[part].shape)
+            probs, rows = self._fixed_probs(self.reference, observations[part])
+            rows = np.arange(len(probs)) if rows is None else rows
+            chosen = probs[rows if actions.ndim == 1 else rows[:, None], actions[part]]
+            logs[part] = np.log(np.maximum(chosen, 1e-300))
         return logs
 
     # Learning.

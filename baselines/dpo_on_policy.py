@@ -80,10 +80,19 @@ class DPOOnPolicy(GradientAgent):
             raise ParameterError("solver", self.solver, "'gradient' for this policy class", "Or pass policy='linear'.")
         reference = softmax.start(SettingPolicy(trainer.setting, "reference"))
         current = trainer.parameters.detach().numpy()
+        prompts, responses = softmax.features.shape[:2]
+        first, second = data.actions[:, :, 0].numpy().transpose(2, 0, 1)
+        codes = (data.rows[:, :, 0].numpy() * responses + first) * responses + second
         fitted = []
         for run in range(trainer.runs):
-            features = softmax.features[data.rows[run, :, 0].numpy()[:, None], data.actions[run, :, 0].numpy()]
-            rows, labels, counts = aggregate_pairs(features[:, 0] - features[:, 1], data.rewards[run].numpy() + 0.5)
+            # Pairs of the same two responses are counted before the rest merges what has equal differences.
+            pairs, inverse = _distinct(codes[run], prompts * responses**2)
+            counts = np.bincount(inverse, minlength=len(pairs)).astype(np.float64)
+            wins = np.bincount(inverse, data.rewards[run].numpy() + 0.5, len(pairs))
+            left, right = np.divmod(pairs, responses)
+            prompt, left = np.divmod(left, responses)
+            differences = softmax.features[prompt, left] - softmax.features[prompt, right]
+            rows, labels, counts = aggregate_pairs(differences, wins / counts, counts)
             # The loss sees ln pi/pi_ref, so that theta is measured from the reference's.
             start = current[run] - reference if self.ridge_to == "current" else np.zeros_like(reference)
             theta = fit_bradley_terry(
@@ -91,3 +100,12 @@ class DPOOnPolicy(GradientAgent):
             )
             fitted.append(reference + theta[0])
         return np.stack(fitted)
+
+
+def _distinct(codes: np.ndarray, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct codes below `high` and each code's place among them, by counting where that beats sorting."""
+    if high > 4 * len(codes):
+        return np.unique(codes, return_inverse=True)
+    present = np.zeros(high, bool)
+    present[codes] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]

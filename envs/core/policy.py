@@ -90,11 +90,30 @@ def _family(cls: type[Policy]) -> list[type[Policy]]:
     return [cls] + [below for child in cls.__subclasses__() for below in _family(child)]
 
 
-def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Map uniforms (...,) to actions (...,) distributed as probs (..., num_actions); zero-probability actions never."""
+def inverse_cdf(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Map uniforms to actions distributed as probs; zero-probability actions never.
+
+    Args:
+        probs: (..., num_actions), or a table (m, num_actions) when `rows` are given.
+        uniforms: float64 (...,) in [0, 1).
+        rows: int64, broadcast against `uniforms`: the row of the table that each draw uses. A binary search in
+            cumulated rows then replaces a pass over all actions.
+
+    Returns:
+        int64, shaped like `uniforms`.
+    """
     cumulative = np.cumsum(probs, axis=-1)
-    threshold = uniforms[..., None] * cumulative[..., -1:]
-    return np.minimum((cumulative <= threshold).sum(axis=-1), probs.shape[-1] - 1)
+    actions = probs.shape[-1]
+    if rows is None:
+        threshold = uniforms[..., None] * cumulative[..., -1:]
+        return np.minimum((cumulative <= threshold).sum(axis=-1), actions - 1)
+    threshold, flat, base = uniforms * cumulative[rows, -1], cumulative.ravel(), rows * actions - 1
+    found = np.zeros(uniforms.shape, np.int64)
+    for step in (1 << bit for bit in reversed(range(actions.bit_length()))):
+        further = found + step
+        passed = (further <= actions) & (flat[base + np.minimum(further, actions)] <= threshold)
+        found = np.where(passed, further, found)
+    return np.minimum(found, actions - 1)
 
 
 def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np.ndarray:
@@ -152,14 +171,15 @@ class _OfSetting(Policy):
     def __init__(self, setting: "Setting") -> None:
         self._setting = setting
         self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
+        self.fingerprint = setting.fingerprint
 
     @property
     def setting(self) -> "Setting":
         """The setting."""
         if not hasattr(self, "_setting"):
-            from theorybench.envs.core.registry import setting_class
+            from theorybench.envs.core.registry import find_setting
 
-            self._setting = setting_class(self.setting_class)(**self.setting_parameters)
+            self._setting = find_setting(self.setting_class, self.setting_parameters, self.fingerprint)
         return self._setting
 
 

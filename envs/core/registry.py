@@ -112,13 +112,23 @@ def list_envs() -> list[str]:
     return sorted(_ENTRIES)
 
 
-def setting_class(name: str) -> type[Setting]:
-    """Return a registered Setting class by its class name.
+def find_setting(name: str, parameters: dict[str, Any], fingerprint: str) -> Setting:
+    """Rebuild the setting that a saved policy was made for.
+
+    Args:
+        name: of the Setting class.
+        parameters: of the setting.
+        fingerprint: of the setting; tells classes of the same name apart.
 
     Raises:
-        UnknownNameError: no such class.
+        UnknownNameError: no registered class of this name makes that setting.
     """
-    classes = {entry.setting.__name__: entry.setting for entry in _ENTRIES.values()}
-    if name not in classes:
-        raise UnknownNameError("setting", name, classes)
-    return classes[name]
+    classes = {entry.setting for entry in _ENTRIES.values()}
+    for cls in (cls for cls in classes if cls.__name__ == name):
+        try:
+            setting = cls(**parameters)
+        except (TypeError, ParameterError):
+            continue
+        if setting.fingerprint == fingerprint:
+            return setting
+    raise UnknownNameError("setting", f"{name} {fingerprint}", {cls.__name__ for cls in classes})
