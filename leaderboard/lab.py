@@ -53,12 +53,12 @@ class TrainingLab:
     """
 
     def __init__(self, env_id: str, setting: Setting) -> None:
-        self._id, self._setting = env_id, setting
+        self._id, self.setting = env_id, setting
 
     @functools.cached_property
     def oracle(self) -> Any:
         """The oracle of the setting."""
-        return lookup(self._id).oracle(self._setting)
+        return lookup(self._id).oracle(self.setting)
 
     def train(self, agent_name: str, seeds: Sequence[int], budget: int, **hyperparameters: Any) -> list[Any]:
         """Train an agent once for each seed with `budget` episodes, together where it can; return its policies.
@@ -70,7 +70,7 @@ class TrainingLab:
         """
         agent = make_agent(agent_name, **hyperparameters)
         parts = [seeds[i : i + TRAINED_TOGETHER] for i in range(0, len(seeds), TRAINED_TOGETHER)]
-        parameters = self._setting.parameters
+        parameters = self.setting.parameters
         return [run.policy for part in parts for run in train(agent, self._id, parameters, part, budget)]
 
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Episodes:
@@ -82,7 +82,7 @@ class TrainingLab:
             seed: keys the environments and the policy's own draws.
             options: `group_size`, `prompts`, `stage` and `hint` of `theorybench.rollout`.
         """
-        envs = gym.make_vec(self._id, num_envs=min(episodes, SIMULATED_TOGETHER), **self._setting.parameters)
+        envs = gym.make_vec(self._id, num_envs=min(episodes, SIMULATED_TOGETHER), **self.setting.parameters)
         try:
             envs.reset(seed=seed)
             return rollout(envs, policy, episodes=episodes, rng=np.random.default_rng([seed, 1]), **options)
@@ -91,4 +91,4 @@ class TrainingLab:
 
     def at(self, **parameters: Any) -> "TrainingLab":
         """Return the lab of the same id with other parameters."""
-        return TrainingLab(self._id, lookup(self._id).make_setting({**self._setting.parameters, **parameters}))
+        return TrainingLab(self._id, lookup(self._id).make_setting({**self.setting.parameters, **parameters}))

@@ -1,16 +1,36 @@
 """A claim: one statement of a paper as a test that runs."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.setting import Setting
+
+#: Half-width of the intervals of claims, in standard errors.
+WIDTH = 3.0
+
+
+def interval(value: float, standard_error: float) -> tuple[float, float, float]:
+    """Return (value, low, high), three standard errors to each side: what `measure` returns."""
+    return float(value), float(value - WIDTH * standard_error), float(value + WIDTH * standard_error)
+
+
+def mean_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of independent values (n,) with its interval."""
+    return interval(values.mean(), values.std(ddof=1) / math.sqrt(len(values)))
 
 
 class Lab(Protocol):
     """What a claim may do: train registered agents and simulate policies on the claim's setting."""
+
+    @property
+    def setting(self) -> Any:
+        """The claim's setting."""
 
     @property
     def oracle(self) -> Any:

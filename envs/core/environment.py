@@ -1,5 +1,6 @@
 """The single Gymnasium environment made from a Setting: a batch of one."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -29,9 +30,13 @@ class AnswerKey:
 
     Attributes:
         setting: the frozen parameters and dynamics.
+        batch: the engine.
+        render_mode: None, "ansi" or "rgb_array".
     """
 
     setting: Setting
+    batch: Batch
+    render_mode: str | None
     _oracle_class: Any
 
     def _open(self, env_id: str, parameters: dict[str, Any], scored: bool) -> None:
@@ -50,6 +55,15 @@ class AnswerKey:
     def initial_policy(self) -> Policy:
         """Where agents start and what offline data is drawn from."""
         return SettingPolicy(self.setting, "initial")
+
+    def _draw(self, steps: Sequence[Last | None]) -> tuple[Any, ...] | None:
+        """Render the first environments, given their last steps; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.batch.state is None:
+            raise gym.error.ResetNeeded("call reset before render")
+        draw = ansi if self.render_mode == "ansi" else rgb_array
+        return tuple(draw(self.batch, i, step) for i, step in enumerate(steps))
 
     @property
     def oracle(self) -> Any:
@@ -130,12 +144,8 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
 
     def render(self) -> Any:
         """Return text ("ansi") or an image, uint8 (height, width, 3) ("rgb_array")."""
-        if self.render_mode is None:
-            return None
-        if self.batch.state is None:
-            raise gym.error.ResetNeeded("call reset before render")
-        draw = ansi if self.render_mode == "ansi" else rgb_array
-        return draw(self.batch, 0, self._last)
+        drawn = self._draw([self._last])
+        return None if drawn is None else drawn[0]
 
     def _info(self) -> dict[str, Any]:
         return {"prompt": int(self.batch.state.prompt[0]), "action_mask": self.action_masks()}

@@ -12,7 +12,7 @@ from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.batch import ALL, Batch
 from theorybench.envs.core.environment import AnswerKey, spaces_of
 from theorybench.envs.core.errors import OptionError, ParameterError
-from theorybench.envs.core.render import Last, ansi, rgb_array
+from theorybench.envs.core.render import Last
 
 #: Environments that `render` draws at most.
 RENDERED = 16
@@ -151,13 +151,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
     def render(self) -> Any:
         """Return a tuple of the renderings of the first environments (at most 16)."""
-        if self.render_mode is None:
-            return None
-        if self.batch.state is None:
-            raise gym.error.ResetNeeded("call reset before render")
-        draw = ansi if self.render_mode == "ansi" else rgb_array
-        last = self._last or [None] * min(self.num_envs, RENDERED)
-        return tuple(draw(self.batch, i, step) for i, step in enumerate(last))
+        return self._draw(self._last or [None] * min(self.num_envs, RENDERED))
 
     def _info(self) -> dict[str, Any]:
         return {"prompt": self.batch.xp.asarray(self.batch.state.prompt, copy=True), "action_mask": self.batch.masks()}

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import Claim, Lab
+from theorybench.envs.core.claim import WIDTH, Claim, Lab, interval, mean_interval
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 
-#: Half-width of intervals, in standard errors.
-WIDTH = 3.0
 #: Accuracy that counts as learnt.
 ACCURACY = 0.9
 #: Episodes of one simulation, and of one rung at most.
@@ -57,7 +55,7 @@ class Search:
 
     def climb(self, rungs: list[Rung], seed: int) -> np.ndarray:
         """Give the reward queries of each search: float64 (trials,), NaN if a rung exceeds `LIMIT` episodes."""
-        setting = self.lab.oracle.setting
+        setting = self.lab.setting
         table = np.full((setting.num_stages, setting.num_actions), 1.0 / setting.num_actions)
         total = np.zeros(self.trials)
         for number, (stage, hint, new) in enumerate(rungs):
@@ -134,8 +132,7 @@ class QueryGrowth:
             logs.append(log)
             errors.append(error)
         weights = _weights([x for x, _, _ in self.points(setting)])
-        slope, spread = float(weights @ logs), WIDTH * math.sqrt(np.square(weights * errors).sum())
-        return slope, slope - spread, slope + spread
+        return interval(weights @ logs, math.sqrt(np.square(weights * errors).sum()))
 
     def _parts(self, length: int, p: int) -> int:
         """Divide by the number of rungs where the cost of one is meant."""
@@ -192,8 +189,7 @@ class RungTwice:
         """Mean over searches."""
         rungs = [(stage, hint, new) for stage, hint, new in depth_ladder(setting, 1) for _ in range(2)]
         queries = Search(lab, self.trials).climb(rungs, seed)
-        mean, spread = float(queries.mean()), WIDTH * float(queries.std(ddof=1)) / math.sqrt(self.trials)
-        return mean, mean - spread, mean + spread
+        return mean_interval(queries)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,9 +223,7 @@ class ParityTests:
             rewards = lab.simulate(policy, self.blocks * self.confirmations, key).rewards
             passed = np.cumprod(rewards.reshape(self.blocks, -1), axis=1)
             values.append(passed[:, -1] if self.survival else 1 + passed[:, :-1].sum(axis=1))
-        sample = np.concatenate(values)
-        mean, spread = float(sample.mean()), WIDTH * float(sample.std(ddof=1)) / math.sqrt(len(sample))
-        return mean, mean - spread, mean + spread
+        return mean_interval(np.concatenate(values))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,8 +251,7 @@ class LearnersApart:
             reached = [lab.oracle.evaluate(policy, ["objective"])["objective"] >= ACCURACY for policy in policies]
             shares.append(float(np.mean(reached)))
         variance = sum(share * (1 - share) / self.seeds for share in shares)
-        gap, spread = shares[0] - shares[1], WIDTH * math.sqrt(variance)
-        return gap, gap - spread, gap + spread
+        return interval(shares[0] - shares[1], math.sqrt(variance))
 
 
 def _weights(x: list[float]) -> np.ndarray:

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import Claim, Lab
+from theorybench.envs.core.claim import WIDTH, Claim, Lab, mean_interval
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 
-#: Half-width of intervals, in standard errors.
-WIDTH = 3.0
 #: Chance of a separated coordinate in a run that is meant to be above the threshold.
 SAFE = 1e-5
 #: Hyper-parameters of exact learning in the linear softmax class.
@@ -81,8 +79,7 @@ class ErrorFloor:
         """Mean and interval of n ||theta - theta*||^2."""
         n = math.ceil(PreferenceBanditOracle(setting).batch_threshold(SAFE))
         errors = n * _on_policy(lab, seed, self.seeds, n, self.rounds, "error")
-        mean, spread = float(errors.mean()), WIDTH * float(errors.std(ddof=1)) / math.sqrt(self.seeds)
-        return mean, mean - spread, mean + spread
+        return mean_interval(errors)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import Claim, Lab
+from theorybench.envs.core.claim import WIDTH, Claim, Lab, interval, mean_interval
 from theorybench.envs.tree.flow import population_flow
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_class import node_policy
 
-#: Half-width of intervals, in standard errors.
-WIDTH = 3.0
 #: The K up to which pass@K is compared with the reference's.
 CROSSING_KS = tuple(range(1, 33))
 
@@ -90,7 +88,7 @@ class Metric:
 
     def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
         """Mean over runs, and its interval."""
-        return _interval(self.training.run(lab, seed, [self.name])[:, 0])
+        return mean_interval(self.training.run(lab, seed, [self.name])[:, 0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,8 +114,7 @@ class NoiseExponent:
         distances = [self.training.run(lab, seed, names, batch)[:, 0] - target for batch in self.batches]
         logs = np.log([math.sqrt(np.mean(distance**2)) for distance in distances])
         x = np.log(self.batches) - np.mean(np.log(self.batches))
-        slope, spread = float(x @ logs / (x @ x)), WIDTH / math.sqrt(2 * self.training.seeds * (x @ x))
-        return slope, slope - spread, slope + spread
+        return interval(x @ logs / (x @ x), 1 / math.sqrt(2 * self.training.seeds * (x @ x)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,11 +152,6 @@ def _first_below(passes: np.ndarray, setting: TreeMarkovChain) -> float:
     reference = oracle.evaluate(oracle.reference_policy, names)
     below = [k for k, x, name in zip(CROSSING_KS, passes, names, strict=True) if x < reference[name]]
     return float(min(below, default=math.inf))
-
-
-def _interval(values: np.ndarray) -> tuple[float, float, float]:
-    mean, spread = float(values.mean()), WIDTH * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return mean, mean - spread, mean + spread
 
 
 def _claim(id: str, part: str, statement: str, falsified_by: str, study: Any, tolerance: float) -> Claim:
