@@ -37,7 +37,6 @@ class Samples(NamedTuple):
         reference: float64, shaped like actions: log-probabilities under the reference, 0 in padding.
         rewards: float64 (N,).
         values: float64 (N,): a number of the algorithm's own for each episode, such as V-hat; 0 unless set.
-        weights: float64 (N,): 0 leaves an episode out; 1 unless set.
     """
 
     rows: torch.Tensor
@@ -47,7 +46,6 @@ class Samples(NamedTuple):
     reference: torch.Tensor
     rewards: torch.Tensor
     values: torch.Tensor
-    weights: torch.Tensor
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
@@ -198,15 +196,12 @@ class Trainer:
         """Whether a table of rows pays: not for few actions, where a pass over them is as quick as a search."""
         return self.setting.num_actions > _SEARCHED and rows <= len(observed)
 
-    def samples(
-        self, episodes: Episodes, *, values: np.ndarray | None = None, weights: np.ndarray | None = None
-    ) -> Samples:
+    def samples(self, episodes: Episodes, *, values: np.ndarray | None = None) -> Samples:
         """Turn episodes into what the loss sees, with a leading axis of runs.
 
         Args:
             episodes: what `collect` returned.
             values: float64, one for each episode, or None for zeros.
-            weights: float64, one for each episode, or None for ones.
         """
         total, horizon = episodes.observations.shape[:2]
         taken = np.arange(horizon) < episodes.lengths[:, None]
@@ -232,7 +227,6 @@ class Trainer:
             reference=by_run(reference),
             rewards=by_run(episodes.rewards),
             values=by_run(np.zeros(total) if values is None else values),
-            weights=by_run(np.ones(total) if weights is None else weights),
         )
 
     def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:

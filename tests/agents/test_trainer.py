@@ -88,13 +88,12 @@ def test_collect_refuses_what_the_budget_does_not_pay_for(make):
 def test_samples_are_the_episodes_by_run(make):
     trainer = trainer_of(make("Copy", 60, strict=True), [0, 1, 2])
     episodes = trainer.collect(20)
-    values, weights = np.arange(60.0), np.arange(60.0) % 2
-    data = trainer.samples(episodes, values=values, weights=weights)
+    values = np.arange(60.0)
+    data = trainer.samples(episodes, values=values)
     taken = np.arange(4) < episodes.lengths[:, None]
     np.testing.assert_array_equal(data.taken.reshape(60, 4), taken)
     np.testing.assert_array_equal(data.rewards.reshape(60), episodes.rewards)
     np.testing.assert_array_equal(data.values, values.reshape(3, 20))
-    np.testing.assert_array_equal(data.weights, weights.reshape(3, 20))
     np.testing.assert_array_equal(data.actions.reshape(60, 4), episodes.actions)
     np.testing.assert_array_equal(data.legal.reshape(60, 4, 3), episodes.action_mask)
     rows = trainer.softmax.view.index(episodes.observations[taken])

@@ -29,7 +29,6 @@ def samples(actions, rewards, reference, values=None):
         reference=torch.as_tensor(reference)[:, None],
         rewards=torch.as_tensor(rewards),
         values=torch.zeros(n, dtype=torch.float64) if values is None else torch.as_tensor(values),
-        weights=torch.ones(n, dtype=torch.float64),
     )
 
 
