@@ -70,7 +70,8 @@ def pages() -> dict[Path, str]:
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
     index = [
         "# TheoryBench, page by page",
-        "[Driving the environments](driving.md). The pages below are generated from the code by `python docs/generate.py`.",
+        "[Driving the environments](driving.md) · [Running and comparing](running.md). The pages below are generated "
+        "from the code by `python docs/generate.py`.",
         "## Settings",
     ]
     index += ["\n".join(f"- [{id}](settings/{id.partition('/')[2]}.md)" for id in ids), "## Agents"]

@@ -205,7 +205,7 @@ def _serve(connection: Connection, output: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
+from theorybench.envs.core.errors import (
+    ConfigurationError,
+    ParameterError,
+    PolicyError,
+    TheoryBenchError,
+    UnknownNameError,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,7 +87,7 @@ def run(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="These agents instead of the suite's: rlvr, rlvr[learning_rate=0.1], my_agent.py:MyAgent.",
+            help="These agents instead of the suite's: rlvr, rlvr\\[learning_rate=0.1], my_agent.py:MyAgent.",
         ),
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Seeds 0 to N-1.")] = None,
@@ -229,7 +235,14 @@ def evaluate(
     from theorybench.leaderboard.runner import evaluate as measure
 
     env_id, parameters = resolve_env(id), parse_parameters(param or [])
-    metrics = measure(find_policy(policy, env_id, parameters), env_id, **parameters)
+    found = find_policy(policy, env_id, parameters)
+    try:
+        metrics = measure(found, env_id, **parameters)
+    except Exception as error:
+        if isinstance(error, TheoryBenchError) or ".py:" in policy:
+            raise
+        problem = f"{policy} fails on {env_id} ({type(error).__name__}: {error})"
+        raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
     if as_json:
         _print_json(metrics)
         return

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 import theorybench as tb
@@ -103,6 +104,16 @@ def test_evaluate(command, tmp_path):
     tb.TablePolicy(tb.View.of(_setting(), "prompt"), [[0.25, 0.75]]).save(tmp_path / "mine.npz")
     assert json.loads(command("evaluate", tmp_path / "mine.npz", ENV, "--json")[1])["score"] == pytest.approx(0.5)
     assert json.loads(command("evaluate", "initial", "PreferenceBandit", "--json")[1])["score"] < 0
+
+
+def test_a_policy_saved_elsewhere_is_one_line(command, tmp_path):
+    gymnasium.make("TheoryBench/TreeMarkovChain-v0").unwrapped.oracle.optimal_policy.save(tmp_path / "tree.npz")
+    code, out, err = command("evaluate", tmp_path / "tree.npz", "ReasoningTree")
+    assert code == 1 and out == "" and len(err.splitlines()) == 1 and "saved on another environment" in err
+
+
+def test_help_shows_how_hyper_parameters_are_set(command):
+    assert "rlvr[learning_rate=0.1]" in command("run", "--help")[1]
 
 
 def _setting():

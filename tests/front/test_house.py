@@ -111,11 +111,11 @@ assert len(files) == len(set(files)) > 10
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_importing_the_package_and_making_environments_stays_light():
+def test_importing_the_package_and_making_environments_stays_light(tmp_path):
     code = "import sys, gymnasium; before = set(sys.modules); import theorybench as tb\n"
     code += "for id in tb.list_envs(): gymnasium.make(id).reset(seed=0); gymnasium.make_vec(id, num_envs=2)\n"
     code += "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
-    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not HEAVY & set(out.stdout.split()), "import these inside the functions that use them"
 
 

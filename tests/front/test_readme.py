@@ -1,0 +1,60 @@
+"""What the README shows works: its Python blocks and the examples run, its commands parse, its links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+from theorybench.cli import app
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)```", README, re.DOTALL))
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMAND = re.compile(r"^(?:- )?`?theorybench ([^`#\n]*)", re.MULTILINE)
+COMMANDS = [tuple(match.split()) for page in PAGES for match in COMMAND.findall(page.read_text(encoding="utf-8"))]
+
+
+def run_script(path: Path, folder: Path) -> str:
+    """Run a script in a process and a folder of its own; return what it printed."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, path], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout
+
+
+def test_every_python_block_of_the_readme_is_an_example():
+    assert len(BLOCKS) == README.count("```python") > 0
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_of_the_readme_runs(name, tmp_path):
+    (tmp_path / f"{name}.py").write_text(BLOCKS[name])
+    assert run_script(tmp_path / f"{name}.py", tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix] == [f"{name}.py"]  # it leaves nothing behind
+
+
+@pytest.mark.parametrize("name", ["agent", "setting"])
+def test_the_examples_hold_the_blocks_of_the_readme(name):
+    assert (ROOT / "examples" / f"my_{name}.py").read_text(encoding="utf-8").endswith(BLOCKS[name])
+
+
+def test_the_plain_loop_learns(tmp_path):
+    scores = re.findall(r"score ([+-]\d\.\d+)", run_script(ROOT / "examples" / "cleanrl_style.py", tmp_path))
+    assert float(scores[0]) < 0 < 0.8 < float(scores[-1])
+
+
+@pytest.mark.parametrize("words", sorted(set(COMMANDS)), ids=" ".join)
+def test_a_command_of_the_documents_parses(words):
+    command = typer.main.get_command(app).commands[words[0]]
+    assert command.make_context(words[0], list(words[1:])).params
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
+    assert all((page.parent / target).exists() for target in targets if "://" not in target), targets
