@@ -17,9 +17,8 @@ from theorybench.agents.rollout import Episodes, collect, sample
 from theorybench.agents.softmax import SoftmaxClass
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
-from theorybench.envs.core.streams import PROMPT_LIMIT, combine, mix, root_key
+from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
 
-_GOLDEN = -7046029254386353131
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
 #: Actions up to which sampling passes over all of them.
@@ -115,9 +114,7 @@ class Trainer:
     def uniforms(self, count: int) -> np.ndarray:
         """Draw from [0, 1): float64 (R, count), from each run's own stream."""
         self._draws += 1
-        keys = combine(self._keys, np.full(self.runs, self._draws))
-        bits = mix(keys[:, None] + np.arange(1, count + 1) * _GOLDEN)
-        return ((bits >> 11) & 0x1FFFFFFFFFFFFF) * 2.0**-53
+        return uniforms(combine(self._keys, np.full(self.runs, self._draws)), count)
 
     def draw_prompts(self, count: int) -> np.ndarray:
         """Draw prompt indices of each run, int64 (R, count)."""
@@ -156,8 +153,8 @@ class Trainer:
         if prompts is not None:
             prompts = np.repeat(prompts, group_size, axis=1).ravel()
         pairs = 2 if self._batch.pairs else 1
-        uniforms = self.uniforms(episodes * self.setting.horizon * pairs)
-        uniforms = uniforms.reshape(self.runs * episodes, self.setting.horizon, pairs)
+        drawn = self.uniforms(episodes * self.setting.horizon * pairs)
+        drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
         parameters = self.parameters.detach()
 
         def choose(
@@ -167,8 +164,7 @@ class Trainer:
                 probs, rows = self._probs(parameters, observed, legal, numbers // episodes)
             else:
                 probs, rows = self._fixed_probs(policy, observed)
-            draws = uniforms[numbers, step]
-            return sample(probs, draws if pairs == 2 else draws[:, 0], rows)
+            return sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
 
         return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
 

@@ -59,6 +59,16 @@ def _absorb(mixed: Any, label: Any) -> Any:
     return mix((label * _GOLDEN + 1) ^ mixed)
 
 
+def uniforms(keys: np.ndarray, count: int) -> np.ndarray:
+    """Draw `count` numbers from [0, 1) for each key: float64 (n, count), from int64 keys (n,)."""
+    return _unit(mix(keys[:, None] + np.arange(1, count + 1) * _GOLDEN), np)
+
+
+def _unit(bits: Any, xp: Any) -> Any:
+    """Turn 64 random bits into multiples of 2^-53 in [0, 1)."""
+    return xp.astype((bits >> 11) & 0x1FFFFFFFFFFFFF, xp.float64) * _TO_UNIT
+
+
 @functools.lru_cache(maxsize=1024)
 def _mixed(key: int) -> int:
     """Begin `combine` for one key."""
@@ -122,7 +132,7 @@ class Stream:
 
     def uniform(self, k: int) -> Any:
         """Draw from [0, 1): float64 (n,), multiples of 2^-53."""
-        return self.xp.astype((self.bits(k) >> 11) & 0x1FFFFFFFFFFFFF, self.xp.float64) * _TO_UNIT
+        return _unit(self.bits(k), self.xp)
 
     def integers(self, k: int, high: Any) -> Any:
         """Draw integers below high (an int or int64 (n,), at most 2^53): int64 (n,)."""
