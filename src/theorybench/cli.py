@@ -3,6 +3,7 @@
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
 
+import importlib.metadata
 import json
 import signal
 import sys
@@ -46,6 +47,21 @@ def main() -> None:
     except (TheoryBenchError, OSError) as error:
         print(f"theorybench: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, (ConfigurationError, ParameterError, UnknownNameError)) else 1)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"theorybench {importlib.metadata.version('theorybench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
 
 
 @app.command("list")

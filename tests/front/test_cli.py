@@ -1,5 +1,6 @@
 """The command line, as a user meets it."""
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -185,3 +186,8 @@ def test_help_is_fast_and_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
     assert time.perf_counter() - start < 10
+
+
+def test_version(command):
+    assert command("--version")[1].split() == ["theorybench", importlib.metadata.version("theorybench")]
+    assert "with the answer key" in command("--help")[1]
