@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from theorybench.leaderboard.matrix import Job, Plan, Watcher
 from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.table import format_number
 from theorybench.leaderboard.workers import Event
 
 
@@ -73,7 +74,7 @@ def _result(event: Event, records: Sequence[Record]) -> str:
         return "[red]killed[/red]: each seed is tried alone"
     failed = [record for record in records if record.status != "ok"]
     scores = [record.score for record in records if record.score is not None]
-    parts = [f"score {statistics.median(scores):.3f}"] if scores else []
+    parts = [f"score {format_number(statistics.median(scores))}"] if scores else []
     if failed:
         parts.append(f"[red]{len(failed)} {failed[0].status}[/red]: {escape((failed[0].error or '')[:200])}")
     return ", ".join(parts)
