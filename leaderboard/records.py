@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -217,6 +217,11 @@ class Record(_Strict):
         if self.key != key:
             raise ValueError(f"key = {self.key[:16]}...: expected {key[:16]}..., the hash of the record's contents")
         return self
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """Show what tells runs apart; `to_dict` has the rest."""
+        for name in ("env_id", "agent", "seed", "budget", "status", "score"):
+            yield name, getattr(self, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as Python values; infinite and NaN metrics are floats."""

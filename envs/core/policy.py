@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from theorybench.envs.core.errors import NonFiniteError, PolicyError
+from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
 from theorybench.envs.core.views import View
 
 if TYPE_CHECKING:
@@ -149,10 +149,15 @@ class TablePolicy(Policy):
     Args:
         view: how observations select rows.
         table: float64 (view.rows, num_actions).
+
+    Raises:
+        ParameterError: the table has another shape.
     """
 
     def __init__(self, view: View, table: np.ndarray) -> None:
         self.table = np.asarray(table, np.float64)
+        if self.table.shape != (view.rows, view.num_actions):
+            raise ParameterError("table.shape", self.table.shape, f"({view.rows}, {view.num_actions})")
         self.view_parameters = view.parameters
         self.depends_on = view.depends_on
 

@@ -128,3 +128,8 @@ def test_of_a_long_error_the_end_is_kept(synthetic_run):
     assert record.error.endswith("? the cause") and len(record.error) == 10_000
     with pytest.raises(RecordError, match="lacks the field"):
         make_record(env_id="a")
+
+
+def test_a_record_is_shown_in_one_line(synthetic_run):
+    record = synthetic_run("mine", 0.25, seed=3)
+    assert repr(record).startswith("Record(env_id=") and "score=0.25" in repr(record) and len(repr(record)) < 200

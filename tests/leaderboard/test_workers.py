@@ -1,5 +1,6 @@
 """Sweeps in worker processes: nothing that an agent does takes them down, and nothing that ends them loses a record."""
 
+import functools
 import os
 import random
 import shutil
@@ -128,7 +129,13 @@ def start(folder, config=CONFIG):
     (folder / "suite.toml").write_text(config)
     command = [sys.executable, "-m", "theorybench", "run", str(folder / "suite.toml"), "--out", str(folder / "out")]
     environment = {**os.environ, "TOYS_FOLDER": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    hears = functools.partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # in the background too
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True, preexec_fn=hears
+    )
 
 
 def alive(folder):

@@ -8,7 +8,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from theorybench.envs.core.errors import CheckFailed, TheoryBenchError
+import theorybench as tb
+from theorybench.envs.core.errors import CheckFailed, ParameterError, TheoryBenchError
 from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.testing import check_setting, check_vector_env
 from theorybench.envs.core.validation import integer
@@ -328,3 +329,11 @@ def test_a_broken_vector_environment_is_told_what_is_wrong(monkeypatch):
         check_vector_env(gym.make_vec("CartPole-v1", num_envs=2))
     with pytest.raises(CheckFailed, match="no spec"):
         check_vector_env(None)
+
+
+def test_a_table_of_another_shape_is_no_policy():
+    setting = gym.make("TheoryBench/TreeMarkovChain-v0").unwrapped.setting
+    view = tb.View.of(setting)
+    for shape in ((view.rows + 1, view.num_actions), (view.rows, view.num_actions + 1), (view.rows,)):
+        with pytest.raises(ParameterError, match=r"table\.shape"):
+            tb.TablePolicy(view, np.full(shape, 0.5))
