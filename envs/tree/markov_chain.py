@@ -125,8 +125,8 @@ class TreeMarkovChain(Setting):
     rows that tasks share make a Markov policy forget the tasks that are not trained; a policy on whole prefixes keeps
     them. pass@K falls below the base model's from some K on: what is rewarded is consistency, not accuracy.
     Rejecting easy questions is ascent on pass@K itself and keeps pass@30 above the base model's. A KL penalty of weight
-    beta stops the squeeze at pi_ref exp(acc / beta) / Z, on the canonical tree far above it in pass@30 of the first task
-    (.785 at beta = 1 against .728) yet below the base model (.789) at every weight.
+    beta stops the squeeze at pi_ref exp(acc / beta) / Z, on the canonical tree far above it in pass@30 of the first
+    task (.785 at beta = 1 against .728) yet below the base model (.789) at every weight.
 
     ## References
     Consistency Is Not Always Correct: Towards Understanding the Role of Exploration in Post-Training Reasoning

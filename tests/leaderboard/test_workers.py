@@ -129,13 +129,9 @@ def start(folder, config=CONFIG):
     (folder / "suite.toml").write_text(config)
     command = [sys.executable, "-m", "theorybench", "run", str(folder / "suite.toml"), "--out", str(folder / "out")]
     environment = {**os.environ, "TOYS_FOLDER": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    hears = functools.partial(
-        signal.signal, signal.SIGINT, signal.SIG_DFL
-    )  # in the background too
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True, preexec_fn=hears
-    )
+    hears = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even in a background job
+    pipe, joined = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=joined, text=True, preexec_fn=hears)
 
 
 def alive(folder):
