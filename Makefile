@@ -11,6 +11,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 BIN := .venv/bin
 READY := .venv/.ready
+DEPENDENCIES := .venv/.dependencies
+# With a dot, since a folder and a target share the name leaderboard.
+ROOMS := $(addsuffix /.,$(shell find src envs agents baselines leaderboard -type d -not -name __pycache__))
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Small arrays are fastest on one thread each, and two test processes then share two cores.
 export OMP_NUM_THREADS := 1
@@ -23,13 +26,17 @@ help: ## list the targets
 venv: $(READY) ## set up .venv with pinned dependencies and the package, editable
 
 # torch first and alone: with other requirements beside it pip may choose a build of several GB.
-$(READY): pyproject.toml requirements.txt
+$(DEPENDENCIES): requirements.txt
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found: install one, or set PYTHON"; exit 2; }
-	@rm -f $@
 	"$(PYTHON)" -m venv .venv
 	$(PIP) "$$(grep '^torch==' requirements.txt)"
 	$(PIP) -r requirements.txt
-	$(PIP) --no-deps --editable .
+	@touch $@
+
+# Strict: a package of links, which a clone in a folder named theorybench cannot hide from its parent folder. New files
+# need new links, hence the folders.
+$(READY): $(DEPENDENCIES) pyproject.toml $(ROOMS)
+	$(PIP) --no-deps --editable . --config-settings editable_mode=strict
 	@touch $@
 
 .PHONY: leaderboard

@@ -15,7 +15,7 @@ LISTED_FAILURES = 10
 
 
 def render(board: Board) -> RenderableType:
-    """Return the whole board; print it with `rich.console.Console().print`, legible from 100 columns on."""
+    """Return the whole board; print it with `rich.console.Console().print`, legible from 80 columns on."""
     parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(board.summary)), Text()]
     labels = {entry.environment.id: entry.environment.label for entry in board.environments}
     shown = {standing.environments for standing in board.standings}
@@ -31,10 +31,20 @@ def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
     title = Text(plain(standing.title), style="bold")
     if standing.title not in names:
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    remarks = [f"{row.label} ({row.remark.replace('environments', 'envs')})" for row in standing.rows if row.remark]
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption=Text(plain(f"unranked: {', '.join(remarks)}")) if remarks else None,
+        caption_justify="left",
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,
+        header_style="dim",
+    )
     for name, justify in _COLUMNS:
         wraps = name == "agent"
-        least, most = (15, 34) if wraps else (None, None)
+        least, most = (17, 34) if wraps else (None, None)
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", min_width=least, max_width=most)
     for row in standing.rows:
         table.add_row(*_cells(row), style="" if row.rank else "dim")
@@ -89,7 +99,6 @@ _COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
     ("failed", "right"),
     ("time", "right"),
     ("memory", "right"),
-    ("", "left"),
 )
 
 
@@ -104,7 +113,6 @@ def _cells(row: Row) -> Iterable[RenderableType]:
     yield Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim")
     yield format_seconds(row.seconds_wall) + marker
     yield format_bytes(row.peak_memory_bytes) + marker
-    yield Text(row.remark.replace("environments", "envs"), style="dim")
 
 
 def _failures(board: Board) -> Iterable[RenderableType]:

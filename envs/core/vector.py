@@ -68,7 +68,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._last: list[Last] | None = None
+        self._last: list[Last | None] = [None] * min(self.num_envs, RENDERED)
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
@@ -96,7 +96,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         if seed is not None or not self.batch.seeded:
             self.batch.seed(seed, checked.rows)
         self.batch.reset(checked)
-        self._last = None
+        self._last = [None] * len(self._last)
         return self.batch.observe(), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -151,7 +151,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
 
     def render(self) -> Any:
         """Return a tuple of the renderings of the first environments (at most 16)."""
-        return self._draw(self._last or [None] * min(self.num_envs, RENDERED))
+        return self._draw(self._last)
 
     def _info(self) -> dict[str, Any]:
         return {"prompt": self.batch.xp.asarray(self.batch.state.prompt, copy=True), "action_mask": self.batch.masks()}

@@ -132,7 +132,7 @@ class QueryGrowth:
             logs.append(log)
             errors.append(error)
         weights = _weights([x for x, _, _ in self.points(setting)])
-        return interval(weights @ logs, math.sqrt(np.square(weights * errors).sum()))
+        return interval(float(weights @ logs), math.sqrt(np.square(weights * errors).sum()))
 
     def _parts(self, length: int, p: int) -> int:
         """Divide by the number of rungs where the cost of one is meant."""

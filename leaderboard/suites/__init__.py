@@ -1,0 +1,1 @@
+"""Suites that ship, one TOML file each."""
