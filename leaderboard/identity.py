@@ -66,10 +66,13 @@ def identify(
         budget: episodes.
         reference: how the agent was named; None where an object was given: then its registered name, or its class's.
         env_label: how boards call the environment; None to let them make a name.
-        agent_label: how boards call the agent; None to let them make a name.
+        agent_label: how boards call the agent; None for its name and what is not at its default.
     """
     name = display_name(reference) if reference else registered_name(type(agent)) or type(agent).__qualname__
     values = _json(hyperparameters(agent))
+    fields = dataclasses.fields(agent) if dataclasses.is_dataclass(agent) else ()
+    defaults = _json({field.name: field.default for field in fields})
+    changed = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
     return Identity(
         env_id=env_id,
         parameters=setting.parameters,
@@ -78,7 +81,7 @@ def identify(
         track=setting.track,
         env_label=env_label,
         agent=name,
-        agent_label=agent_label,
+        agent_label=agent_label or (given_name(name, changed) if changed else None),
         agent_digest=agent_digest(agent),
         hyperparameters=values,
         feedback=getattr(agent, "feedback", "reward"),
