@@ -118,11 +118,15 @@ class RecordStore:
             problem = db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise RecordError(f"{self.path} is damaged: {problem}. {_RESTORE}")
-            rows = db.execute("SELECT key, record, digest FROM records ORDER BY env_id, agent, seed, key").fetchall()
-        for key, text, digest in rows:
+            rows = db.execute("SELECT * FROM records ORDER BY env_id, agent, seed, key").fetchall()
+        for *columns, text, digest in rows:
+            changed = f"{self.path} is damaged: the record {columns[0]} is not what was written. {_RESTORE}"
             if _digest(text) != digest:
-                raise RecordError(f"{self.path} is damaged: the record {key} is not what was written. {_RESTORE}")
-            yield parse_record(text, f"{self.path}, record {key[:16]}")
+                raise RecordError(changed)
+            record = parse_record(text, f"{self.path}, record {str(columns[0])[:16]}")
+            if columns != _columns(record):
+                raise RecordError(changed)
+            yield record
 
     def export_jsonl(self, path: str | Path) -> int:
         """Write all records as JSON lines, atomically; return how many."""
@@ -288,13 +292,18 @@ def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
         if not replace or held[1] == "ok":
             run = f"{record.agent} on {record.env_id}, seed {record.seed}"
             raise RecordError(f"another record of the run {run} is in the store already (key {record.key[:16]})")
-    db.execute(_INSERT, (record.key, record.env_id, record.agent, record.seed, record.status, text, _digest(text)))
+    db.execute(_INSERT, (*_columns(record), text, _digest(text)))
     return 1
 
 
 def _read_header(path: Path) -> bytes:
     with open(path, "rb") as file:
         return file.read(100)
+
+
+def _columns(record: Record) -> list[Any]:
+    """Return what the database can search by; the record itself says the same."""
+    return [record.key, record.env_id, record.agent, record.seed, record.status]
 
 
 def _digest(text: str) -> str:

@@ -1,5 +1,6 @@
 """The store: written once, by many, and never damaged further."""
 
+import contextlib
 import csv
 import json
 import multiprocessing
@@ -136,6 +137,15 @@ def test_a_truncated_store_is_refused_and_left_alone(whole, synthetic_run, share
             with pytest.raises(RecordError, match=r"truncated.*[Rr]estore"):
                 use(folder)
         assert path.read_bytes() == before and os.listdir(folder) == [FILE_NAME]
+
+
+def test_a_column_that_is_not_the_records_own_is_damage(tmp_path, synthetic_sweep):
+    store = RecordStore(tmp_path)
+    store.add_all(synthetic_sweep[:3])
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as db, db:
+        db.execute("UPDATE records SET agent = 'other' WHERE seed = 0")
+    with pytest.raises(RecordError, match=r"damaged.*[Rr]estore"):
+        list(store)
 
 
 @settings(max_examples=60, deadline=None)
