@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from theorybench.agents.agent import Agent
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest
 from theorybench.envs.core.plugins import load_module
 
 GROUP = "theorybench.agents"
@@ -66,8 +65,7 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
     if dataclasses.is_dataclass(cls):
         known = {field.name for field in dataclasses.fields(cls)}
         for unknown in [value for value in values if value not in known]:
-            hint = str(UnknownNameError("hyper-parameter", unknown, known)).split("; ")[1]
-            raise ParameterError(unknown, values[unknown], f"a hyper-parameter of {name}", hint)
+            raise ParameterError(unknown, values[unknown], f"a hyper-parameter of {name}", closest(unknown, known))
     try:
         agent = cls(**values)
     except TypeError as error:
@@ -130,4 +128,4 @@ def registered_name(cls: type[Any]) -> str | None:
 
 def is_agent(agent: Any) -> bool:
     """Return whether an object can be trained."""
-    return isinstance(agent, Agent) or callable(getattr(agent, "train", None))
+    return callable(getattr(agent, "train", None))

@@ -31,7 +31,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
+from theorybench.envs.core.errors import ConfigurationError, UnknownNameError, closest
 
 #: Where the suites lie that ship with the package.
 SUITES = Path(__file__).parent / "suites"
@@ -193,7 +193,7 @@ def _explain(error: ValidationError) -> str:
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     if first["type"] == "extra_forbidden":
         known = _fields_at(path[:-1])
-        hint = str(UnknownNameError("field", str(path[-1]), known)).split("; ")[1]
+        hint = closest(str(path[-1]), known)
         return f"unknown field {field!r}; {hint}"
     if first["type"] == "missing":
         return f"{field} is missing; a suite has {', '.join(_fields_at(path[:-1]))}"

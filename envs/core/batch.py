@@ -11,7 +11,7 @@ from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.errors import ActionError, OptionError
 from theorybench.envs.core.metering import Meter
 from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.streams import Streams, environment_keys, root_key
+from theorybench.envs.core.streams import Streams, environment_keys
 
 OPTIONS = ("prompt", "stage", "hint", "reset_mask")
 ALL = slice(None)
@@ -145,7 +145,7 @@ class Batch:
         self.begin(options.rows, prompts)
 
     def _array(self, array: np.ndarray) -> Any:
-        return self.xp.asarray(array, device=self.device) if self.device is not None else array
+        return self.xp.asarray(array, device=self.device)
 
     def _written(self, held: Any, new: np.ndarray, rows: Any, default: int) -> Any:
         """Write a stage or hint into the rows that are reset, leaving the others as they were."""
@@ -166,12 +166,7 @@ class Batch:
             self.steps = xp.zeros_like(rng.keys)
             self.ended = xp.zeros_like(rng.keys, dtype=xp.bool)
             return
-        merged = []
-        for whole, part in zip(self.state, fresh, strict=True):
-            column = xp.asarray(whole, copy=True)
-            column[rows] = part
-            merged.append(column)
-        self.state = type(self.state)(*merged)
+        self._write(rows, fresh)
         self.steps[rows] = 0
         self.ended[rows] = False
 
@@ -185,7 +180,7 @@ class Batch:
         if mask is not None:
             return mask
         shape = (self.n, self.setting.num_actions)
-        return self.xp.ones(shape, dtype=self.xp.bool, **({} if self.device is None else {"device": self.device}))
+        return self.xp.ones(shape, dtype=self.xp.bool, device=self.device)
 
     def actions(self, given: Any, count: int) -> Any:
         """Check actions: int64 (count,), or (count, 2) for pairs.
@@ -195,9 +190,8 @@ class Batch:
         """
         high = self.setting.num_actions - 1
         shape = (count, 2) if self.pairs else (count,)
-        device = {} if self.device is None else {"device": self.device}
         try:
-            array = self.xp.asarray(given, **device)
+            array = self.xp.asarray(given, device=self.device)
         except (TypeError, ValueError, RuntimeError) as error:
             raise ActionError("actions", given, f"an integer array of shape {shape}") from error
         if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
@@ -240,10 +234,14 @@ class Batch:
         if whole:
             self.state, self.steps, self.ended = state, steps, terminated
         else:
-            self.state = type(state)(*(self._put(a, rows, b) for a, b in zip(self.state, state, strict=True)))
+            self._write(rows, state)
             self.steps[rows] = steps
             self.ended = self._put(self.ended, rows, terminated)
         return rewards, terminated, invalid
+
+    def _write(self, rows: Any, part: Any) -> None:
+        """Write the State of some environments into that of all, in columns that nothing else holds."""
+        self.state = type(part)(*(self._put(a, rows, b) for a, b in zip(self.state, part, strict=True)))
 
     def _put(self, whole: Any, rows: Any, part: Any) -> Any:
         column = self.xp.asarray(whole, copy=True)
@@ -260,7 +258,3 @@ class Batch:
             run = np.arange(self.n)[to_numpy(rows) if not isinstance(rows, slice) else rows] // (self.n // runs)
             begins, moves = np.bincount(run[first], minlength=runs), np.bincount(run, minlength=runs)
         self.meter.charge(begins, moves)
-
-    def derive(self, label: str, seed: int) -> int:
-        """Give a key for another use of the same seed, such as sampling a policy's actions."""
-        return root_key(seed, label, self.setting.fingerprint, self.worker)

@@ -80,6 +80,11 @@ class UnknownNameError(TheoryBenchError, KeyError):
 
     def __str__(self) -> str:
         """Name what was asked for and the closest names."""
-        close = difflib.get_close_matches(self.name, self.known, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(self.known) or 'none'}"
-        return f"unknown {self.kind} {self.name!r}; {hint}"
+        return f"unknown {self.kind} {self.name!r}; {closest(self.name, self.known)}"
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Suggest the known names that are closest to one that is not; all of them where none is close."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names) or 'none'}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from theorybench.envs.core.errors import ParameterError, UnknownNameError
+from theorybench.envs.core.errors import ParameterError, UnknownNameError, closest
 from theorybench.envs.core.setting import Setting
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class Entry:
         known = {field.name for field in dataclasses.fields(self.setting)}
         for name in parameters:
             if name not in known:
-                suggestion = str(UnknownNameError("parameter", name, known)).split("; ")[1]
-                raise ParameterError(name, parameters[name], f"a parameter of {self.id}", suggestion)
+                raise ParameterError(name, parameters[name], f"a parameter of {self.id}", closest(name, known))
         return self.setting(**parameters)
 
 

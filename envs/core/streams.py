@@ -165,7 +165,7 @@ class Streams:
     def _on_device(self, keys: np.ndarray, device: Any) -> Any:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
         mixed = mix(keys + _GOLDEN)
-        return self.xp.asarray(mixed, device=device) if device is not None else self.xp.asarray(mixed)
+        return self.xp.asarray(mixed, device=device)
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
         """Give the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
