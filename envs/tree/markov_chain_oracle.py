@@ -119,7 +119,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         probs = functools.partial(self.probs, policy)
         dependence = getattr(policy, "depends_on", "prefix")
         if dependence in ("state", "position"):
-            rows = self._rows(policy, dependence)
+            rows = self.node_rows(policy, dependence)
             return measure_chain(self.setting, self.code, self.classes, rows, self.questions, ks)
         if self.num_prefixes <= MAX_PREFIXES:
             return self.listing.measure(probs, self.questions, ks)
@@ -146,8 +146,12 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
     def _reference_hard(self) -> list[float]:
         return [float(((c.per_code - c.easy) * c.probability).sum()) for c in self.classes]
 
-    def _rows(self, policy: Any, dependence: str) -> np.ndarray:
-        """Return the policy's row at each node, float64 (nodes, M), from one observation of each."""
+    def node_rows(self, policy: Any, dependence: str) -> np.ndarray:
+        """Return the row at each node of a policy that declares "state" or "position", float64 (nodes, M).
+
+        Raises:
+            PolicyError: on further observations of a node it shows other probabilities.
+        """
         setting = self.setting
         nodes = np.arange(setting.shape.num_nodes)
         position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
