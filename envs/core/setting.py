@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from theorybench.envs.core.arrays import smallest_integer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.render import Scene
 
 State = Any  # a NamedTuple of arrays with leading axis n, one of whose fields is `prompt`
 
@@ -176,6 +179,21 @@ class Setting(ABC):
     def symbol_name(self, symbol: int) -> str:
         """Name a symbol in renderings; its number unless overridden."""
         return str(symbol)
+
+    def render_text(self, scene: "Scene") -> str:
+        """Describe an environment in lines of at most 80 columns (`ansi`); its tokens unless overridden."""
+        from theorybench.envs.core.render import token_text
+
+        return token_text(self, scene)
+
+    def render_picture(self, figure: Any, scene: "Scene") -> None:
+        """Draw an environment on an empty matplotlib Figure and set its size (`rgb_array`).
+
+        It shows token boxes unless overridden.
+        """
+        from theorybench.envs.core.render import token_picture
+
+        token_picture(self, figure, scene)
 
     # Derived.
 
