@@ -24,14 +24,15 @@ class HarnessLog:
     Args:
         budget: of this run.
         checkpoint: called with the policy when a fraction of the budget has been passed.
+        fractions: increasing, the last of them 1.
 
     Attributes:
         last: the policy that was logged last, or None.
     """
 
-    def __init__(self, budget: Budget, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, budget: Budget, checkpoint: Checkpoint | None, fractions: Sequence[float] = FRACTIONS) -> None:
         self._budget, self._checkpoint = budget, checkpoint
-        self._marks = [max(1, math.ceil(fraction * budget.total)) for fraction in FRACTIONS]
+        self._marks = [max(1, math.ceil(fraction * budget.total)) for fraction in fractions]
         self.last: Any = None
 
     @property
@@ -84,6 +85,7 @@ def train(
     budget: int,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     ledger: list[Budget] | None = None,
+    fractions: Sequence[float] = FRACTIONS,
 ) -> list[Trained]:
     """Train an agent once for each seed; several seeds only where the agent can train them together.
 
@@ -95,19 +97,19 @@ def train(
         budget: episodes of each run.
         checkpoints: one for each run, or None.
         ledger: gets the budget of each run before it starts, so that what a failing agent spent is known.
+        fractions: of the budget, at which logged policies go to the checkpoints.
 
     Raises:
         AgentError: the feedback does not match, several seeds for an agent that trains one, or no policy came back.
     """
     check_feedback(agent, env_id)
     runs = len(seeds)
+    each = [None] * runs if checkpoints is None else checkpoints
     if runs > 1 and not can_lift(agent):
         return [
             outcome
-            for i, seed in enumerate(seeds)
-            for outcome in train(
-                agent, env_id, parameters, [seed], budget, None if checkpoints is None else [checkpoints[i]], ledger
-            )
+            for seed, checkpoint in zip(seeds, each, strict=True)
+            for outcome in train(agent, env_id, parameters, [seed], budget, [checkpoint], ledger, fractions)
         ]
     envs = gym.make_vec(
         env_id,
@@ -119,7 +121,7 @@ def train(
     budgets = attach(envs, budget, runs)
     if ledger is not None:
         ledger.extend(budgets)
-    logs = [HarnessLog(b, None if checkpoints is None else checkpoints[i]) for i, b in enumerate(budgets)]
+    logs = [HarnessLog(b, checkpoint, fractions) for b, checkpoint in zip(budgets, each, strict=True)]
     try:
         if runs > 1:
             policies = agent.train_runs(envs, budgets, list(seeds), logs)

@@ -1,20 +1,21 @@
-"""Claims bound to their settings, and the laboratory in which they are measured."""
+"""Claims and studies bound to their settings, and the laboratory in which they are measured."""
 
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.harness import train
+from theorybench.agents.harness import FRACTIONS, Checkpoint, Trained, train
 from theorybench.agents.loading import make_agent
 from theorybench.agents.rollout import Episodes, rollout
-from theorybench.envs.core.claim import Claim
+from theorybench.envs.core.claim import Claim, Experiment
 from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import Entry, lookup
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.study import Study
 
 #: Environments that a simulation steps together.
 SIMULATED_TOGETHER = 4096
@@ -35,13 +36,32 @@ def claims(env_id: str) -> list[Claim]:
         UnknownNameError: no such id; the closest are suggested.
         ParameterError: a claim whose parameters its setting refuses.
     """
-    id = resolve_env(env_id)
-    entry = lookup(id)
-    make_lab = functools.partial(TrainingLab, id)
-    return [
-        dataclasses.replace(claim, setting=entry.make_setting(dict(claim.parameters)), make_lab=make_lab)
-        for claim in entry.claims()
-    ]
+    entry = lookup(resolve_env(env_id))
+    return [_bound(claim, entry) for claim in entry.claims()]
+
+
+def studies(env_id: str) -> list[Study]:
+    """Return the studies of an environment, ready to be run.
+
+    Args:
+        env_id: as for `claims`.
+
+    Returns:
+        Studies whose `exhibit(seed=0)` trains or simulates on the setting with the study's own parameters.
+
+    Raises:
+        the errors of `claims`.
+    """
+    entry = lookup(resolve_env(env_id))
+    return [_bound(study, entry) for study in entry.studies()]
+
+
+E = TypeVar("E", bound=Experiment)
+
+
+def _bound(experiment: E, entry: Entry) -> E:
+    setting = entry.make_setting(dict(experiment.parameters))
+    return dataclasses.replace(experiment, setting=setting, make_lab=functools.partial(TrainingLab, entry.id))
 
 
 class TrainingLab:
@@ -68,10 +88,49 @@ class TrainingLab:
             ParameterError: a hyper-parameter that the agent does not have, or out of its range.
             AgentError: the agent cannot learn from the setting's feedback.
         """
-        agent = make_agent(agent_name, **hyperparameters)
-        parts = [seeds[i : i + TRAINED_TOGETHER] for i in range(0, len(seeds), TRAINED_TOGETHER)]
-        parameters = self.setting.parameters
-        return [run.policy for part in parts for run in train(agent, self._id, parameters, part, budget)]
+        return [run.policy for run in self._train(agent_name, seeds, budget, hyperparameters)]
+
+    def trace(
+        self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **hyperparameters: Any
+    ) -> list[list[tuple[int, Any]]]:
+        """Train an agent once for each seed; return its policies along the way.
+
+        Args:
+            agent_name: as for `train`, whose errors this raises too.
+            seeds: of the runs.
+            budget: episodes of each run.
+            points: equal parts of the budget, after each of which the policy that was logged next is kept.
+            hyperparameters: of the agent.
+
+        Returns:
+            For each seed (episodes spent, policy) by increasing episodes; the last policy is the result of the run.
+            An agent that logs more rarely than the parts end has fewer.
+        """
+        traces: list[dict[int, Any]] = [{} for _ in seeds]
+
+        def keep(trace: dict[int, Any]) -> Checkpoint:
+            return lambda policy, spent, _: trace.__setitem__(spent, policy)
+
+        fractions = [(i + 1) / points for i in range(points)]
+        runs = self._train(agent_name, seeds, budget, hyperparameters, [keep(trace) for trace in traces], fractions)
+        return [list({**trace, run.budget.spent: run.policy}.items()) for trace, run in zip(traces, runs, strict=True)]
+
+    def _train(
+        self,
+        agent_name: str,
+        seeds: Sequence[int],
+        budget: int,
+        hyperparameters: dict[str, Any],
+        checkpoints: Sequence[Checkpoint] | None = None,
+        fractions: Sequence[float] = FRACTIONS,
+    ) -> list[Trained]:
+        """Train as many runs at a time as is worth it."""
+        agent, runs = make_agent(agent_name, **hyperparameters), []
+        for i in range(0, len(seeds), TRAINED_TOGETHER):
+            part = slice(i, i + TRAINED_TOGETHER)
+            watched = None if checkpoints is None else checkpoints[part]
+            runs += train(agent, self._id, self.setting.parameters, seeds[part], budget, watched, fractions=fractions)
+        return runs
 
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Episodes:
         """Roll out `episodes` episodes of a policy.

@@ -6,16 +6,19 @@ from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.registry import list_envs, lookup, register
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.study import Exhibit, Study
 from theorybench.envs.core.views import View
 
 __all__ = [
     "Claim",
     "ClaimResult",
+    "Exhibit",
     "LinearPolicy",
     "Oracle",
     "Policy",
     "Setting",
     "Stream",
+    "Study",
     "TablePolicy",
     "View",
     "list_envs",

@@ -39,6 +39,11 @@ class Lab(Protocol):
     def train(self, agent_name: str, seeds: Sequence[int], budget: int, **hyperparameters: Any) -> list[Any]:
         """Train an agent once for each seed with `budget` episodes; return its policies."""
 
+    def trace(
+        self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **hyperparameters: Any
+    ) -> list[list[tuple[int, Any]]]:
+        """Train likewise; return for each seed (episodes, policy) after each of `points` equal parts of the budget."""
+
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Any:
         """Roll out `episodes` episodes of a policy; options: group_size, prompts, stage, hint. Returns Episodes."""
 
@@ -71,32 +76,54 @@ class ClaimResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class Experiment:
+    """What is measured on one setting of an id, in a lab.
+
+    Attributes:
+        id: unique, such as "tree-squeezing".
+        parameters: parameters of the setting that it is about.
+        setting: the id's setting with these, bound by the function that returns the id's claims or studies.
+        make_lab: builds the lab, bound likewise.
+    """
+
+    id: str
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True)
+    setting: Setting | None = dataclasses.field(default=None, kw_only=True)
+    make_lab: Callable[[Setting], Lab] | None = dataclasses.field(default=None, kw_only=True)
+
+    def bound(self) -> tuple[Any, Lab]:
+        """Return the setting and its lab.
+
+        Raises:
+            TheoryBenchError: not bound to a setting; get it from `theorybench.claims` or `theorybench.studies`.
+        """
+        if self.setting is None or self.make_lab is None:
+            kind = f"{type(self).__name__.lower()} {self.id}"
+            raise TheoryBenchError(f"{kind} is unbound: get it from theorybench.claims(id) or theorybench.studies(id)")
+        return self.setting, self.make_lab(self.setting)
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim(Experiment):
     """One statement of a paper, with its prediction and how to measure it.
 
     Attributes:
-        id: unique within the setting, such as "tree-squeezing".
         source: paper, theorem or table.
         statement: one sentence.
         predicted: the predicted value as a function of the setting.
         measure: (setting, lab, seed) -> (value, low, high), by training or simulation.
         tolerance: how far outside of the interval the prediction may lie, with its reason in `statement` or `source`.
         falsified_by: what would make it fail, in words; a test does it.
-        parameters: parameters of the setting that the claim is about.
-        setting: the id's setting, bound by `theorybench.claims`.
-        make_lab: builds the lab, bound by `theorybench.claims`.
+        formula: the predicted value as a formula that people read.
     """
 
-    id: str
     source: str
     statement: str
     predicted: Callable[[Any], float]
     measure: Measure
     tolerance: float
     falsified_by: str
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    setting: Setting | None = None
-    make_lab: Callable[[Setting], Lab] | None = None
+    formula: str = dataclasses.field(default="", kw_only=True)
 
     def check(self, seed: int = 0) -> ClaimResult:
         """Measure and compare.
@@ -104,10 +131,9 @@ class Claim:
         Raises:
             TheoryBenchError: the claim is not bound to a setting; get it from `theorybench.claims(env_id)`.
         """
-        if self.setting is None or self.make_lab is None:
-            raise TheoryBenchError(f"claim {self.id} is unbound: get it from theorybench.claims(env_id)")
+        setting, lab = self.bound()
         start = time.perf_counter()
-        predicted = float(self.predicted(self.setting))
-        value, low, high = (float(x) for x in self.measure(self.setting, self.make_lab(self.setting), seed))
+        predicted = float(self.predicted(setting))
+        value, low, high = (float(x) for x in self.measure(setting, lab, seed))
         holds = low - self.tolerance <= predicted <= high + self.tolerance
         return ClaimResult(predicted, value, low, high, holds, time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""The one registry: every id, its setting, oracle, claims and default budget."""
+"""The one registry: every id, its setting, oracle, claims, studies and default budget."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from theorybench.envs.core.setting import Setting
 if TYPE_CHECKING:
     from theorybench.envs.core.claim import Claim
     from theorybench.envs.core.oracle import Oracle
+    from theorybench.envs.core.study import Study
 
 _ENTRIES: dict[str, "Entry"] = {}
 
@@ -26,6 +27,7 @@ class Entry:
         oracle: makes the oracle of a setting.
         claims: makes the claims; called when they are asked for.
         budget: default number of episodes of a run, the same for all agents.
+        studies: makes the studies; called when they are asked for.
     """
 
     id: str
@@ -33,6 +35,7 @@ class Entry:
     oracle: "Callable[[Any], Oracle]"
     claims: "Callable[[], Sequence[Claim]]"
     budget: int
+    studies: "Callable[[], Sequence[Study]]"
 
     def make_setting(self, parameters: dict[str, Any]) -> Setting:
         """Build the setting.
@@ -53,6 +56,7 @@ def register(
     oracle: "Callable[[Any], Oracle]",
     claims: "Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
     budget: int = 10_000,
+    studies: "Sequence[Study] | Callable[[], Sequence[Study]]" = (),
 ) -> None:
     """Register a setting: `gym.make(id)`, `gym.make_vec(id)`, the command line and the leaderboard then know it.
 
@@ -62,6 +66,7 @@ def register(
         oracle: an Oracle class, or a function from a setting to its oracle.
         claims: the claims, or a function that makes them when they are asked for.
         budget: default number of episodes of a run.
+        studies: the studies, or a function that makes them when they are asked for.
 
     Raises:
         ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
@@ -85,7 +90,8 @@ def register(
     if held is not None and held.setting.__qualname__ != setting.__qualname__:
         raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")
     make_claims = claims if callable(claims) else lambda: claims
-    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget)
+    make_studies = studies if callable(studies) else lambda: studies
+    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies)
     if id not in gym.registry:
         gym.register(
             id,

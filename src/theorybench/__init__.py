@@ -11,11 +11,13 @@ from theorybench.envs import registration as _registration
 from theorybench.envs.core import (
     Claim,
     ClaimResult,
+    Exhibit,
     LinearPolicy,
     Oracle,
     Policy,
     Setting,
     Stream,
+    Study,
     TablePolicy,
     View,
     list_envs,
@@ -25,7 +27,7 @@ from theorybench.envs.core import (
 if TYPE_CHECKING:
     from theorybench import testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
-    from theorybench.leaderboard.lab import claims
+    from theorybench.leaderboard.lab import claims, studies
     from theorybench.leaderboard.records import Record
     from theorybench.leaderboard.runner import evaluate, run
     from theorybench.leaderboard.store import read_records as records
@@ -45,6 +47,7 @@ _LAZY = {
     "records": "theorybench.leaderboard.store:read_records",
     "rollout": "theorybench.agents",
     "run": "theorybench.leaderboard.runner",
+    "studies": "theorybench.leaderboard.lab",
     "testing": "theorybench.testing:",
 }
 
@@ -54,12 +57,14 @@ __all__ = [
     "Claim",
     "ClaimResult",
     "Episodes",
+    "Exhibit",
     "LinearPolicy",
     "Oracle",
     "Policy",
     "Record",
     "Setting",
     "Stream",
+    "Study",
     "TablePolicy",
     "View",
     "claims",
@@ -71,6 +76,7 @@ __all__ = [
     "register",
     "rollout",
     "run",
+    "studies",
     "testing",
 ]
 

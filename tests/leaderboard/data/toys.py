@@ -13,6 +13,7 @@ import numpy as np
 
 import theorybench as tb
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.study import Axis, Chart, Column, Exhibit, Picture, Quantity, Series, Table, measured
 from theorybench.envs.core.validation import real
 
 
@@ -95,7 +96,38 @@ CLAIMS = (
         "two-arms-wrong", "nobody", "It pays .1.", lambda s: 0.1, _doubles, 0.0, "the truth", parameters={"gap": 0.2}
     ),
 )
-tb.register("Toys/TwoArms-v0", TwoArms, TwoArmsOracle, claims=CLAIMS, budget=640)
+
+
+def _learning(setting, lab, seed, seeds):
+    traces = lab.trace("rlvr", range(seed * seeds, (seed + 1) * seeds), 640, points=4, learning_rate=0.5)
+    seconds = [[lab.oracle.evaluate(policy, ["second"])["second"] for _, policy in trace] for trace in traces]
+    episodes = [spent for spent, _ in traces[0]]
+    curve = Series("rlvr", "predicted", episodes, np.ones(len(episodes)))
+    paper = Series("rlvr", "published", [640], [0.9])
+    chart = Chart(
+        "Second arm", Axis("episodes", "log"), Axis("chance"), (measured("rlvr", episodes, seconds), curve, paper)
+    )
+    last = measured("rlvr", [640], np.array(seconds)[:, -1:])
+    cells = ("rlvr", Quantity(last.y[0], last.low[0], last.high[0]), 0.9, None)
+    columns = (Column("agent"), Column("chance"), Column("paper", ".1f"), Column("nothing"))
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 2"><rect width="4" height="2"/></svg>'
+    return Exhibit(
+        tables=(Table("Last", columns, (cells,), "Theirs is a guess."),),
+        charts=(chart,),
+        pictures=(Picture("Box", svg),),
+        notes=(f"{seeds} runs of {setting.gap}.",),
+    )
+
+
+def _breaks(setting, lab, seed, seeds):
+    raise ValueError("no such thing")
+
+
+STUDIES = (
+    tb.Study("two-arms-learning", "by hand", "Learning", "It climbs.", _learning, seeds=3, parameters={"gap": 0.5}),
+    tb.Study("two-arms-broken", "nobody", "Broken", "It breaks.", _breaks),
+)
+tb.register("Toys/TwoArms-v0", TwoArms, TwoArmsOracle, claims=CLAIMS, budget=640, studies=STUDIES)
 
 
 class Half(tb.Policy):
