@@ -8,23 +8,7 @@ from typing import Any
 from theorybench.leaderboard.board import Board
 from theorybench.leaderboard.ranking import REFERENCE_AGENT
 from theorybench.leaderboard.series import Series
-
-#: Distinguishable for all kinds of colour vision, on white and on near-black (after Okabe and Ito 2008).
-COLOURS = (
-    "#0a7cc1",
-    "#d55e00",
-    "#009e73",
-    "#cc6ba3",
-    "#b8860b",
-    "#8b6fd1",
-    "#3aa6dd",
-    "#a0522d",
-    "#7a8a2a",
-    "#d9436b",
-)
-#: What is no agent: the optimum, the reference.
-LINE_COLOUR = "#868b94"
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+from theorybench.leaderboard.styles import LINE_COLOUR, Style, style, translucent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,30 +24,12 @@ class Chart:
     figures: dict[str, dict[str, Any]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Style:
-    """How an agent is drawn everywhere.
-
-    Attributes:
-        colour: "#rrggbb".
-        symbol: of its markers.
-        dash: of its lines.
-    """
-
-    colour: str
-    symbol: str
-    dash: str
-
-
 def agent_styles(board: Board) -> dict[str, Style]:
     """Give each agent of a board, by id, a colour and a symbol; privileged agents and the reference are grey lines."""
     lines = _line_agents(board)
     drawn = [agent for agent in board.agents if agent.id not in lines]
     styles = {a.id: Style(LINE_COLOUR, "line-ew", "dash" if a.privileged else "dot") for a in board.agents}
-    for i, agent in enumerate(drawn):
-        symbol = _SYMBOLS[(i + i // len(COLOURS)) % len(_SYMBOLS)]
-        styles[agent.id] = Style(COLOURS[i % len(COLOURS)], symbol, "solid" if i < len(COLOURS) else "dot")
-    return styles
+    return styles | {agent.id: style(place) for place, agent in enumerate(drawn)}
 
 
 def learning_charts(board: Board) -> list[Chart]:
@@ -139,33 +105,32 @@ def _figure(
     return {"data": bands + lines, "layout": layout}
 
 
-def _line(series: Series, style: Style, hover: str, markers: bool) -> dict[str, Any]:
-    plain = style.colour == LINE_COLOUR
+def _line(series: Series, own: Style, hover: str, markers: bool) -> dict[str, Any]:
+    plain = own.colour == LINE_COLOUR
     return {
         "type": "scatter",
         "mode": "lines+markers" if markers and not plain else "lines",
-        "name": _text(series.label),
+        "name": plotly_text(series.label),
         "meta": series.agent,
         "x": series.x,
         "y": series.value,
-        "line": {"color": style.colour, "width": 1.5 if plain else 2.2, "dash": style.dash},
-        "marker": {"symbol": style.symbol, "size": 6, "color": style.colour},
+        "line": {"color": own.colour, "width": 1.5 if plain else 2.2, "dash": own.dash},
+        "marker": {"symbol": own.symbol, "size": 6, "color": own.colour},
         "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
     }
 
 
-def _band(series: Series, style: Style) -> dict[str, Any]:
+def _band(series: Series, own: Style) -> dict[str, Any]:
     low, high = series.low or (), series.high or ()
-    red, green, blue = (int(style.colour[i : i + 2], 16) for i in (1, 3, 5))
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": _text(series.label),
+        "name": plotly_text(series.label),
         "meta": series.agent,
         "x": (*series.x, *reversed(series.x)),
         "y": (*low, *reversed(high)),
         "fill": "toself",
-        "fillcolor": f"rgba({red},{green},{blue},0.16)",
+        "fillcolor": translucent(own.colour, 0.16),
         "line": {"width": 0},
         "hoverinfo": "skip",
     }
@@ -182,6 +147,6 @@ def _level_name(y: float, name: str, side: str) -> dict[str, Any]:
     return {**place, "text": name, "showarrow": False, "font": font}
 
 
-def _text(label: str) -> str:
+def plotly_text(label: str) -> str:
     """Escape what plotly would read as markup."""
     return html.escape(label, quote=False)

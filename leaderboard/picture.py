@@ -9,10 +9,10 @@ from theorybench.leaderboard.board import Board, Standing
 from theorybench.leaderboard.curves import agent_styles
 from theorybench.leaderboard.ranking import Row
 from theorybench.leaderboard.store import atomic_write
+from theorybench.leaderboard.styles import INK, QUIET, RULE
 
 #: What a name may end with.
 FORMATS = (".png", ".svg", ".pdf")
-_INK, _QUIET, _RULE = "#16181d", "#6b7280", "#d5d9e0"
 
 
 def picture(board: Board, path: str | Path) -> Path:
@@ -59,7 +59,7 @@ def _draw(axes: Any, standing: Standing, colours: dict[str, str]) -> None:
     """Draw one standing: the best agent above, optimum and reference as lines, unranked agents hollow."""
     rows = [row for row in standing.rows if not row.privileged]
     for level in (0.0, 1.0):
-        axes.axvline(level, color=_QUIET, linewidth=0.9, linestyle=":")
+        axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
     for place, row in enumerate(rows):
         colour = colours[row.agent]
         if row.score.low is not None and row.score.high is not None:
@@ -72,15 +72,15 @@ def _draw(axes: Any, standing: Standing, colours: dict[str, str]) -> None:
     axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
     above = axes.secondary_xaxis("top")
     above.set_xticks([0, 1], ["reference", "optimum"])
-    above.tick_params(length=0, labelsize=7, labelcolor=_QUIET, pad=1)
+    above.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=1)
     above.spines["top"].set_visible(False)
-    axes.set_title(standing.title, loc="left", fontsize=10, fontweight="bold", color=_INK)
-    axes.tick_params(length=0, labelsize=8, labelcolor=_INK)
-    axes.grid(axis="x", color=_RULE, linewidth=0.5)
+    axes.set_title(standing.title, loc="left", fontsize=10, fontweight="bold", color=INK)
+    axes.tick_params(length=0, labelsize=8, labelcolor=INK)
+    axes.grid(axis="x", color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    axes.spines["bottom"].set_color(_RULE)
+    axes.spines["bottom"].set_color(RULE)
 
 
 def _name(row: Row) -> str:

@@ -1,0 +1,49 @@
+"""Colours and marks: one map for pages, pictures and the terminal."""
+
+import dataclasses
+
+#: Distinguishable for all kinds of colour vision, on white and on near-black (after Okabe and Ito 2008).
+COLOURS = (
+    "#0a7cc1",
+    "#d55e00",
+    "#009e73",
+    "#cc6ba3",
+    "#b8860b",
+    "#8b6fd1",
+    "#3aa6dd",
+    "#a0522d",
+    "#7a8a2a",
+    "#d9436b",
+)
+#: What is no agent: the optimum, the reference.
+LINE_COLOUR = "#868b94"
+#: Text, quiet text and rules of still pictures.
+INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """How an agent or a group is drawn everywhere.
+
+    Attributes:
+        colour: "#rrggbb".
+        symbol: of its markers, as plotly names it.
+        dash: of its lines.
+    """
+
+    colour: str
+    symbol: str
+    dash: str
+
+
+def style(place: int) -> Style:
+    """Return the style of the agent or group that has this place among those drawn together."""
+    symbol = _SYMBOLS[(place + place // len(COLOURS)) % len(_SYMBOLS)]
+    return Style(COLOURS[place % len(COLOURS)], symbol, "solid" if place < len(COLOURS) else "dot")
+
+
+def translucent(colour: str, opacity: float) -> str:
+    """Return "rgba(...)" of a colour "#rrggbb"."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
