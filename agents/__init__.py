@@ -11,6 +11,7 @@ from theorybench.agents.gradient import GradientAgent
 from theorybench.agents.harness import Trained, train
 from theorybench.agents.loading import list_agents, make_agent
 from theorybench.agents.rollout import Episodes, rollout
+from theorybench.agents.steering import RewardModel, SteeredPolicy, SteeringAgent
 from theorybench.agents.trainer import Samples, Trainer
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.views import View
@@ -24,7 +25,10 @@ __all__ = [
     "LinearPolicy",
     "Log",
     "Policy",
+    "RewardModel",
     "Samples",
+    "SteeredPolicy",
+    "SteeringAgent",
     "TablePolicy",
     "Trained",
     "Trainer",

@@ -26,9 +26,11 @@ class Policy:
         depends_on: what the probabilities depend on: "prefix" (the whole observation), "state" (the number of
             response tokens and the last token) or "position" (the number of response tokens). Oracles use it to
             evaluate large settings exactly, and check it on samples.
+        queries_per_response: how often one response asks a reward model, on average: what test-time methods cost.
     """
 
     depends_on: str = "prefix"
+    queries_per_response: float = 0.0
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float (n, num_actions), rows summing to 1 within 1e-5, for observations (n, tokens)."""

@@ -20,6 +20,8 @@ from theorybench.testing import check_agent
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
 QUICK = {"dpo-on-policy": {"epochs": 5}, "dpo-offline": {"epochs": 5}}
+#: Only the order of what they learn counts, and it may be the same for two seeds.
+ORDINAL = ("best-of-n", "prm-greedy", "dprm-greedy")
 IDS = [
     "Toy/Copy-v0",
     "Toy/Duel-v0",
@@ -52,7 +54,8 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
     np.testing.assert_array_equal(first.policy.probs(seen), again.policy.probs(seen))
     assert (first.budget.spent, first.budget.steps) == (again.budget.spent, again.budget.steps)
     assert first.budget.spent <= budget
-    if first.budget.spent and env_id != "TheoryBench/ReasoningTree-v0":  # where the base model finds no reward
+    blind = env_id == "TheoryBench/ReasoningTree-v0"  # where the base model finds no reward
+    if first.budget.spent and not blind and name not in ORDINAL:
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
 

@@ -1,0 +1,42 @@
+"""Best-of-N with an outcome reward model (ORM): answer N times, keep the answer with the highest score.
+
+The law of the kept response is exact. With pi the base model, r the learned score of a response, and its prompt's
+responses taken in levels of equal score, of mass q_l and cumulative mass F_l,
+
+    P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l        for o of level l.
+
+1. The budget pays for roll-outs of the base model; a response's score is the mean of the rewards it earned, and 0 for
+   one that was never seen. Nothing else is trained.
+2. Ties are broken by a fair draw; taking the first of the tied gives the same law.
+3. As a policy: the next token a has probability pi(a | prefix) E[w | prefix, a] / E[w | prefix], w being P / pi. The
+   responses that were never seen share one level, so that sums over the seen ones are enough.
+4. *Cost:* N queries of the reward model for each response.
+
+The larger N, the more mass on higher scores, in likelihood ratio. Where the score is a consistency, this prefers what
+is common: the share of rare correct answers among the correct ones falls with every N, and pass@K for large K with it.
+"""
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from theorybench.agents.steering import RewardModel, SteeringAgent
+from theorybench.envs.core.selection import best_of_n
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import integer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestOfN(SteeringAgent):
+    """Keep the best of N answers."""
+
+    samples: int = integer(8, 1, 4096, "N: answers of the base model, of which one is kept")
+
+    def steer(self, model: RewardModel) -> np.ndarray:
+        """Give the law of the kept answer."""
+        return model.sample(model.expect_weight(partial(best_of_n, samples=self.samples)))
+
+    def queries(self, setting: Setting) -> float:
+        """N."""
+        return float(self.samples)

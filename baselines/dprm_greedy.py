@@ -1,0 +1,29 @@
+"""Greedy search on the Doob h-transform (DPRM): at each step take the child with the highest R.
+
+R(prefix) = (1 / lambda) ln E[exp(lambda r) | prefix] under the base model, r being the learned outcome reward (see
+`dprm-sample`). It grows with lambda from the mean of r (lambda to 0: `prm-greedy` with these values) to its maximum
+(lambda to infinity: the best response that was seen under the prefix), so lambda says how far a step is judged by its
+best continuations instead of by its average ones.
+
+1. r is the mean reward of each response in roll-outs of the base model, 0 where unseen; expectations use the base
+   model's own probabilities.
+2. Ties (within 1e-12, relatively) keep the base model's proportions. Where nothing under a prefix was rewarded, the
+   base model goes on.
+3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from theorybench.agents.steering import RewardModel
+from theorybench.baselines.dprm_sample import DPRMSample
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPRMGreedy(DPRMSample):
+    """Take the child with the highest R."""
+
+    def steer(self, model: RewardModel) -> np.ndarray:
+        """Restrict the base model to the best children; ln is increasing, so h decides as R does."""
+        return model.best(self.transform(model))

@@ -1,0 +1,44 @@
+"""Sampling on the Doob h-transform (DPRM): the base model tilted by exp(lambda reward), exactly, one step at a time.
+
+With h(prefix) = E[exp(lambda r) | prefix] under the base model pi, the process reward is R(prefix) = ln h(prefix) /
+lambda, and each step draws
+
+    p(a | prefix) = pi(a | prefix) exp(lambda (R(prefix a) - R(prefix))) = pi(a | prefix) h(prefix a) / h(prefix).
+
+h(prefix) = sum_a pi(a | prefix) h(prefix a), so these sum to 1; over a whole response o the product telescopes to
+pi(o) h(o) / h(prompt), and h(o) = exp(lambda r(o)). Hence the law of the response is
+
+    pi(o) exp(lambda r(o)) / Z,      Z = E[exp(lambda r)],
+
+the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limit of training with that penalty
+(arXiv 2511.07368, 2205.11275).
+
+1. r is the learned outcome reward of `best-of-n`: mean reward in roll-outs of the base model, 0 where unseen. h follows
+   from it by sums over the seen responses with the base model's own probabilities, not by Monte Carlo.
+2. lambda is the inverse of a KL weight: 1 / beta of `rlvr[kl=beta]`. lambda to 0 gives the base model.
+3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
+"""
+
+import dataclasses
+from functools import partial
+
+import numpy as np
+
+from theorybench.agents.steering import RewardModel, SteeringAgent
+from theorybench.envs.core.selection import tilt
+from theorybench.envs.core.validation import real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPRMSample(SteeringAgent):
+    """Draw children by base probability times exp(lambda R)."""
+
+    inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: the inverse of the KL weight")
+
+    def transform(self, model: RewardModel) -> np.ndarray:
+        """Give h of each child up to a factor for each prompt, float64 (m, A)."""
+        return model.expect_weight(partial(tilt, inverse_temperature=self.inverse_temperature))
+
+    def steer(self, model: RewardModel) -> np.ndarray:
+        """Weigh the base model's rows by h."""
+        return model.sample(self.transform(model))

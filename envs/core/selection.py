@@ -1,0 +1,130 @@
+"""Laws of test-time selection, exactly: best-of-N, soft best-of-N, exponential tilting.
+
+Each re-weights responses by their scores alone: a response o that a base model gives with probability pi(o) comes out
+with probability pi(o) w(r(o)). Responses with equal scores make a level; with q_l the mass of level l, F_l the mass of
+the levels up to l, and s_l = exp(lambda r_l):
+
+- Best of N, ties broken by a fair draw (or by taking the first, which gives the same law): the best score is at most
+  that of l with probability F_l^N, and within a level the draw follows pi. So w_l = (F_l^N - F_{l-1}^N) / q_l.
+- Soft best of N, one of N samples drawn with probability proportional to s: all samples are exchangeable, hence
+  w_l = N E[s_l / (s_l + S)], S being the sum of N - 1 independent s. With 1/x = int_0^inf exp(-t x) dt and the Laplace
+  transform phi(t) = sum_m q_m exp(-t s_m),
+
+      w_l = N s_l int_0^inf exp(-t s_l) phi(t)^(N-1) dt,
+
+  and sum_l q_l w_l = -int (phi^N)' dt = 1. In t = exp(u) the integrand is analytic and bounded for |Im u| < pi / 2 and
+  decays at both ends, so the trapezoid rule with step h errs by about exp(-pi^2 / h).
+- Tilting by exp(lambda r): w_l = s_l / sum_m q_m s_m.
+
+As N or lambda grows, w_l moves to higher levels in likelihood ratio: w'_l / w_l is increasing in l. So the mass above
+any level grows, and within any set of levels the share of the highest does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: Step of the trapezoid rule in ln t.
+STEP = 0.2
+#: What it leaves out at either end, in units of -ln: exp(-40) of a weight.
+TAIL = 40.0
+
+
+class Candidates(NamedTuple):
+    """What a base model may answer to some prompts: sets of responses with one score each.
+
+    Attributes:
+        mass: float64 (n,), probability under the base model given the prompt; those of a prompt sum to 1.
+        score: float64 (n,), the reward model's.
+        prompt: int (n,), the prompt's number.
+    """
+
+    mass: np.ndarray
+    score: np.ndarray
+    prompt: np.ndarray
+
+
+class _Levels(NamedTuple):
+    """Candidates of a prompt with equal scores taken together: by prompt, then by increasing score.
+
+    Attributes:
+        mass: float64 (G,).
+        score: float64 (G,).
+        first: int64 (prompts,), each prompt's lowest level.
+        size: int64 (prompts,), how many levels it has.
+        of: int64 (n,), the level of each candidate.
+    """
+
+    mass: np.ndarray
+    score: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    of: np.ndarray
+
+
+def _levels(candidates: Candidates) -> _Levels:
+    mass, score, prompt = candidates
+    order = np.lexsort((score, prompt))
+    new_prompt = np.diff(prompt[order], prepend=prompt.min() - 1) != 0
+    new = new_prompt | (np.diff(score[order], prepend=np.inf) != 0)
+    of = np.empty(len(mass), np.int64)
+    of[order] = np.cumsum(new) - 1
+    total = int(new.sum())
+    first = np.flatnonzero(new_prompt[new])
+    return _Levels(np.bincount(of, mass, total), score[order][new], first, np.diff(first, append=total), of)
+
+
+def best_of_n(candidates: Candidates, samples: int) -> np.ndarray:
+    """Give w of the best of N samples, float64 (n,).
+
+    Args:
+        candidates: of any number of prompts.
+        samples: N >= 1.
+    """
+    levels = _levels(candidates)
+    running = np.cumsum(levels.mass)
+    below = np.repeat(running[levels.first] - levels.mass[levels.first], levels.size)  # the prompts before
+    upper = np.maximum(running - below, levels.mass)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # (F^N - (F - q)^N) / q without cancellation; N F^(N-1) where no mass is left of the level.
+        slope = -np.expm1(samples * np.log1p(-levels.mass / upper)) / levels.mass
+        weights = np.where(levels.mass > 0, slope * upper**samples, samples * upper ** (samples - 1.0))
+    return weights[levels.of]
+
+
+def soft_best_of_n(candidates: Candidates, samples: int, inverse_temperature: float) -> np.ndarray:
+    """Give w of one of N samples that is drawn with probability proportional to exp(lambda score), float64 (n,).
+
+    Args:
+        candidates: of any number of prompts.
+        samples: N >= 1.
+        inverse_temperature: lambda >= 0.
+    """
+    levels = _levels(candidates)
+    s = _exponentials(levels, inverse_temperature)
+    # A weight is at least its s, and the integrand at most N s t: it is left out where t is below exp(-40) / N.
+    low, high = -TAIL - np.log(samples), np.log(TAIL + np.log(samples)) - np.log(s.min())
+    t = np.exp(np.arange(low, high + STEP, STEP))
+    decay = np.exp(-s[:, None] * t)
+    laplace = np.add.reduceat(levels.mass[:, None] * decay, levels.first)
+    others = np.repeat(laplace ** (samples - 1.0), levels.size, axis=0)
+    weights = samples * STEP * s * ((decay * others) @ t)
+    return weights[levels.of]
+
+
+def tilt(candidates: Candidates, inverse_temperature: float) -> np.ndarray:
+    """Give w = exp(lambda score) / E[exp(lambda score)], float64 (n,).
+
+    Args:
+        candidates: of any number of prompts.
+        inverse_temperature: lambda >= 0.
+    """
+    levels = _levels(candidates)
+    s = _exponentials(levels, inverse_temperature)
+    return (s / np.repeat(np.add.reduceat(levels.mass * s, levels.first), levels.size))[levels.of]
+
+
+def _exponentials(levels: _Levels, inverse_temperature: float) -> np.ndarray:
+    """Give exp(lambda r) over that of the prompt's highest level: float64 (G,), at most 1."""
+    top = np.repeat(levels.score[levels.first + levels.size - 1], levels.size)
+    return np.exp(inverse_temperature * (levels.score - top))
