@@ -23,6 +23,7 @@ METHOD = (
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
     "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
     "share a rank, and a rank is one more than the number of agents that are surely better.",
+    "Queries: how often one response asks a reward model at test time; what training asked is not counted.",
     f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
 )
 
@@ -46,6 +47,11 @@ class Standing:
     environments: tuple[str, ...]
     rows: tuple[Row, ...]
     profiles: tuple[Series, ...] = ()
+
+    @property
+    def queried(self) -> bool:
+        """Whether responses of some agent cost queries of a reward model."""
+        return any(row.queries_per_response > 0 for row in self.rows)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from theorybench.leaderboard.store import atomic_write
-from theorybench.leaderboard.table import format_bytes, format_interval, format_number, format_seconds, format_share
+from theorybench.leaderboard.table import (
+    format_bytes,
+    format_interval,
+    format_number,
+    format_queries,
+    format_seconds,
+    format_share,
+)
 
 FOLDER = Path(__file__).parent
 #: Share of its width that a strip leaves free at each end.
@@ -69,6 +76,7 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         "number": format_number,
         "interval": format_interval,
         "share": format_share,
+        "queries": format_queries,
         "seconds": format_seconds,
         "bytes": format_bytes,
     }

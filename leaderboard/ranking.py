@@ -57,6 +57,7 @@ class Row:
         runs: how many.
         failed: how many of them failed.
         seeds: fewest runs on one environment.
+        queries_per_response: what a response of the trained policy costs, mean over runs that did not fail; 0 without.
         environments: how many have runs.
         of_environments: how many there are.
         seconds_wall: mean wall time of a run.
@@ -77,6 +78,7 @@ class Row:
     runs: int
     failed: int
     seeds: int
+    queries_per_response: float
     environments: int
     of_environments: int
     seconds_wall: float
@@ -122,6 +124,7 @@ class Ranker:
         agent = groups[0].agent
         records = [record for group in groups for record in group.records]
         scores = [group.scores for group in groups]
+        queries = [record.queries_per_response for record in records if record.status == "ok"]
         cpu = [r.seconds_cpu for r in records if r.seconds_cpu is not None]
         seeds = min(len(group.records) for group in groups)
         return Row(
@@ -137,6 +140,7 @@ class Ranker:
             runs=len(records),
             failed=sum(record.status != "ok" for record in records),
             seeds=seeds,
+            queries_per_response=float(np.mean(queries)) if queries else 0.0,
             environments=len(groups),
             of_environments=count,
             seconds_wall=float(np.mean([record.seconds_wall for record in records])),

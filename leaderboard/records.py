@@ -70,7 +70,7 @@ def _printable(value: str) -> str:
 #: A float that may be infinite or NaN.
 Number = Annotated[float, BeforeValidator(_read_number), PlainSerializer(_write_number, when_used="json")]
 #: A non-negative float that is finite.
-Seconds = Annotated[float, BeforeValidator(_read_number), Field(ge=0, allow_inf_nan=False)]
+Amount = Annotated[float, BeforeValidator(_read_number), Field(ge=0, allow_inf_nan=False)]
 #: A non-negative integer that databases can hold.
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Name = Annotated[str, Field(max_length=500), BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v)]
@@ -143,6 +143,7 @@ class Record(_Strict):
         error: what went wrong; None where nothing did.
         seconds_wall: wall time of training, without scoring; of runs trained together, its share.
         seconds_cpu: processor time likewise; None where it is not known.
+        queries_per_response: how often a response of the final policy asks a reward model; 0 for older records.
         lifted: how many runs were trained together; 1 is alone.
         peak_memory_bytes: of the process; None where it is not known.
         hardware: processor, cores and system, in words.
@@ -173,8 +174,9 @@ class Record(_Strict):
     score: Annotated[float, BeforeValidator(_read_number), Field(allow_inf_nan=False)] | None
     status: Literal["ok", "failed", "timeout", "killed", "nonfinite"]
     error: Annotated[str, Field(min_length=1, max_length=ERROR_LENGTH)] | None
-    seconds_wall: Seconds
-    seconds_cpu: Seconds | None
+    seconds_wall: Amount
+    seconds_cpu: Amount | None
+    queries_per_response: Amount = 0.0
     lifted: Annotated[int, Field(ge=1)]
     peak_memory_bytes: Count | None
     hardware: str

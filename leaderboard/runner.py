@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from theorybench.agents.budget import Budget
 from theorybench.agents.harness import can_lift, check_feedback, train
 from theorybench.agents.loading import is_agent, make_agent
-from theorybench.envs.core.errors import AgentError, NonFiniteError, ParameterError, TheoryBenchError
+from theorybench.envs.core.errors import AgentError, NonFiniteError, ParameterError, PolicyError, TheoryBenchError
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.plugins import resolve_env
 from theorybench.envs.core.registry import lookup
@@ -179,6 +181,7 @@ class Attempt:
         spent: episodes and steps.
         status: "ok", "failed", "nonfinite", "timeout" or "killed".
         error: what went wrong, or None.
+        queries: of the result, for each response.
         seconds_wall: training alone, without scoring; of runs trained together, their share.
         seconds_cpu: likewise, of all threads of the process.
         peak_memory: bytes of the process, or None where it cannot be told.
@@ -190,6 +193,7 @@ class Attempt:
     spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})
     status: str = "ok"
     error: str | None = None
+    queries: float = 0.0
     seconds_wall: float = 0.0
     seconds_cpu: float | None = 0.0
     peak_memory: int | None = None
@@ -262,6 +266,7 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
         score=metrics["score"] if attempt.status == "ok" else None,
         status=attempt.status,
         error=attempt.error,
+        queries_per_response=attempt.queries,
         seconds_wall=attempt.seconds_wall,
         seconds_cpu=attempt.seconds_cpu,
         lifted=attempt.lifted,
@@ -274,8 +279,13 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
 
 
 def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
-    """Score the result of a run."""
+    """Score the result of a run, and note what its responses cost."""
     _score(attempt, oracle, policy, attempt.spent["episodes"])
+    queries = getattr(policy, "queries_per_response", 0.0)
+    if isinstance(queries, (int, float, np.number)) and 0 <= queries < math.inf:
+        attempt.queries = float(queries)
+    else:
+        attempt.fail(PolicyError(f"queries_per_response = {queries!r}: expected a finite number >= 0"))
     if attempt.status == "ok" and not math.isfinite(attempt.curve[-1]["metrics"]["score"]):
         attempt.fail(NonFiniteError(f"the score is {attempt.curve[-1]['metrics']['score']}"))
 

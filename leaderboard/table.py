@@ -1,6 +1,7 @@
 """The board in the terminal: one table for each track, one for each environment."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
@@ -12,6 +13,8 @@ from theorybench.leaderboard.ranking import Estimate, Row
 
 #: Failed runs that are listed; the page and the JSON form have all.
 LISTED_FAILURES = 10
+#: The column that only tables with test-time methods have.
+QUERIES = "queries"
 
 
 def render(board: Board) -> RenderableType:
@@ -42,12 +45,13 @@ def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
         collapse_padding=True,
         header_style="dim",
     )
-    for name, justify in _COLUMNS:
+    columns = [column for column in _COLUMNS if column.name != QUERIES or standing.queried]
+    for name, justify, _ in columns:
         wraps = name == "agent"
         least, most = (17, 34) if wraps else (None, None)
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", min_width=least, max_width=most)
     for row in standing.rows:
-        table.add_row(*_cells(row), style="" if row.rank else "dim")
+        table.add_row(*(column.cell(row) for column in columns), style="" if row.rank else "dim")
     return table
 
 
@@ -85,34 +89,35 @@ def format_bytes(size: int | None) -> str:
     return f"{size / 1e6:.0f} MB" if size < 2e9 else f"{size / 1e9:.1f} GB"
 
 
+def format_queries(queries: float) -> str:
+    """Queries of a reward model for each response, such as "8" or "12.5"; a dash for none."""
+    return f"{queries:,.1f}".removesuffix(".0") if queries > 0 else "-"
+
+
 def format_share(estimate: Estimate | None) -> str:
     """A probability in percent; a dash where there is none."""
     return "-" if estimate is None else f"{100 * estimate.value:.0f} %"
 
 
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("rank", "right"),
-    ("agent", "left"),
-    ("score", "right"),
-    ("95 % interval", "left"),
-    ("> ref", "right"),
-    ("failed", "right"),
-    ("time", "right"),
-    ("memory", "right"),
+class _Column(NamedTuple):
+    """A column: its header, and what it says of a row."""
+
+    name: str
+    justify: JustifyMethod
+    cell: Callable[[Row], RenderableType]
+
+
+_COLUMNS = (
+    _Column("rank", "right", lambda row: str(row.rank or "-")),
+    _Column("agent", "left", lambda row: Text(plain(row.label), style="bold" if row.rank == 1 else "")),
+    _Column("score", "right", lambda row: format_number(row.score.value)),
+    _Column("95 % interval", "left", lambda row: format_interval(row.score)),
+    _Column("> ref", "right", lambda row: format_share(row.improvement)),
+    _Column("failed", "right", lambda row: Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim")),
+    _Column(QUERIES, "right", lambda row: format_queries(row.queries_per_response)),
+    _Column("time", "right", lambda row: format_seconds(row.seconds_wall) + "°" * row.lifted),
+    _Column("memory", "right", lambda row: format_bytes(row.peak_memory_bytes) + "°" * row.lifted),
 )
-
-
-def _cells(row: Row) -> Iterable[RenderableType]:
-    """Return the cells of one row, in the order of _COLUMNS."""
-    marker = "°" if row.lifted else ""
-    yield str(row.rank or "-")
-    yield Text(plain(row.label), style="bold" if row.rank == 1 else "")
-    yield format_number(row.score.value)
-    yield format_interval(row.score)
-    yield format_share(row.improvement)
-    yield Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim")
-    yield format_seconds(row.seconds_wall) + marker
-    yield format_bytes(row.peak_memory_bytes) + marker
 
 
 def _failures(board: Board) -> Iterable[RenderableType]:

@@ -191,9 +191,19 @@ def test_json_is_strict_and_says_what_the_board_says(board):
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
         "agent", "label", "privileged", "rank", "remark", "score", "optimality_gap", "improvement", "lead", "runs",
-        "failed", "seeds", "environments", "of_environments", "seconds_wall", "seconds_cpu", "peak_memory_bytes",
-        "lifted",
+        "failed", "seeds", "queries_per_response", "environments", "of_environments", "seconds_wall", "seconds_cpu",
+        "peak_memory_bytes", "lifted",
     }  # fmt: skip
+
+
+def test_queries_are_averaged_over_runs_that_did_not_fail(synthetic_run):
+    searching = [synthetic_run("best-of-n", seed=i, queries_per_response=q) for i, q in enumerate((8.0, 8.0, 9.5))]
+    failed = synthetic_run("best-of-n", seed=3, status="failed", queries_per_response=0.0)
+    board = make_board([*searching, failed, *seeds(synthetic_run, "rlvr", [0.5] * 3)], draws=50)
+    rows = rows_of(board, "reasoning")
+    assert rows["best-of-n"].queries_per_response == 8.5 and rows["rlvr"].queries_per_response == 0.0
+    assert board.standings[0].queried and board.environments[0].standing.queried
+    assert not make_board(seeds(synthetic_run, "rlvr", [0.5]), draws=50).standings[0].queried
 
 
 def test_no_records_are_refused():

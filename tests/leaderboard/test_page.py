@@ -90,6 +90,23 @@ def test_the_table_fits_eighty_columns(board):
     assert "0.866 [0.8" in tables and "…" not in tables
 
 
+def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, page, board):
+    asked = {"best-of-n": 8.0, "soft-best-of-n": 4096.0, "prm-sample": 12.5, "rlvr": 0.0}
+    records = [
+        synthetic_run(agent, seed=seed, queries_per_response=queries, lifted=1 if queries else 5)
+        for agent, queries in asked.items()
+        for seed in range(5)
+    ]
+    searching = make_board(records, draws=50)
+    text = printed(searching, width=80)
+    assert max(len(line) for line in text.splitlines()) <= 80 and "…" not in text
+    told = Page(render_page(searching)).text()
+    for words in ("queries", " 8 ", "4,096", "12.5"):
+        assert words in text and words in told.replace("\n", " ")
+    assert "queries" not in printed(board).partition("failed runs")[0]
+    assert "queries" not in page.text().partition("How scores are computed")[0]
+
+
 def test_the_table_prints_hostile_text_as_it_is(synthetic_run):
     text = printed(hostile(synthetic_run), width=200)
     assert "\x1b" not in text and "\x07" not in text

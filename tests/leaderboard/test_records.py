@@ -96,6 +96,8 @@ def test_a_record_that_was_altered_is_refused(synthetic_run, field):
         ({"started_at": "2025-01-31T12:00:00"}, "time zone"),
         ({"lifted": 0}, "lifted = 0"),
         ({"seconds_wall": -1.0}, "seconds_wall = -1.0"),
+        ({"queries_per_response": -1.0}, "queries_per_response = -1.0"),
+        ({"queries_per_response": math.inf}, "queries_per_response = inf"),
         ({"peak_memory_bytes": 1.5}, "peak_memory_bytes = 1.5"),
         ({"git_commit": "HEAD"}, "git_commit = 'HEAD'"),
         ({"suite": "starter"}, "unknown field 'suite'"),
@@ -118,9 +120,16 @@ def test_text_that_is_no_record_is_refused(text):
 
 def test_a_field_that_is_missing_is_named(synthetic_run):
     values = synthetic_run().to_dict()
-    for name in values:
+    for name in values.keys() - {"queries_per_response"}:
         with pytest.raises(RecordError, match=name):
             parse_record({key: value for key, value in values.items() if key != name})
+
+
+def test_a_record_from_before_queries_were_counted_has_none(synthetic_run):
+    values = synthetic_run().to_dict()
+    del values["queries_per_response"]
+    assert parse_record(values).queries_per_response == 0.0
+    assert parse_record(synthetic_run(queries_per_response=12.5).to_json()).queries_per_response == 12.5
 
 
 def test_of_a_long_error_the_end_is_kept(synthetic_run):

@@ -57,6 +57,25 @@ def test_seeds_trained_together_give_the_records_of_seeds_trained_alone():
     assert together[0].seconds_wall == together[1].seconds_wall
 
 
+def test_the_cost_of_responses_is_recorded():
+    assert tb.run(ENV, "best-of-n[samples=5]").queries_per_response == 5.0
+    assert tb.run(ENV, "rlvr").queries_per_response == 0.0
+
+
+@pytest.mark.parametrize("queries", [-1.0, math.nan, math.inf, "many", None])
+def test_a_cost_that_is_none_fails_the_run(queries):
+    class Free(tb.Agent):
+        feedback = "none"
+
+        def train(self, envs, budget, *, seed, log):
+            policy = envs.unwrapped.reference_policy
+            policy.queries_per_response = queries
+            return policy
+
+    (record,) = run_many(ENV, Free(), [0])
+    assert record.status == "failed" and "queries_per_response" in record.error and record.queries_per_response == 0.0
+
+
 def test_agents_as_objects_and_by_name_are_the_same_run():
     by_name, by_object = tb.run(ENV, "rlvr[learning_rate=0.5]"), tb.run(ENV, tb.make_agent("rlvr", learning_rate=0.5))
     assert untimed(by_name) == untimed(by_object)
