@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.claim import WIDTH, Claim, Lab, interval, mean_interval
-from theorybench.envs.tree.flow import population_flow
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.tree.flow import flow_policies
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
-from theorybench.envs.tree.markov_class import node_policy
 
 #: The K up to which pass@K is compared with the reference's.
 CROSSING_KS = tuple(range(1, 33))
@@ -41,8 +41,7 @@ class Training:
 
     def flow(self, setting: TreeMarkovChain, names: list[str]) -> np.ndarray:
         """Metrics of the population flow in the Markov class, float64 (names,)."""
-        rows = _cached_flow(setting, self.learning_rate, self.updates)
-        values = MarkovChainOracle(setting).evaluate(node_policy(setting, rows), names)
+        values = MarkovChainOracle(setting).evaluate(_cached_flow(setting, self.learning_rate, self.updates), names)
         return np.array([values[name] for name in names])
 
     def run(self, lab: Lab, seed: int, names: list[str], batch: int = 1) -> np.ndarray:
@@ -63,8 +62,8 @@ class Training:
 
 
 @functools.lru_cache(maxsize=16)
-def _cached_flow(setting: TreeMarkovChain, learning_rate: float, updates: int) -> np.ndarray:
-    return population_flow(setting, learning_rate, updates)
+def _cached_flow(setting: TreeMarkovChain, learning_rate: float, updates: int) -> TablePolicy:
+    return flow_policies(setting, learning_rate, [updates])[0]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,12 +43,13 @@ def _cumulant_polynomials() -> np.ndarray:
     return np.array(rows)
 
 
-_POLYNOMIALS = _cumulant_polynomials()
+#: (-1)^j kappa_j(a) / j! as a polynomial in a: row j - 1 holds its coefficients of a^0 .. a^TERMS.
+CUMULANT_POLYNOMIALS = _cumulant_polynomials()
 
 
 def scaled_cumulants(correctness: np.ndarray) -> np.ndarray:
     """Give (-1)^j kappa_j(a) / j! for j = 1..TERMS, float64 (TERMS, n), for correctness (n,)."""
-    return _POLYNOMIALS @ correctness ** np.arange(TERMS + 1)[:, None]
+    return CUMULANT_POLYNOMIALS @ correctness ** np.arange(TERMS + 1)[:, None]
 
 
 @functools.lru_cache(maxsize=64)
