@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, integers, real
 from theorybench.envs.tree.questions import MAX_K
 from theorybench.envs.tree.trees import Shape, Tree, base_chain, canonical_tree, completion_mass, random_tree
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.render import Scene
 
 _CANONICAL = {"L": 4, "M0": 2, "M": 2, "C": 1, "num_tasks": 2}
 
@@ -290,6 +293,18 @@ class TreeMarkovChain(Setting):
     def symbol_name(self, symbol: int) -> str:
         """Name a state of a layer in renderings."""
         return f"s{symbol}"
+
+    def render_text(self, scene: "Scene") -> str:
+        """Draw the layers as columns and the CoT so far as a line through them."""
+        from theorybench.envs.tree.frame import tree_text
+
+        return tree_text(self, scene)
+
+    def render_picture(self, figure: Any, scene: "Scene") -> None:
+        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
+        from theorybench.envs.tree.frame import tree_picture
+
+        tree_picture(self, figure, scene)
 
     def nodes(self, observations: np.ndarray) -> np.ndarray:
         """Return the decision node of observations (n, L), int64 (n,): what a Markov policy sees.
