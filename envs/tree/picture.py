@@ -196,12 +196,12 @@ class _Sheet:
 
 
 def shown(value: float) -> str:
-    """Write a probability in few characters: three decimals, or a power of ten."""
+    """Write a probability in few characters: three decimals, or one digit and a power of ten."""
     if value >= 0.9995:
         return f"{value:.3f}"
     if value >= 0.0005:
         return f"{value:.3f}"[1:]
-    return "0" if value < 1e-99 else f"1e{np.floor(np.log10(value)):.0f}"
+    return f"{value:.0e}".replace("e-0", "e-") if value > 1e-99 else "0"
 
 
 class _Entry(NamedTuple):
