@@ -88,7 +88,8 @@ class Oracle(ABC, Generic[S]):
         """
         rows = checked_probs(policy, observations, self.setting.num_actions)
         sums = rows.sum(axis=1, keepdims=True)
-        return np.where(np.abs(sums - 1.0) > ROUNDING, rows / sums, rows)
+        off = np.abs(sums - 1.0) > ROUNDING
+        return np.where(off, rows / sums, rows) if off.any() else rows
 
     def evaluate(self, policy: Any, metrics: Iterable[str] | None = None) -> dict[str, float]:
         """Return exact metrics of a policy.

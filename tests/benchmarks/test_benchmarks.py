@@ -24,6 +24,16 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
             ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
         ),
+        (
+            "oracle.py",
+            ["--layers", "3", "--repeats", "1", "--episodes", "1000"],
+            [
+                *(f"{view} {name} " for view in ("markov", "prefix") for name in ("first call", "every K")),
+                *(f"{view} pass@{k} " for view in ("markov", "prefix") for k in (1, 2, 4, 8, 16, 32, 64, 128)),
+                *(f"optimum K = {k} " for k in (1, 4, 8, 64)),
+                "goal:",
+            ],
+        ),
     ],
 )
 def test_it_prints_what_it_measures(script, options, rows):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import theorybench as tb
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
@@ -150,29 +149,6 @@ def test_scores_are_exact_at_both_ends(instance: int) -> None:
     assert oracle.score(oracle.optimal_policy) == 1.0
     again = MarkovChainOracle(oracle.setting)
     assert oracle.score(again.reference_policy) == 0.0 and oracle.score(again.optimal_policy) == 1.0
-
-
-@pytest.mark.parametrize("parameters", [{}, BOARD | {"instance": 1, "C": 3}], ids=["canonical", "board"])
-def test_simulation_agrees(parameters: dict) -> None:
-    import gymnasium as gym
-
-    envs = gym.make_vec(ID, num_envs=4096, **parameters)
-    oracle = envs.unwrapped.oracle
-    for policy in (oracle.reference_policy, oracle.optimal_policy, HashedPolicy(oracle.setting.M, 2.0)):
-        rewards = tb.rollout(envs, policy, episodes=40_960, rng=np.random.default_rng(1)).rewards
-        expected = oracle.evaluate(policy, ["pass@1"])["pass@1"]
-        assert abs(rewards.mean() - expected) < 4 * np.sqrt(expected * (1 - expected) / len(rewards))
-
-
-def test_pass_at_k_by_groups_of_simulated_tries() -> None:
-    import gymnasium as gym
-
-    envs = gym.make_vec(ID, num_envs=4096)
-    policy = envs.unwrapped.oracle.reference_policy
-    rewards = tb.rollout(envs, policy, episodes=81_920, group_size=8, rng=np.random.default_rng(2)).rewards
-    solved = rewards.reshape(-1, 8).max(axis=1)
-    expected = envs.unwrapped.oracle.evaluate(policy, ["pass@8"])["pass@8"]
-    assert abs(solved.mean() - expected) < 4 * np.sqrt(expected * (1 - expected) / len(solved))
 
 
 @pytest.mark.parametrize("C", [1, 2])
@@ -337,13 +313,14 @@ def seconds(call) -> float:
 
 
 @pytest.mark.slow
-def test_speed() -> None:
-    small = MarkovChainOracle(TreeMarkovChain())
-    assert seconds(lambda: small.evaluate(Opaque(small.reference_policy))) < 0.05
-    oracle = MarkovChainOracle(TreeMarkovChain(**BOARD, instance=0, pass_k=8))
-    assert seconds(lambda: EqualMassPolicy(oracle.setting, oracle.code, oracle.classes, oracle.optimal_masses(8))) < 2
-    for sharpness in (0.0, 2.0, 5.0):
-        policy = Remembered(HashedPolicy(6, sharpness))
+@pytest.mark.parametrize("C", [1, 2, 6])
+def test_speed(C: int) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(**BOARD, instance=0, C=C))
+    for k in (1, 4, 8, 64):
+        optimum = (oracle.setting, oracle.code, oracle.classes)
+        assert seconds(lambda k=k, o=optimum: EqualMassPolicy(*o, oracle.optimal_masses(k))) < 2
+    rows = np.random.default_rng(C).dirichlet(np.ones(6), oracle.setting.shape.num_nodes)
+    for policy in (node_policy(oracle.setting, rows), *(Remembered(HashedPolicy(6, s)) for s in (0.0, 2.0, 5.0))):
         oracle.evaluate(policy)
         assert seconds(lambda p=policy: oracle.evaluate(p)) < 1
-        assert seconds(lambda p=policy: oracle.evaluate(p, ["pass@1"])) < 0.1
+        assert seconds(lambda p=policy: oracle.evaluate(p, ["pass@1"])) < 0.05
