@@ -28,6 +28,8 @@ import numpy as np
 STEP = 0.2
 #: What it leaves out at either end, in units of -ln: exp(-40) of a weight.
 TAIL = 40.0
+#: Exponents below this are raised to it: smaller factors could not be divided by.
+LOWEST = -650.0
 
 
 class Candidates(NamedTuple):
@@ -127,4 +129,4 @@ def tilt(candidates: Candidates, inverse_temperature: float) -> np.ndarray:
 def _exponentials(levels: _Levels, inverse_temperature: float) -> np.ndarray:
     """Give exp(lambda r) over that of the prompt's highest level: float64 (G,), at most 1."""
     top = np.repeat(levels.score[levels.first + levels.size - 1], levels.size)
-    return np.exp(inverse_temperature * (levels.score - top))
+    return np.exp(np.maximum(inverse_temperature * (levels.score - top), LOWEST))
