@@ -18,7 +18,6 @@ from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_class import node_policy
 
-ID = "TheoryBench/TreeMarkovChain-v0"
 BOARD = {"L": 8, "M0": 6, "M": 6, "num_tasks": 6}
 
 
