@@ -1,10 +1,12 @@
-"""A still picture of the ranking, for a README."""
+"""Still pictures: of the ranking, for a README, and of what a policy does."""
 
 import textwrap
 from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.board import Board, Standing
 from theorybench.leaderboard.curves import agent_styles
 from theorybench.leaderboard.ranking import Row
@@ -32,9 +34,7 @@ def picture(board: Board, path: str | Path) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
+    path = _checked(path)
     standings = [standing for standing in board.standings if standing.rows]
     columns = min(3, len(standings))
     lines = -(-len(standings) // columns)
@@ -42,16 +42,52 @@ def picture(board: Board, path: str | Path) -> Path:
     engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
     figure = Figure(figsize=(4.6 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
     styles = {agent: style.colour for agent, style in agent_styles(board).items()}
-    with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}):
+    with rc_context({"text.parse_math": False}):
         grid = figure.subplots(lines, columns, squeeze=False).ravel()
         for axes, standing in zip(grid, standings, strict=False):
             _draw(axes, standing, styles)
             axes.set_ylim(rows - 0.4, -0.6)
         for axes in grid[len(standings) :]:
             axes.set_visible(False)
-        with atomic_write(path, "wb") as file:
-            metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
-            figure.savefig(file, format=path.suffix.lower()[1:], metadata=metadata, facecolor="white")
+    return _save(figure, path)
+
+
+def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
+    """Draw a policy beside the reference and write the picture, atomically.
+
+    Args:
+        name: what the policy is called.
+        policy: any object with `probs`.
+        env_id: the registered id of its environment.
+        parameters: of the setting.
+        path: ends in .png, .svg or .pdf.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ParameterError: another ending, or a setting without pictures of policies.
+    """
+    path, setting = _checked(path), lookup(env_id).make_setting(parameters)
+    return _save(setting.policy_picture({"reference": SettingPolicy(setting, "reference"), name: policy}), path)
+
+
+def _checked(path: str | Path) -> Path:
+    """Check the ending of a picture's name."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
+    return path
+
+
+def _save(figure: Any, path: Path) -> Path:
+    """Write a Figure atomically, the same bytes every time."""
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower()[1:]
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}), atomic_write(path, "wb") as file:
+        figure.savefig(file, format=kind, metadata=metadata, facecolor="white")
     return path.resolve()
 
 

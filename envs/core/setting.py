@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from theorybench.envs.core.render import Scene
 
 State = Any  # a NamedTuple of arrays with leading axis n, one of whose fields is `prompt`
@@ -194,6 +197,20 @@ class Setting(ABC):
         from theorybench.envs.core.render import token_picture
 
         token_picture(self, figure, scene)
+
+    def policy_picture(self, policies: Mapping[str, Any]) -> "Figure":
+        """Draw policies side by side, where the setting has a picture of what a policy does.
+
+        Args:
+            policies: any objects with `probs`, by name.
+
+        Returns:
+            A matplotlib Figure; `theorybench.envs.core.render.figure_svg` writes it as SVG.
+
+        Raises:
+            ParameterError: this setting has no such picture.
+        """
+        raise ParameterError("setting", type(self).__name__, "one that draws policies, like TreeMarkovChain")
 
     # Derived.
 

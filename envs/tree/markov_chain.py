@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from theorybench.envs.tree.questions import MAX_K
 from theorybench.envs.tree.trees import Shape, Tree, base_chain, canonical_tree, completion_mass, random_tree
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from theorybench.envs.core.render import Scene
 
 _CANONICAL = {"L": 4, "M0": 2, "M": 2, "C": 1, "num_tasks": 2}
@@ -305,6 +308,12 @@ class TreeMarkovChain(Setting):
         from theorybench.envs.tree.frame import tree_picture
 
         tree_picture(self, figure, scene)
+
+    def policy_picture(self, policies: Mapping[str, Any]) -> "Figure":
+        """Draw policies side by side for each task: see `theorybench.envs.tree.picture.draw_policies`."""
+        from theorybench.envs.tree.picture import draw_policies
+
+        return draw_policies(self, policies)
 
     def nodes(self, observations: np.ndarray) -> np.ndarray:
         """Return the decision node of observations (n, L), int64 (n,): what a Markov policy sees.

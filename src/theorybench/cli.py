@@ -243,6 +243,10 @@ def evaluate(
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the setting; give it once for each.")
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it beside the reference (.png, .svg or .pdf), where the setting can."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the exact metrics of a policy, and its score: 0 is the reference policy, 1 the optimal one."""
@@ -259,6 +263,10 @@ def evaluate(
             raise
         problem = f"{policy} fails on {env_id} ({type(error).__name__}: {error})"
         raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
+    if picture is not None:
+        from theorybench.leaderboard.picture import picture_of_policy
+
+        picture_of_policy(Path(policy).name, found, env_id, parameters, picture)
     if as_json:
         _print_json(metrics)
         return
