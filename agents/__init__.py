@@ -11,8 +11,9 @@ from theorybench.agents.gradient import GradientAgent
 from theorybench.agents.harness import Trained, train
 from theorybench.agents.loading import list_agents, make_agent
 from theorybench.agents.rollout import Episodes, rollout
+from theorybench.agents.samples import Samples
 from theorybench.agents.steering import RewardModel, SteeredPolicy, SteeringAgent
-from theorybench.agents.trainer import Samples, Trainer
+from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.views import View
 

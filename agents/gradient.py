@@ -9,7 +9,9 @@ import torch
 
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
-from theorybench.agents.trainer import Samples, Trainer
+from theorybench.agents.samples import Samples
+from theorybench.agents.softmax import NETWORKS
+from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import choice, integer, real
 
@@ -26,7 +28,7 @@ class GradientAgent(ConfiguredAgent):
 
     policy: str = choice(
         "auto",
-        ("auto", "prefix", "markov", "position", "prompt", "linear"),
+        ("auto", "prefix", "markov", "position", "prompt", "linear", "mlp"),
         "policy class; auto: linear where the setting has features, else its own view",
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
@@ -34,11 +36,18 @@ class GradientAgent(ConfiguredAgent):
     learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+    hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
+    hidden_layers: int = integer(2, 1, 64, "mlp: number of hidden layers")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
         """One environment for each episode of an update, up to 4,096."""
         return min(self.episodes_per_update, 4096)
+
+    @property
+    def liftable(self) -> bool:
+        """Whether runs are worth training together: not those of networks."""
+        return self.policy not in NETWORKS
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:
@@ -76,6 +85,8 @@ class GradientAgent(ConfiguredAgent):
             optimizer=self.optimizer,
             learning_rate=self.learning_rate,
             max_gradient_norm=self.max_gradient_norm,
+            hidden_units=self.hidden_units,
+            hidden_layers=self.hidden_layers,
         )
         self.run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

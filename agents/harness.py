@@ -73,8 +73,8 @@ def check_feedback(agent: Any, env_id: str) -> None:
 
 
 def can_lift(agent: Any) -> bool:
-    """Return whether an agent trains several seeds together."""
-    return callable(getattr(agent, "train_runs", None))
+    """Return whether an agent trains several seeds together: it has `train_runs`, and is not `liftable = False`."""
+    return callable(getattr(agent, "train_runs", None)) and getattr(agent, "liftable", True)
 
 
 def train(

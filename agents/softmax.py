@@ -1,7 +1,8 @@
-"""Softmax policies in torch, for many runs at once: a table behind a view, or linear in features.
+"""Policy classes in torch, for many runs at once: what is learnt, from parameters and observations to logits.
 
-Both are a map from parameters to logits of rows; an observation selects a row. Initial parameters reproduce a given
-policy (the reference or the initial one).
+A class *encodes* an observation as it needs it: a row number for tables and linear policies, tokens for networks. Its
+logits are a pure function of the parameters of one run and of encoded observations. Initial parameters reproduce the
+policy that training begins from, and value functions of the same kind serve as critics.
 """
 
 from abc import ABC, abstractmethod
@@ -11,16 +12,113 @@ import numpy as np
 import torch
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy, checked_probs
+from theorybench.envs.core.policy import LinearPolicy, Policy, SettingPolicy, TablePolicy, checked_probs
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 
-#: Log-probability that stands for a probability of zero.
-SMALLEST_LOGIT = -40.0
+#: The smallest probability a logarithm is taken of: stands for zero.
+SMALLEST = 1e-300
+#: Policy classes that are networks: their runs are trained one at a time.
+NETWORKS = ("mlp",)
+#: Actions up to which sampling passes over all of them.
+_SEARCHED = 16
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the probabilities of logits (n, A)."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> np.ndarray:
+    """Return the finite log-probabilities of a policy, float64 (n, A)."""
+    return np.log(np.maximum(checked_probs(policy, observations, num_actions), SMALLEST))
 
 
 class SoftmaxClass(ABC):
-    """A parametric policy class pi(a | row) proportional to exp(logits(parameters)[row, a]).
+    """A parametric policy class pi(a | o) proportional to exp(logits(parameters, encode(o))[a]).
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference": the policy that training begins from.
+    """
+
+    def __init__(self, setting: Setting, start: str = "initial") -> None:
+        self.setting, self.origin = setting, SettingPolicy(setting, start)
+
+    @staticmethod
+    def of(setting: Setting, name: str, start: str = "initial", **network: int) -> "SoftmaxClass":
+        """Build a class by name.
+
+        Args:
+            setting: the setting.
+            name: a view, "linear", "mlp", or "auto" (linear where the setting has features, else its own view).
+            start: "initial" or "reference".
+            network: sizes of the networks, by name.
+        """
+        if name == "auto":
+            name = setting.policy_view if type(setting).features is Setting.features else "linear"
+        if name == "mlp":
+            from theorybench.agents.mlp import MLPSoftmax
+
+            return MLPSoftmax(setting, start, **network)
+        return LinearSoftmax(setting, start) if name == "linear" else TabularSoftmax(setting, start, view=name)
+
+    @abstractmethod
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the class sees of observations (n, tokens): (n, ...), one row of numbers or one number each."""
+
+    @abstractmethod
+    def start(self, key: int) -> np.ndarray:
+        """Return the parameters of one run at which this class equals the policy that training begins from.
+
+        Args:
+            key: of the run, for weights that begin at random.
+
+        Raises:
+            ParameterError: that policy is not in the class.
+        """
+
+    @abstractmethod
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Return logits: parameters of one run, encoded observations (..., *code) -> (..., num_actions)."""
+
+    @abstractmethod
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy of one run's parameters, as NumPy."""
+
+    @abstractmethod
+    def value_start(self, key: int) -> np.ndarray:
+        """Return the parameters of one run at which the value function is 0 everywhere."""
+
+    @abstractmethod
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Return values: parameters of one run's value function, encoded observations (..., *code) -> (...)."""
+
+    def probs(
+        self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return each run's probabilities at its observations, as `sample` takes them.
+
+        Args:
+            parameters: (R, ...).
+            observed: integer (m, tokens).
+            legal: bool (m, A), or None where all actions are.
+            run: int64 (m,).
+
+        Returns:
+            Probabilities (m, A) and None, or fewer rows and the row of each observation.
+        """
+        encoded = torch.from_numpy(self.encode(observed))
+        logits = np.empty((len(observed), self.setting.num_actions))
+        for number, own in enumerate(parameters):
+            here = run == number
+            logits[here] = self.logits(own, encoded[torch.from_numpy(here)]).numpy()
+        return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+
+class RowSoftmax(SoftmaxClass):
+    """A class whose observations select one of a few rows, so that all logits are one table.
 
     Attributes:
         view: how observations select rows.
@@ -28,63 +126,92 @@ class SoftmaxClass(ABC):
 
     view: View
 
-    @staticmethod
-    def of(setting: Setting, name: str) -> "SoftmaxClass":
-        """Build a class by name: a view, "linear", or "auto" (linear where the setting has features, else its view)."""
-        if name == "auto":
-            name = setting.policy_view if type(setting).features is Setting.features else "linear"
-        return LinearSoftmax(setting) if name == "linear" else TabularSoftmax(setting, View.of(setting, name))
-
     @abstractmethod
-    def start(self, policy: Policy) -> np.ndarray:
-        """Return the parameters (one run) at which this class equals a policy."""
+    def table(self, parameters: Any) -> Any:
+        """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
 
-    @abstractmethod
-    def rows(self, parameters: Any, index: Any) -> Any:
-        """Return the logits of rows: parameters of one run, index (...) -> (..., num_actions)."""
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Number of the row, int64 (n,)."""
+        return self.view.index(observations)
 
-    @abstractmethod
-    def snapshot(self, parameters: np.ndarray) -> Policy:
-        """Return the policy of one run's parameters, as NumPy."""
-
-
-class TabularSoftmax(SoftmaxClass):
-    """One logit for each row of a view and each action; parameters (rows, num_actions)."""
-
-    def __init__(self, setting: Setting, view: View) -> None:
-        self.setting, self.view = setting, view
-
-    def start(self, policy: Policy) -> np.ndarray:
-        """Log-probabilities of the policy at one observation of each row."""
-        probs = checked_probs(policy, self.view.observations(self.setting.observation_dtype), self.setting.num_actions)
-        return np.log(np.maximum(probs, np.exp(SMALLEST_LOGIT)))
-
-    def rows(self, parameters: Any, index: Any) -> Any:
+    def logits(self, parameters: Any, encoded: Any) -> Any:
         """Gather."""
-        return parameters[index]
+        return self.table(parameters)[encoded]
+
+    def log_probs(self, policy: Policy) -> np.ndarray:
+        """Return the log-probabilities of a policy at one observation of each row, float64 (rows, A)."""
+        return log_probs_of(policy, self.view.observations(self.setting.observation_dtype), self.setting.num_actions)
+
+    def value_start(self, key: int) -> np.ndarray:
+        """Zero in each row."""
+        return np.zeros(self.view.rows)
+
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Gather."""
+        return parameters[encoded]
+
+    def probs(
+        self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Look up; where there are many actions and few rows, as a table of rows."""
+        index, rows = self.view.index(observed), self.view.rows
+        table = torch.func.vmap(self.table)(parameters).numpy()
+        if legal is None and self.many(rows * len(table), observed):
+            return softmax(table.reshape(-1, table.shape[-1])), run * rows + index
+        logits = table[run, index]
+        return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+    def many(self, rows: int, observed: np.ndarray) -> bool:
+        """Whether a table of rows pays: not for few actions, where a pass over them is as quick as a search."""
+        return self.setting.num_actions > _SEARCHED and rows <= len(observed)
+
+
+class TabularSoftmax(RowSoftmax):
+    """One logit for each row of a view and each action; parameters (rows, num_actions).
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference".
+        view: name of the view.
+    """
+
+    def __init__(self, setting: Setting, start: str = "initial", *, view: str) -> None:
+        super().__init__(setting, start)
+        self.view = View.of(setting, view)
+
+    def start(self, key: int) -> np.ndarray:
+        """Log-probabilities."""
+        return self.log_probs(self.origin)
+
+    def table(self, parameters: Any) -> Any:
+        """Return the parameters themselves."""
+        return parameters
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Softmax of every row."""
-        weights = np.exp(parameters - parameters.max(axis=1, keepdims=True))
-        return TablePolicy(self.view, weights / weights.sum(axis=1, keepdims=True))
+        return TablePolicy(self.view, softmax(parameters))
 
 
-class LinearSoftmax(SoftmaxClass):
+class LinearSoftmax(RowSoftmax):
     """Logits theta . phi(x, y) with the setting's features; parameters (d,)."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting, self.view = setting, View.of(setting, "prompt")
+    def __init__(self, setting: Setting, start: str = "initial") -> None:
+        super().__init__(setting, start)
+        self.view = View.of(setting, "prompt")
         self.features = setting.features(self.view.observations(setting.observation_dtype))
         self._features = torch.as_tensor(self.features)
 
-    def start(self, policy: Policy) -> np.ndarray:
-        """Least squares of centred log-probabilities on centred features.
+    def start(self, key: int) -> np.ndarray:
+        """Fit the policy that training begins from."""
+        return self.fit(self.origin)
+
+    def fit(self, policy: Policy) -> np.ndarray:
+        """Return the theta of a policy, by least squares of centred log-probabilities on centred features.
 
         Raises:
             ParameterError: the policy is not in the class.
         """
-        probs = checked_probs(policy, self.view.observations(self.setting.observation_dtype), self.setting.num_actions)
-        logs = np.log(np.maximum(probs, 1e-300))
+        logs = self.log_probs(policy)
         flat = (self.features - self.features.mean(axis=1, keepdims=True)).reshape(-1, self.features.shape[-1])
         target = (logs - logs.mean(axis=1, keepdims=True)).ravel()
         theta = np.linalg.lstsq(flat, target, rcond=None)[0]
@@ -92,9 +219,9 @@ class LinearSoftmax(SoftmaxClass):
             raise ParameterError("policy", "linear", "a view: the initial policy is not linear in the features")
         return theta
 
-    def rows(self, parameters: Any, index: Any) -> Any:
+    def table(self, parameters: Any) -> Any:
         """Scores of the rows' features."""
-        return (self._features @ parameters)[index]
+        return self._features @ parameters
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy with these theta."""

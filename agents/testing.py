@@ -16,7 +16,7 @@ import gymnasium as gym
 import numpy as np
 
 from theorybench.agents.agent import hyperparameters
-from theorybench.agents.harness import Trained, check_feedback, train
+from theorybench.agents.harness import Trained, can_lift, check_feedback, train
 from theorybench.agents.rollout import rollout
 from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
 from theorybench.envs.core.policy import LinearPolicy, TablePolicy, checked_probs
@@ -64,7 +64,7 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
     spent = (first.budget.spent, first.budget.steps), (again.budget.spent, again.budget.steps)
     require(spent[0] == spent[1], f"the same seed spent another budget ({spent[0]}, then {spent[1]}): {fix}")
     _check_saving(first.policy, observations)
-    if callable(getattr(agent, "train_runs", None)):
+    if can_lift(agent):
         _check_lifting(agent, env_id, parameters, budget, first, observations)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from theorybench.agents.gradient import GradientAgent
-from theorybench.agents.trainer import Samples, Trainer
+from theorybench.agents.samples import Samples
+from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.validation import integer, real
 
 

@@ -17,8 +17,9 @@ import torch
 from theorybench.agents.bradley_terry import aggregate_pairs, fit_bradley_terry
 from theorybench.agents.gradient import GradientAgent
 from theorybench.agents.rollout import Episodes
+from theorybench.agents.samples import Samples
 from theorybench.agents.softmax import LinearSoftmax
-from theorybench.agents.trainer import Samples, Trainer
+from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.validation import choice, integer, real
@@ -78,11 +79,11 @@ class DPOOnPolicy(GradientAgent):
         softmax = trainer.softmax
         if not isinstance(softmax, LinearSoftmax):
             raise ParameterError("solver", self.solver, "'gradient' for this policy class", "Or pass policy='linear'.")
-        reference = softmax.start(SettingPolicy(trainer.setting, "reference"))
+        reference = softmax.fit(SettingPolicy(trainer.setting, "reference"))
         current = trainer.parameters.detach().numpy()
         prompts, responses = softmax.features.shape[:2]
         first, second = data.actions[:, :, 0].numpy().transpose(2, 0, 1)
-        codes = (data.rows[:, :, 0].numpy() * responses + first) * responses + second
+        codes = (data.encoded[:, :, 0].numpy() * responses + first) * responses + second
         fitted = []
         for run in range(trainer.runs):
             # Pairs of the same two responses are counted before the rest merges what has equal differences.

@@ -16,7 +16,8 @@ import dataclasses
 import torch
 
 from theorybench.agents.gradient import GradientAgent
-from theorybench.agents.trainer import Samples, Trainer
+from theorybench.agents.samples import Samples
+from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.validation import choice, integer, real
 

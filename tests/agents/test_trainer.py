@@ -97,7 +97,7 @@ def test_samples_are_the_episodes_by_run(make):
     np.testing.assert_array_equal(data.actions.reshape(60, 4), episodes.actions)
     np.testing.assert_array_equal(data.legal.reshape(60, 4, 3), episodes.action_mask)
     rows = trainer.softmax.view.index(episodes.observations[taken])
-    np.testing.assert_array_equal(data.rows.reshape(60, 4).numpy()[taken], rows)
+    np.testing.assert_array_equal(data.encoded.reshape(60, 4).numpy()[taken], rows)
     reference = SettingPolicy(trainer.setting, "reference").probs(episodes.observations[taken])
     logs = np.log(reference[np.arange(len(rows)), episodes.actions[taken]])
     np.testing.assert_allclose(data.reference.reshape(60, 4).numpy()[taken], logs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from theorybench.agents.trainer import Samples
+from theorybench.agents.samples import Samples
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_offline import DPOOffline
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
@@ -22,13 +22,15 @@ def samples(actions, rewards, reference, values=None):
     actions = torch.as_tensor(actions)
     n = len(actions)
     return Samples(
-        rows=torch.zeros(n, 1, dtype=torch.int64),
+        encoded=torch.zeros(n, 1, dtype=torch.int64),
         actions=actions[:, None],
         legal=torch.ones(n, 1, 3, dtype=torch.bool),
         taken=torch.ones(n, 1, dtype=torch.float64),
+        sampled=torch.zeros(actions[:, None].shape, dtype=torch.float64),
         reference=torch.as_tensor(reference)[:, None],
         rewards=torch.as_tensor(rewards),
         values=torch.zeros(n, dtype=torch.float64) if values is None else torch.as_tensor(values),
+        returns=torch.zeros(n, 1, dtype=torch.float64),
     )
 
 

@@ -1,0 +1,50 @@
+"""Gradient descent of many runs at once: each run's parameters go down its own gradient, as if it were alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+#: Stock optimisers, all elementwise, so that runs do not mix.
+OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
+
+
+class Descent:
+    """Parameters of R runs and their optimiser.
+
+    Args:
+        start: float64 (R, ...).
+        optimizer: "adam" or "sgd".
+        learning_rate: step size.
+        max_norm: clip each run's gradient to this norm; infinity for none.
+
+    Attributes:
+        parameters: float64 tensor (R, ...).
+    """
+
+    def __init__(self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float) -> None:
+        self.parameters = torch.from_numpy(np.array(start)).requires_grad_()
+        self._optimizer = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
+        self._max_norm = max_norm
+
+    def step(self, loss: Callable[[torch.Tensor, Any], torch.Tensor], data: Any) -> None:
+        """Take one step.
+
+        Args:
+            loss: (parameters, data) of one run -> scalar.
+            data: tensors with a leading axis of runs.
+        """
+        self._optimizer.zero_grad()
+        torch.func.vmap(loss)(self.parameters, data).sum().backward()
+        gradient = self.parameters.grad
+        if gradient is not None and np.isfinite(self._max_norm):
+            norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
+            factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
+            gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
+        self._optimizer.step()
+
+    def assign(self, values: np.ndarray) -> None:
+        """Replace the parameters of all runs: (R, ...)."""
+        with torch.no_grad():
+            self.parameters.copy_(torch.from_numpy(np.ascontiguousarray(values)))

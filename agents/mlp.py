@@ -1,0 +1,136 @@
+"""A small network as a policy class: the policy that training begins from, times what a perceptron adds to its logits.
+
+    ln pi(a | o) = ln pi_start(a | o) + f_w(o)_a - ln Z(o)
+
+1. The last layer of f is 0 at the start, so that training begins exactly at pi_start.
+2. Input: tokens, one-hot at each place of the observation; padding is all zeros.
+3. Every layer *averages* its n inputs, x -> (1/n) V x + b, with entries of V of standard deviation sqrt(n) at the start
+   (0 in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by
+   at most about that, at any width and depth: the step size that suits a table suits a network.
+4. All weights of a run are one flat vector, drawn from the run's own counter stream.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import torch
+
+from theorybench.agents.softmax import SMALLEST, SoftmaxClass, log_probs_of, softmax
+from theorybench.envs.core.policy import Policy, SettingPolicy
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import uniforms
+
+#: Observations that are passed through a network at a time, to bound memory.
+PART = 2**14
+
+
+class Network:
+    """A perceptron with tanh units, as a pure function of a flat vector of weights.
+
+    Args:
+        setting: gives the tokens.
+        hidden_units: width of the hidden layers.
+        hidden_layers: their number.
+        outputs: numbers that come out.
+    """
+
+    def __init__(self, setting: Setting, hidden_units: int, hidden_layers: int, outputs: int) -> None:
+        self.places, self.symbols = setting.prompt_length + setting.response_length, setting.num_symbols
+        sizes = [self.places * self.symbols, *[hidden_units] * hidden_layers, outputs]
+        self.shapes = list(itertools.pairwise(sizes))
+        self.fan_in = [self.places, *sizes[1:-1]]  # of the one-hot inputs one is on at each place
+
+    def start(self, key: int) -> np.ndarray:
+        """Return random weights with a last layer of zeros, float64 (weights,)."""
+        parts = []
+        for layer, (shape, fan_in) in enumerate(zip(self.shapes, self.fan_in, strict=True)):
+            draws = uniforms(np.array([key + layer], np.int64), shape[0] * shape[1])[0]
+            scale = np.sqrt(3.0 * fan_in) if layer < len(self.shapes) - 1 else 0.0
+            parts += [scale * (2.0 * draws - 1.0), np.zeros(shape[1])]
+        return np.concatenate(parts)
+
+    def __call__(self, weights: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """Return (..., outputs) for weights of one run and tokens (..., places)."""
+        values = (tokens[..., None] == torch.arange(1, self.symbols + 1)).to(weights.dtype).flatten(-2)
+        at = 0
+        for layer, ((rows, columns), fan_in) in enumerate(zip(self.shapes, self.fan_in, strict=True)):
+            matrix, bias = weights[at : at + rows * columns], weights[at + rows * columns : at + (rows + 1) * columns]
+            at += (rows + 1) * columns
+            values = values @ matrix.reshape(rows, columns) / fan_in + bias
+            values = torch.tanh(values) if layer < len(self.shapes) - 1 else values
+        return values
+
+
+class MLPSoftmax(SoftmaxClass):
+    """The class of perceptrons; parameters (weights,). An encoded observation is its tokens, then ln pi_start.
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference".
+        hidden_units: width of the hidden layers.
+        hidden_layers: their number.
+    """
+
+    def __init__(
+        self, setting: Setting, start: str = "initial", *, hidden_units: int = 64, hidden_layers: int = 2
+    ) -> None:
+        super().__init__(setting, start)
+        self.sizes = (hidden_units, hidden_layers)
+        self.network = Network(setting, *self.sizes, setting.num_actions)
+        self.critic = Network(setting, *self.sizes, 1)
+
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Tokens and ln pi_start, float64 (n, tokens + num_actions)."""
+        logs = log_probs_of(self.origin, observations, self.setting.num_actions)
+        return np.concatenate([observations.astype(np.float64), logs], axis=1)
+
+    def start(self, key: int) -> np.ndarray:
+        """Random hidden layers, and a last layer of zeros."""
+        return self.network.start(key)
+
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Add what the network says to ln pi_start."""
+        tokens, logs = encoded[..., : self.network.places], encoded[..., self.network.places :]
+        return logs + self.network(parameters, tokens)
+
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy of these weights."""
+        return NetworkPolicy(self.setting, self.origin.kind, *self.sizes, parameters)
+
+    def value_start(self, key: int) -> np.ndarray:
+        """Random hidden layers, and a last layer of zeros."""
+        return self.critic.start(key)
+
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Return what the critic's network says."""
+        return self.critic(parameters, encoded[..., : self.critic.places])[..., 0]
+
+
+class NetworkPolicy(SettingPolicy):
+    """A policy of a setting, re-weighted by a perceptron.
+
+    Args:
+        setting: the setting.
+        kind: "reference" or "initial": what is re-weighted.
+        hidden_units: width of the hidden layers.
+        hidden_layers: their number.
+        weights: float64 (weights,), as `Network` reads them.
+    """
+
+    def __init__(self, setting: Setting, kind: str, hidden_units: int, hidden_layers: int, weights: np.ndarray) -> None:
+        super().__init__(setting, kind)
+        self.depends_on = "prefix"
+        self.hidden_units, self.hidden_layers, self.weights = hidden_units, hidden_layers, weights
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        setting = self.setting
+        network = Network(setting, self.hidden_units, self.hidden_layers, setting.num_actions)
+        weights, probs = torch.from_numpy(self.weights), super().probs(observations)
+        table = np.empty((len(observations), setting.num_actions))
+        for start in range(0, len(observations), PART):
+            part = slice(start, start + PART)
+            tokens = torch.from_numpy(np.ascontiguousarray(observations[part], np.int64))
+            table[part] = np.log(np.maximum(probs[part], SMALLEST)) + network(weights, tokens).numpy()
+        return softmax(table)

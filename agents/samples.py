@@ -1,0 +1,52 @@
+"""What the loss of one run sees."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+
+class Samples(NamedTuple):
+    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them.
+
+    Attributes:
+        encoded: observations as the policy class encodes them, int64 (N, T) rows or float64 (N, T, ...).
+        actions: int64 (N, T), or (N, T, 2) for pairs.
+        legal: bool (N, T, A), legal actions.
+        taken: float64 (N, T), 1 for steps that were taken, 0 for padding.
+        sampled: float64, shaped like actions: log-probabilities under the policy that acted, 0 in padding.
+        reference: the same under the reference.
+        rewards: float64 (N,), total reward of each episode.
+        values: float64 (N,) or (N, T): a number of the algorithm's own for each episode or step, such as V-hat or an
+            advantage; 0 unless set.
+        returns: float64 (N, T): what a critic is fitted to; 0 unless set.
+    """
+
+    encoded: torch.Tensor
+    actions: torch.Tensor
+    legal: torch.Tensor
+    taken: torch.Tensor
+    sampled: torch.Tensor
+    reference: torch.Tensor
+    rewards: torch.Tensor
+    values: torch.Tensor
+    returns: torch.Tensor
+
+    def pick(self, index: torch.Tensor) -> "Samples":
+        """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
+        runs = torch.arange(len(index))[:, None]
+
+        def part(field: torch.Tensor) -> torch.Tensor:
+            constant = not any(field.stride())  # a view of one number stays one
+            return field[:, : index.shape[1]] if constant else field[runs, index]
+
+        return Samples(*map(part, self))
+
+    def scalars(self) -> dict[str, Any]:
+        """Return what is worth a curve, a tensor (R,) each.
+
+        `reward` is the mean reward, `length` the mean number of actions, and `log_ratio` the mean of ln pi / pi_ref of
+        the responses, an unbiased estimate of KL(pi || pi_ref) where pi acted.
+        """
+        pairs = self.actions.ndim - self.taken.ndim
+        ratio = (self.sampled - self.reference).flatten(2).sum(2) / (1 + pairs)
+        return {"reward": self.rewards.mean(1), "length": self.taken.sum(2).mean(1), "log_ratio": ratio.mean(1)}
