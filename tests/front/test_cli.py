@@ -107,6 +107,14 @@ def test_evaluate(command, tmp_path):
     assert json.loads(command("evaluate", "initial", "PreferenceBandit", "--json")[1])["score"] < 0
 
 
+def test_evaluate_draws_a_policy_beside_the_reference(command, tmp_path):
+    for name, magic in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")):
+        assert command("evaluate", "optimal", "TreeMarkovChain", "--picture", tmp_path / name)[0] == 0
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    code, _, err = command("evaluate", "optimal", "PreferenceBandit", "--picture", tmp_path / "b.png")
+    assert code == 2 and "draws policies" in err and not (tmp_path / "b.png").exists()
+
+
 def test_a_policy_saved_elsewhere_is_one_line(command, tmp_path):
     gymnasium.make("TheoryBench/TreeMarkovChain-v0").unwrapped.oracle.optimal_policy.save(tmp_path / "tree.npz")
     code, out, err = command("evaluate", tmp_path / "tree.npz", "ReasoningTree")
