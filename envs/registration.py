@@ -10,7 +10,18 @@ from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_claims import CLAIMS as TREE_MARKOV_CHAIN_CLAIMS
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain_studies import STUDIES as TREE_MARKOV_CHAIN_STUDIES
+from theorybench.envs.tree.metastable_chain import MetastableChain
+from theorybench.envs.tree.metastable_chain_claims import CLAIMS as METASTABLE_CHAIN_CLAIMS
+from theorybench.envs.tree.metastable_chain_oracle import MetastableChainOracle
 
+register(
+    "TheoryBench/MetastableChain-v0",
+    MetastableChain,
+    MetastableChainOracle,
+    claims=METASTABLE_CHAIN_CLAIMS,
+    budget=20_000,
+)
 register(
     "TheoryBench/PreferenceBandit-v0",
     PreferenceBandit,
@@ -31,4 +42,5 @@ register(
     MarkovChainOracle,
     claims=TREE_MARKOV_CHAIN_CLAIMS,
     budget=20_000,
+    studies=TREE_MARKOV_CHAIN_STUDIES,
 )
