@@ -84,6 +84,12 @@ class RewardModel:
         )
 
     @functools.cached_property
+    def _layers(self) -> list[np.ndarray]:
+        """The prefixes of each depth, roots first."""
+        order = np.argsort(self.depth, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.depth))[:-1])
+
+    @functools.cached_property
     def process(self) -> np.ndarray:
         """Process reward of each child, float64 (m, A); where the child is a whole response, its outcome reward."""
         return self.rewards / np.maximum(self.visits, 1)
@@ -95,8 +101,7 @@ class RewardModel:
             ends: float64 (m, A), its value on the responses that an edge without a child leads to.
         """
         values, given = ends.copy(), np.empty(len(ends))
-        for depth in range(int(self.depth.max()), -1, -1):
-            nodes = np.flatnonzero(self.depth == depth)
+        for nodes in reversed(self._layers):
             child = self.child[nodes]
             values[nodes] = np.where(child >= 0, given[child], ends[nodes])
             given[nodes] = (self.reference[nodes] * values[nodes]).sum(axis=1)
@@ -114,11 +119,12 @@ class RewardModel:
         prompts = int(self.prompt.max()) + 1
         node, action = np.nonzero((self.child < 0) & (self.visits > 0))
         unseen = self.expect(np.where(self.visits > 0, 0.0, 1.0))
-        left = (self.reference * unseen)[self.depth == 0].sum(axis=1)[np.argsort(self.prompt[self.depth == 0])]
-        reach = np.ones(len(self.depth))
-        for depth in range(int(self.depth.max())):
-            parent, edge = np.nonzero((self.depth == depth)[:, None] & (self.child >= 0))
-            reach[self.child[parent, edge]] = reach[parent] * self.reference[parent, edge]
+        roots, reach = self._layers[0], np.ones(len(self.depth))
+        left = np.empty(prompts)
+        left[self.prompt[roots]] = (self.reference[roots] * unseen[roots]).sum(axis=1)
+        for nodes in self._layers:
+            seen = self.child[nodes] >= 0
+            reach[self.child[nodes][seen]] = (reach[nodes, None] * self.reference[nodes])[seen]
         weights = law(
             Candidates(
                 np.concatenate([left, reach[node] * self.reference[node, action]]),

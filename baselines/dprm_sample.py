@@ -16,7 +16,9 @@ the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limi
 1. r is the learned outcome reward of `best-of-n`: mean reward in roll-outs of the base model, 0 where unseen. h follows
    from it by sums over the seen responses with the base model's own probabilities, not by Monte Carlo.
 2. lambda is the inverse of a KL weight: 1 / beta of `rlvr[kl=beta]`. lambda to 0 gives the base model.
-3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
+3. On the first task of the canonical `TreeMarkovChain`, with exact scores and lambda = 1: easy / hard / invalid .585 /
+   .120 / .295. The hard answers keep .777 of the base model's mass; `prm-sample` leaves .402.
+4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 """
 
 import dataclasses

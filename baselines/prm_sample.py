@@ -16,7 +16,8 @@ Bayes' rule, one token at a time. It is what rejection sampling against the judg
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
 Where the reward is a consistency proportional to pi itself, correct answers come out with probability proportional to
-pi squared: the common gains.
+pi squared: the common gains. On the first task of the canonical `TreeMarkovChain`, with exact values: easy .938, hard
+.062, invalid 0.
 """
 
 import dataclasses
