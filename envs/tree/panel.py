@@ -146,9 +146,8 @@ def ribbons(setting: "TreeMarkovChain", rows: Rows, places: Places, traffic: np.
     parts = []
     for position in range(setting.L - 1):
         here, there = rows.of_state[position], rows.of_state[position + 1]
-        edges = np.zeros((3, len(rows.labels[position]), len(rows.labels[position + 1])))
-        np.add.at(edges, (slice(None), here[:, None], there), traffic[:, setting.shape.layer(position)])
-        widths = places.unit * edges
+        leave, arrive = np.eye(len(rows.labels[position]))[here], np.eye(len(rows.labels[position + 1]))[there]
+        widths = places.unit * (leave.T @ traffic[:, setting.shape.layer(position)] @ arrive)
         leaving, arriving = widths.transpose(1, 0, 2), widths.transpose(2, 0, 1)
         tops = _tops(places.y[position], leaving).transpose(1, 0, 2)
         ends = _tops(places.y[position + 1], arriving).transpose(1, 2, 0)
@@ -206,9 +205,8 @@ def draw_steps(axes: Any, setting: "TreeMarkovChain", rows: Rows, places: Places
         joined = np.zeros((len(rows.labels[position]), len(rows.labels[position + 1])), bool)
         np.logical_or.at(joined, (here[:, None], there), high)
         for (source, target), easy in np.ndenumerate(joined):
-            curve = _curve(
-                places.x[position], places.y[position][source], places.x[position + 1], places.y[position + 1][target]
-            )
+            left, right = float(places.y[position][source]), float(places.y[position + 1][target])
+            curve = _curve(float(places.x[position]), left, float(places.x[position + 1]), right)
             paths[bool(easy)].append(Path(curve, [Path.MOVETO] + [Path.CURVE4] * 3))
     for easy, colour, width in ((False, HARD_STEP, 0.5), (True, EASY_STEP, 0.8)):
         fade = min(1.0, 4 * (setting.L - 1) / max(1, len(paths[easy])))  # many lines are fainter, down to a texture

@@ -181,7 +181,8 @@ class _Sheet:
         ]
         if others > 0:
             rest = max(0.0, 1.0 - float(cots.correctness.sum())), max(0.0, valid - float(probability.sum()))
-            entries.append((f"{others:,.0f} other valid", QUIET, *rest))
+            number = f"{others:,.0f}" if others < 1e9 else f"{others:.1e}"
+            entries.append((f"{number} other valid", QUIET, *rest))
         acc_at, p_at, bar_at = (left + share * self.panel_width for share in (0.47, 0.62, 0.66))
         longest = self.panel_width + left - bar_at
         for x, word, side in ((left, "CoT", "left"), (acc_at, "acc", "right"), (p_at, "prob.", "right")):

@@ -97,9 +97,11 @@ def _draw_chain(axes: Any, setting: "MetastableChain", dots: np.ndarray) -> None
     entry, exit = entry_and_exit(setting)
     inside = np.triu_indices(min(setting.M, _MOST_MESH), 1)
     mesh = np.stack([dots[:, inside[0]], dots[:, inside[1]]], axis=2).reshape(-1, 2, 2)
-    axes.add_collection(LineCollection(mesh, colors=HARD_STEP, linewidths=0.5, zorder=1))
+    axes.add_collection(LineCollection(list(mesh), colors=HARD_STEP, linewidths=0.5, zorder=1))
     leaps = np.stack([dots[:-1, exit], dots[1:, entry]], axis=1)
-    axes.add_collection(LineCollection(leaps, colors=COLOURS[1], linewidths=1.2, linestyles=[(0, (3, 1.6))], zorder=2))
+    axes.add_collection(
+        LineCollection(list(leaps), colors=COLOURS[1], linewidths=1.2, linestyles=[(0, (3, 1.6))], zorder=2)
+    )
     centres, angle = dots.mean(axis=1), _angles(setting.K)
     out = np.abs(dots - centres[:, None]).max() + 0.27
     labels = centres + out * np.stack([np.cos(angle), np.sin(angle)], axis=1)

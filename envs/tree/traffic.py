@@ -7,6 +7,7 @@ A CoT of a task is easy, hard (valid with a low edge) or invalid. With pi the po
 so each kind is conserved at every node between start and target, and the three add up to P(the CoT takes e).
 """
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -165,38 +166,39 @@ class CoTs(NamedTuple):
     correctness: np.ndarray
 
 
+class _Prefix(NamedTuple):
+    """A beginning of a CoT: its probability under the base model, whether it is easy so far, and its states."""
+
+    mass: float
+    easy: bool
+    states: tuple[int, ...]
+
+    def order(self) -> tuple[float, tuple[int, ...]]:
+        """Order by mass, then by states; products of the same factors in another order are equal."""
+        return -round(math.log(self.mass), 9), self.states
+
+
 def common_cots(setting: "TreeMarkovChain", task: int, count: int) -> CoTs:
     """Find the most common easy CoT of a task and its `count` most common hard ones, most common first.
 
     Dynamic programming that keeps the best prefixes of each (node, easy or not): a prefix of one of the k best CoTs is
     among the k best prefixes of its node. Ties go to the smaller states.
     """
-    tree, M = setting.tree, setting.M
-    kept = [(1.0, True, (int(tree.starts[task]),))]
+    tree = setting.tree
+    kept = [_Prefix(1.0, True, (int(tree.starts[task]),))]
     for position in range(setting.L - 1):
         first = setting.shape.layer(position).start
-        longer = []
-        for mass, easy, path in kept:
-            node = first + path[-1]
-            longer += [
-                (mass * float(setting.chain[node, a]), easy and bool(tree.high[node, a]), (*path, a)) for a in range(M)
-            ]
-        groups: dict[tuple[int, bool], list[tuple[float, bool, tuple[int, ...]]]] = {}
-        for entry in sorted(longer, key=_order):
-            group = groups.setdefault((entry[2][-1], entry[1]), [])
-            if len(group) < max(count, 1):
-                group.append(entry)
-        kept = [entry for group in groups.values() for entry in group]
-    target = int(tree.targets[task])
-    valid = sorted((e for e in kept if e[2][-1] == target), key=_order)
-    chosen = [entry for entry in valid if entry[1]][:1] + [entry for entry in valid if not entry[1]][:count]
-    masses, easy, states = zip(*chosen, strict=True)
-    return CoTs(np.array(states), np.array(easy), np.array(masses) / setting.valid_mass[task])
-
-
-def _order(entry: tuple[float, bool, tuple[int, ...]]) -> tuple[float, tuple[int, ...]]:
-    """Order CoTs by mass, then by states; products of the same factors in another order are equal."""
-    return -float(f"{entry[0]:.12e}"), entry[2]
+        groups: dict[tuple[int, bool], list[_Prefix]] = {}
+        for mass, easy, states in kept:
+            node = first + states[-1]
+            for action, (step, high) in enumerate(zip(setting.chain[node], tree.high[node], strict=True)):
+                longer = _Prefix(mass * float(step), easy and bool(high), (*states, action))
+                groups.setdefault((action, longer.easy), []).append(longer)
+        kept = [best for group in groups.values() for best in sorted(group, key=_Prefix.order)[: max(count, 1)]]
+    valid = sorted((prefix for prefix in kept if prefix.states[-1] == tree.targets[task]), key=_Prefix.order)
+    chosen = [cot for cot in valid if cot.easy][:1] + [cot for cot in valid if not cot.easy][:count]
+    correctness = np.array([cot.mass for cot in chosen]) / setting.valid_mass[task]
+    return CoTs(np.array([cot.states for cot in chosen]), np.array([cot.easy for cot in chosen]), correctness)
 
 
 def cot_probabilities(oracle: "MarkovChainOracle", policy: Any, states: np.ndarray) -> np.ndarray:
