@@ -103,7 +103,7 @@ def fitting_size(words: str, width: float, size: float) -> float:
 def fitted(axes: Any, x: float, y: float, words: str, width: float, size: float) -> None:
     """Write bold words, cut where they do not fit a width in inches even in small type."""
     size = fitting_size(words, width, size)
-    most = int(width / (_EACH * size))
+    most = round(width / (_EACH * size))
     words = words if len(words) <= most else words[: most - 1] + "…"
     axes.text(x, y, words, fontsize=size, color=INK, va="center", weight="bold", parse_math=False)
 
