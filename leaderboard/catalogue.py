@@ -1,24 +1,24 @@
-"""What there is: environments, agents, suites and claims, as rows for the command line."""
+"""What there is: environments, agents, suites, claims and studies, as rows for the command line."""
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from theorybench.agents.loading import agent_class, list_agents
-from theorybench.envs.core.claim import Claim
+from theorybench.envs.core.claim import Claim, Experiment
 from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
 from theorybench.envs.core.plugins import resolve_env
 from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.study import Study
 from theorybench.leaderboard.config import list_suites, named_suite
-from theorybench.leaderboard.lab import claims
+from theorybench.leaderboard.lab import claims, studies
 from theorybench.leaderboard.labels import short_name
-from theorybench.leaderboard.runner import describe
 
 Rows = dict[str, list[dict[str, Any]]]
 
 
 def environments() -> Rows:
-    """Return the registered environments: id, track, feedback, default budget, claims, one line."""
+    """Return the registered environments: id, track, feedback, default budget, claims, studies, one line."""
     rows = []
     for id in list_envs():
         entry = lookup(id)
@@ -30,6 +30,7 @@ def environments() -> Rows:
                 "feedback": entry.setting.feedback,
                 "budget": entry.budget,
                 "claims": len(entry.claims()),
+                "studies": [study.id for study in entry.studies()],
             }
         )
     return {"environments": rows}
@@ -72,8 +73,24 @@ def find_claims(names: Sequence[str]) -> list[Claim]:
     Raises:
         UnknownNameError: neither; the closest are suggested.
     """
-    known = {claim.id: claim for id in list_envs() for claim in claims(id)}
-    found: dict[str, Claim] = {} if names else known
+    return _find(names, claims, "claim")
+
+
+def find_studies(names: Sequence[str]) -> list[Study]:
+    """Return studies by their own ids or by those of environments; all where nothing is named.
+
+    Raises:
+        UnknownNameError: neither; the closest are suggested.
+    """
+    return _find(names, studies, "study")
+
+
+E = TypeVar("E", bound=Experiment)
+
+
+def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list[E]:
+    known = {experiment.id: experiment for id in list_envs() for experiment in of(id)}
+    found: dict[str, E] = {} if names else known
     for name in names:
         if name in known:
             found[name] = known[name]
@@ -81,26 +98,9 @@ def find_claims(names: Sequence[str]) -> list[Claim]:
         try:
             id = resolve_env(name)
         except UnknownNameError as error:
-            raise UnknownNameError("environment or claim", name, [*list_envs(), *known]) from error
-        found |= {claim.id: claim for claim in claims(id)}
+            raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known]) from error
+        found |= {experiment.id: experiment for experiment in of(id)}
     return list(found.values())
-
-
-def check(claim: Claim, seed: int) -> dict[str, Any]:
-    """Check a claim; one that cannot be measured does not hold, and says why."""
-    row: dict[str, Any] = {
-        "id": claim.id,
-        "environment": claim.setting.name if claim.setting else "",
-        "source": claim.source,
-        "statement": claim.statement,
-    }
-    empty = dict.fromkeys(("predicted", "measured", "low", "high", "seconds"))
-    try:
-        result = claim.check(seed)
-    except Exception as error:
-        return {**row, **empty, "holds": False, "error": describe(error)}
-    values = {name: getattr(result, name) for name in empty}
-    return {**row, **values, "holds": bool(result.holds), "error": None}
 
 
 def _first_line(text: str | None) -> str:

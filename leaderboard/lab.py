@@ -61,7 +61,8 @@ E = TypeVar("E", bound=Experiment)
 
 def _bound(experiment: E, entry: Entry) -> E:
     setting = entry.make_setting(dict(experiment.parameters))
-    return dataclasses.replace(experiment, setting=setting, make_lab=functools.partial(TrainingLab, entry.id))
+    make_lab = functools.partial(TrainingLab, entry.id)
+    return dataclasses.replace(experiment, env_id=entry.id, setting=setting, make_lab=make_lab)
 
 
 class TrainingLab:

@@ -1,19 +1,23 @@
 "use strict";
-// Draws the figures that stand in the page as JSON, in the colours of the page, and lets the reader hide agents.
+// Draws the figures that stand in the page as JSON, in the colours of the page, and lets the reader hide what is drawn.
 const FIGURES = JSON.parse(document.getElementById("figures").textContent);
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: "reset" };
 const HIDDEN = new Set();
+const NARROW = matchMedia("(max-width: 640px)");
 
 function themed(layout) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const axis = { gridcolor: colour("--rule"), zeroline: false, linecolor: colour("--rule"), automargin: true, fixedrange: true };
+  const labels = layout.annotations ?? [];
   return {
     ...layout,
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: colour("--sans"), size: 12, color: colour("--quiet") },
-    margin: { l: 48, r: 10, t: 8, b: 42 },
+    // Names at the right edge need room; narrow screens have them above.
+    margin: { l: 48, r: 10, t: 8, b: 42, ...(NARROW.matches ? {} : layout.margin) },
+    annotations: labels.filter((label) => !label.name || !NARROW.matches).map((label) => ({ ...label, opacity: HIDDEN.has(label.name) ? 0.35 : 1 })),
     showlegend: false,
     hovermode: "closest",
     dragmode: false,
@@ -25,18 +29,28 @@ function themed(layout) {
 
 function draw(place) {
   const figure = FIGURES[place.id][place.dataset.figure];
-  const data = figure.data.map((trace) => ({ ...trace, visible: !HIDDEN.has(trace.meta) }));
+  const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+  const line = (trace) => (trace.line?.color === "ink" ? { line: { ...trace.line, color: ink } } : {});
+  const data = figure.data.map((trace) => ({ ...trace, ...line(trace), visible: !HIDDEN.has(trace.meta) }));
   Plotly.react(place, data, themed(figure.layout), CONFIG);
 }
 
 const places = [...document.querySelectorAll(".chart")];
 const drawAll = () => places.forEach((place) => place.dataset.drawn && draw(place));
 
+function toggle(name) {
+  if (!HIDDEN.delete(name)) HIDDEN.add(name);
+  const shown = String(!HIDDEN.has(name));
+  document.querySelectorAll(".chip").forEach((chip) => chip.dataset.agent === name && chip.setAttribute("aria-pressed", shown));
+  drawAll();
+}
+
 // A figure is drawn when it comes into view: a page with many environments opens at once.
-const seen = new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach((entry) => {
-  seen.unobserve(entry.target);
-  entry.target.dataset.drawn = "yes";
-  draw(entry.target);
+const seen = new IntersectionObserver((entries) => entries.filter((e) => e.isIntersecting).forEach(({ target }) => {
+  seen.unobserve(target);
+  target.dataset.drawn = "yes";
+  draw(target);
+  target.on("plotly_clickannotation", (event) => event.annotation.name && toggle(event.annotation.name));
 }), { rootMargin: "600px" });
 places.forEach((place) => seen.observe(place));
 
@@ -48,15 +62,7 @@ for (const select of document.querySelectorAll("select[data-chart]")) {
   });
 }
 
-for (const chip of document.querySelectorAll(".chip")) {
-  chip.addEventListener("click", () => {
-    const agent = chip.dataset.agent;
-    if (!HIDDEN.delete(agent)) HIDDEN.add(agent);
-    const shown = String(!HIDDEN.has(agent));
-    document.querySelectorAll(".chip").forEach((c) => c.dataset.agent === agent && c.setAttribute("aria-pressed", shown));
-    drawAll();
-  });
-}
-
+document.querySelectorAll(".chip").forEach((chip) => chip.addEventListener("click", () => toggle(chip.dataset.agent)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+NARROW.addEventListener("change", drawAll);
 addEventListener("beforeprint", () => places.forEach(draw));

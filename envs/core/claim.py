@@ -82,12 +82,14 @@ class Experiment:
     Attributes:
         id: unique, such as "tree-squeezing".
         parameters: parameters of the setting that it is about.
-        setting: the id's setting with these, bound by the function that returns the id's claims or studies.
+        env_id: the id, bound by the function that returns the id's claims or studies.
+        setting: the id's setting with these parameters, bound likewise.
         make_lab: builds the lab, bound likewise.
     """
 
     id: str
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict, kw_only=True)
+    env_id: str = dataclasses.field(default="", kw_only=True)
     setting: Setting | None = dataclasses.field(default=None, kw_only=True)
     make_lab: Callable[[Setting], Lab] | None = dataclasses.field(default=None, kw_only=True)
 

@@ -93,6 +93,12 @@ class Axis:
     range: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
 
+    def place(self, value: float) -> float:
+        """Return where a number stands, up to a linear scale: minus infinity where a logarithm has no place for it."""
+        if self.scale == "linear":
+            return value
+        return math.log10(value) if value > 0 else -math.inf
+
 
 @dataclasses.dataclass(frozen=True)
 class Series:
@@ -107,7 +113,7 @@ class Series:
         high: upper ends likewise.
 
     Raises:
-        ParameterError: an unknown style, no points, lengths that differ, or a NaN.
+        ParameterError: an unknown style, no points, lengths that differ, or a number that is not finite.
     """
 
     group: str
@@ -128,8 +134,10 @@ class Series:
             values = getattr(self, name)
             if len(values) != max(1, len(self.x)):
                 raise ParameterError(name, values, f"{max(1, len(self.x))} numbers, one for each point of {self.group}")
-            if any(map(math.isnan, values)):
-                raise ParameterError(name, values, "numbers", f"Leave out points of {self.group} that are not known.")
+            if not all(map(math.isfinite, values)):
+                raise ParameterError(
+                    name, values, "finite numbers", f"Leave out points of {self.group} that are not known."
+                )
 
 
 @dataclasses.dataclass(frozen=True)

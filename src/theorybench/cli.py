@@ -1,10 +1,9 @@
-"""The command line: `theorybench list | run | leaderboard | export | claims | evaluate`.
+"""The command line: `theorybench list | run | leaderboard | export | claims | study | evaluate`.
 
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
 
 import importlib.metadata
-import json
 import signal
 import sys
 from pathlib import Path
@@ -19,6 +18,8 @@ from theorybench.envs.core.errors import (
     TheoryBenchError,
     UnknownNameError,
 )
+from theorybench.output import Json, make_console, print_json
+from theorybench.reports import claims, study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +35,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print strict JSON, and nothing else, on standard output.")]
 Results = Annotated[
     Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote, or a file of JSON lines.")
 ]
@@ -74,9 +74,9 @@ def list_everything(
 
     parts = catalogue.suites() if suites else {**catalogue.environments(), **catalogue.agents()}
     if as_json:
-        _print_json(parts)
+        print_json(parts)
         return
-    console = _console()
+    console = make_console()
     for title, rows in parts.items():
         console.print(f"[bold]{title.capitalize()}[/bold]")
         for row in rows:
@@ -137,7 +137,7 @@ def run(
         lift=lift,
     )
     folder = out or Path("results") / chosen.name
-    console = _console(stderr=True)
+    console = make_console(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = sweep(chosen, folder, watcher=ProgressWatcher(console), retry=retry)
@@ -180,7 +180,7 @@ def leaderboard(
         return
     from theorybench.leaderboard.table import render
 
-    console = _console()
+    console = make_console()
     console.print(render(board))
     if html is not None:
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
@@ -198,37 +198,14 @@ def export(
     if csv is None and jsonl is None:
         raise typer.BadParameter("name a file: --csv FILE, --jsonl FILE, or both")
     store = RecordStore(directory, create=False)
-    console = _console()
+    console = make_console()
     for file, write in ((csv, store.export_csv), (jsonl, store.export_jsonl)):
         if file is not None:
             console.print(f"{write(file)} records in {file}", highlight=False, soft_wrap=True)
 
 
-@app.command()
-def claims(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single claims. Default: all.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of training and simulation.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
-    from theorybench.leaderboard import catalogue
-
-    rows = []
-    console = _console(stderr=as_json)
-    for bound in catalogue.find_claims(ids or []):
-        with console.status(f"{bound.id} ..."):
-            row = catalogue.check(bound, seed)
-        rows.append(row)
-        if not as_json:
-            _print_claim(console, row)
-    if as_json:
-        _print_json({"claims": rows})
-    else:
-        console.print(f"{sum(row['holds'] is True for row in rows)} of {len(rows)} claims hold", highlight=False)
-    if not all(row["holds"] for row in rows):
-        raise typer.Exit(1)
+app.command()(claims)
+app.command()(study)
 
 
 @app.command()
@@ -268,33 +245,11 @@ def evaluate(
 
         picture_of_policy(Path(policy).name, found, env_id, parameters, picture)
     if as_json:
-        _print_json(metrics)
+        print_json(metrics)
         return
     width = max(map(len, metrics))
     for name, value in sorted(metrics.items(), key=lambda entry: entry[0] != "score"):
         print(f"{name:<{width}}  {value:.6g}")
-
-
-def _print_claim(console: "Console", row: dict[str, Any]) -> None:
-    """Print one claim that was checked: two lines."""
-    from rich.text import Text
-
-    if row["error"]:
-        verdict, numbers = Text("error", "red"), row["error"]
-    else:
-        verdict = Text("holds", "green") if row["holds"] else Text("FAILS", "bold red")
-        numbers = (
-            f"predicted {row['predicted']:.5g}, measured {row['measured']:.5g} [{row['low']:.5g}, {row['high']:.5g}], "
-            f"{row['seconds']:.1f} s"
-        )
-    console.print(verdict, Text(f"{row['id']}  {numbers}"), soft_wrap=True, highlight=False)
-    console.print(Text(f"      {row['statement']} ({row['source']})", "dim"))
-
-
-def _console(stderr: bool = False) -> "Console":
-    from rich.console import Console
-
-    return Console(stderr=stderr)
 
 
 def _print_row(console: "Console", row: dict[str, Any]) -> None:
@@ -309,10 +264,3 @@ def _print_row(console: "Console", row: dict[str, Any]) -> None:
     lists = [f"{key}: {', '.join(value)}" for key, value in others if isinstance(value, list)]
     for line in (str(description[1]), *lists):
         console.print(Padding(Text(line), (0, 6)))
-
-
-def _print_json(value: Any) -> None:
-    """Print strict JSON: infinities and NaN are the strings "inf", "-inf" and "nan"."""
-    from theorybench.leaderboard.records import json_value
-
-    print(json.dumps(json_value(value), indent=2, allow_nan=False))

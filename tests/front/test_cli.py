@@ -94,6 +94,8 @@ def test_list(command):
     assert all(row["description"] for row in listed["agents"])
     assert all(row["description"] for row in listed["environments"] if row["id"].startswith("TheoryBench/"))
     assert {row["name"] for row in listed["agents"]} >= {"random", "reference", "optimal", "rlvr", "sb3-ppo"}
+    (tree,) = [row for row in listed["environments"] if row["id"] == "TheoryBench/TreeMarkovChain-v0"]
+    assert {"tree-training", "tree-pass-at-k", "tree-diversity"} <= set(tree["studies"]) and "tree-training" in out
     assert "starter" in command("list", "--suites")[1]
     assert json.loads(command("list", "--suites", "--json")[1])["suites"][0]["name"] == "starter"
 
@@ -132,12 +134,40 @@ def _setting():
     return lookup(resolve_env(ENV)).make_setting({})
 
 
-def test_claims(command):
+def test_claims(command, tmp_path):
     code, out, _ = command("claims", ENV)
-    assert code == 1 and "2 of 3 claims hold" in out and "FAILS" in out and "It pays .1. (nobody)" in out
-    code, out, _ = command("claims", "two-arms-win", "--json", "--seed", 3)
+    assert code == 1 and "2 of 3 claims hold" in out and "FAILS  two-arms-wrong" in out and "holds  two-arms-win" in out
+    for words in ("It pays .1.", "nobody", "the truth", "predicted  0.9   .5 + gap"):
+        assert words in out
+    code, out, _ = command("claims", "two-arms-win", "--json", "--seed", 3, "--html", tmp_path / "claims.html")
     row = json.loads(out)["claims"][0]
     assert code == 0 and row["holds"] is True and row["predicted"] == 0.9 and row["low"] < 0.9 < row["high"]
+    assert row["environment"] == "Toys/TwoArms-v0" and row["formula"] == ".5 + gap"
+    page = (tmp_path / "claims.html").read_text()
+    assert "two-arms-win" in page and "two-arms-learning" not in page
+
+
+def test_the_claims_page_of_an_environment_shows_its_studies(command, tmp_path):
+    code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html")
+    page = (tmp_path / "claims.html").read_text()
+    assert code == 1 and "page:" in out and "two-arms-wrong" in page and "study-two-arms-learning" in page
+
+
+def test_study(command, tmp_path):
+    pictures, page = tmp_path / "pictures", tmp_path / "study.html"
+    code, out, err = command("study", "two-arms-learning", "--seeds", 4, "--pictures", pictures, "--html", page)
+    assert code == 0 and err == "" and "4 runs of 0.5." in out and "Theirs is a guess." in out and "published" in out
+    assert sorted(path.name for path in pictures.iterdir()) == ["two-arms-learning-1.svg", "two-arms-learning.png"]
+    assert "study-two-arms-learning" in page.read_text()
+    code, out, err = command("study", ENV, "--seeds", 2, "--json")
+    learning, broken = json.loads(out)["studies"]
+    assert code == 1 and "ValueError: no such thing" in broken["error"] and broken["exhibit"] is None
+    assert [series["style"] for series in learning["exhibit"]["charts"][0]["series"]] == [
+        "measured",
+        "predicted",
+        "published",
+    ]
+    assert learning["seeds"] == 2 and "no such thing" in err
 
 
 @pytest.mark.parametrize(
@@ -153,6 +183,8 @@ def test_claims(command):
         (["leaderboard", "no-such-folder"], 1, "there are no records in no-such-folder: run `theorybench run"),
         (["export", "no-such-folder", "--csv", "x.csv"], 1, "there are no records in no-such-folder"),
         (["claims", "tree-squeezin"], 2, "unknown environment or claim 'tree-squeezin'; did you mean"),
+        (["study", "two-arms-learnin"], 2, "unknown environment or study 'two-arms-learnin'; did you mean"),
+        (["study", "--seeds", "1"], 2, "seeds = 1: expected a number of runs >= 2"),
         (["evaluate", "optimel", "TreeMarkovChain"], 2, "unknown policy or file 'optimel'; did you mean optimal"),
         (
             ["evaluate", "rlvr", "TreeMarkovChain"],
@@ -179,7 +211,7 @@ def test_a_file_that_is_no_store_is_left_alone(command, tmp_path):
     assert (tmp_path / "records.sqlite").read_text() == "my shopping list"
 
 
-@pytest.mark.parametrize("name", [None, "list", "run", "leaderboard", "export", "claims", "evaluate"])
+@pytest.mark.parametrize("name", [None, "list", "run", "leaderboard", "export", "claims", "study", "evaluate"])
 def test_help(command, name):
     code, out, _ = command(*([name] if name else []), "--help")
     assert code == 0 and "Usage: theorybench" in out

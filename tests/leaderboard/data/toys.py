@@ -90,8 +90,17 @@ def _learns(setting, lab, seed):
 
 
 CLAIMS = (
-    tb.Claim("two-arms-win", "by hand", "The best arm pays .5 + gap.", lambda s: 0.5 + s.gap, _doubles, 0.0, "noise"),
-    tb.Claim("two-arms-learn", "by hand", "REINFORCE finds it.", lambda s: 1.0, _learns, 0.0, "a lazy learner"),
+    tb.Claim(
+        "two-arms-win",
+        "by hand",
+        "The best arm pays more",
+        lambda s: 0.5 + s.gap,
+        _doubles,
+        0.0,
+        "noise",
+        formula=".5 + gap",
+    ),
+    tb.Claim("two-arms-learn", "by hand", "REINFORCE finds it", lambda s: 1.0, _learns, 0.0, "a lazy learner"),
     tb.Claim(
         "two-arms-wrong", "nobody", "It pays .1.", lambda s: 0.1, _doubles, 0.0, "the truth", parameters={"gap": 0.2}
     ),

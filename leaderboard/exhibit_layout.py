@@ -1,0 +1,113 @@
+"""What pages and pictures of a chart have in common: its words, the ends of its axes, where its labels stand."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from theorybench.envs.core.study import Axis, Chart, Series
+
+#: What each style says, in keys and under the pointer.
+WORDS = {
+    "measured": "measured",
+    "band": "measured",
+    "simulated": "counted in roll-outs",
+    "predicted": "theory",
+    "published": "published",
+}
+#: A label stands at the end of the first of these that its group has.
+LABELLED = ("band", "measured", "predicted", "simulated", "published")
+#: Share of an axis that its data leave free at each end.
+MARGIN = 0.05
+
+
+def axis_range(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis: those that are asked for, or what shows all values with a margin."""
+    if axis.range is not None:
+        return axis.range
+    places = [axis.place(value) for value in values if math.isfinite(axis.place(value))]
+    low, high = min(places, default=0.0), max(places, default=1.0)
+    margin = MARGIN * (high - low) or 0.5
+    ends = low - margin, high + margin
+    return (10 ** ends[0], 10 ** ends[1]) if axis.scale == "log" else ends
+
+
+def x_range(chart: Chart) -> tuple[float, float]:
+    """Return the ends of the horizontal axis."""
+    return axis_range(chart.x, [x for series in chart.series for x in series.x])
+
+
+def y_range(chart: Chart) -> tuple[float, float]:
+    """Return the ends of the vertical axis, intervals included."""
+    return axis_range(chart.y, [y for series in chart.series for y in (*series.y, *series.low, *series.high)])
+
+
+class Labels(NamedTuple):
+    """Where the names of groups stand.
+
+    Attributes:
+        side: "right" or "left" of the chart; the numbers of the vertical axis are on the other.
+        heights: of each group's name, as a share of the axis.
+    """
+
+    side: str
+    heights: dict[str, float]
+
+
+def place_labels(chart: Chart, gap: float) -> Labels:
+    """Put names where lines end, on the side where that moves them less to keep them `gap` apart; else on the right."""
+    low, high = (chart.y.place(end) for end in y_range(chart))
+    found = {}
+    for side in ("right", "left"):
+        ends = {group: (chart.y.place(_end(chart, group, side)) - low) / (high - low) for group in chart.groups}
+        heights = _apart({group: min(max(end, 0.0), 1.0) for group, end in ends.items()}, gap)
+        found[side] = max(abs(heights[group] - ends[group]) for group in ends), heights
+    side = "left" if found["left"][0] < found["right"][0] - gap else "right"
+    return Labels(side, found[side][1])
+
+
+def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
+    """Return the nearest heights, in squares, that are `gap` apart and in the same order.
+
+    With the heights sorted, t_i - i gap must increase: the nearest such sequence pools neighbours that do not.
+    """
+    groups = sorted(wanted, key=lambda group: wanted[group])
+    blocks: list[tuple[float, int]] = []
+    for i, group in enumerate(groups):
+        mean, size = wanted[group] - i * gap, 1
+        while blocks and blocks[-1][0] > mean:
+            earlier, count = blocks.pop()
+            mean, size = (earlier * count + mean * size) / (count + size), size + count
+        blocks.append((mean, size))
+    flat = [mean for mean, size in blocks for _ in range(size)]
+    return {group: flat[i] + i * gap for i, group in enumerate(groups)}
+
+
+def format_tick(value: float) -> str:
+    """Write a number of an axis: "128", "20,000", "0.1"."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) >= 1 else f"{value:g}"
+
+
+def has_band(chart: Chart, group: str) -> bool:
+    """Return whether a group is drawn as a line in a band: theory's line is then set off from it."""
+    return any(series.group == group and series.style == "band" for series in chart.series)
+
+
+def _end(chart: Chart, group: str, side: str) -> float:
+    """Return the value of the series that carries the group's name, at that side of it."""
+    own = [series for series in chart.series if series.group == group]
+    series: Series = min(own, key=lambda one: LABELLED.index(one.style))
+    points = sorted(zip(series.x, series.y, strict=True))
+    return points[-1 if side == "right" else 0][1]
+
+
+def chart_key(chart: Chart) -> list[str]:
+    """Return what the marks of a chart mean."""
+    used = {series.style for series in chart.series}
+    words = {
+        "band": "line and shade: mean of runs and its interval",
+        "measured": "● mean of runs, bar: its interval",
+        "simulated": "× counted in roll-outs",
+        "predicted": "dashed: theory" if "band" in used else "line: theory",
+        "published": "○ published",
+    }
+    return [text for name, text in words.items() if name in used]

@@ -1,0 +1,124 @@
+"""The commands `theorybench claims` and `theorybench study`: what papers say beside what was measured."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.output import Json, make_console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from theorybench.envs.core.study import Study
+    from theorybench.leaderboard.report import CheckedClaim, ShownStudy
+
+Seed = Annotated[int, typer.Option(help="Of training and simulation.")]
+
+
+def claims(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single claims. Default: all.")
+    ] = None,
+    seed: Seed = 0,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one self-contained page, with the studies of the environments that are named."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
+    from theorybench.leaderboard import catalogue
+    from theorybench.leaderboard.exhibit_table import claim_lines
+    from theorybench.leaderboard.report import check_claim
+
+    _one_thread()
+    bound = catalogue.find_claims(ids or [])
+    names = {claim.id for claim in bound}.intersection(ids or [])
+    environments = [name for name in ids or [] if name not in names]
+    studies = catalogue.find_studies(environments) if html and (environments or not ids) else []
+    console, rows = make_console(stderr=as_json), []
+    for claim in bound:
+        with console.status(f"{claim.id} ..."):
+            rows.append(check_claim(claim, seed))
+        if not as_json:
+            console.print(claim_lines(rows[-1]))
+    shown = _show(studies, seed, None, console, quiet=True)
+    if html is not None:
+        _write_report(rows, shown, html, console)
+    if as_json:
+        print_json({"claims": [dataclasses.asdict(row) for row in rows]})
+    else:
+        console.print(f"{sum(row.holds for row in rows)} of {len(rows)} claims hold", highlight=False)
+    if not all(row.holds for row in rows) or any(one.error for one in shown):
+        raise typer.Exit(1)
+
+
+def study(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single studies. Default: all.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(metavar="N", help="Runs of each learner. Default: the study's.")] = None,
+    seed: Seed = 0,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one self-contained page.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write still pictures, NAME.png of each study.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make the tables and figures that a paper would print, measured beside theory's. `list` names them."""
+    from theorybench.leaderboard import catalogue
+    from theorybench.leaderboard.exhibit_pictures import write_pictures
+
+    if seeds is not None and seeds < 2:
+        raise ParameterError("seeds", seeds, "a number of runs >= 2", "One run has no interval.")
+    _one_thread()
+    bound = catalogue.find_studies(ids or [])
+    console = make_console(stderr=as_json)
+    shown = _show(bound, seed, seeds, console, quiet=as_json)
+    for one in shown if pictures is not None else []:
+        for path in write_pictures(one.exhibit, pictures, one.id) if one.exhibit else []:
+            console.print(f"picture: {path}", highlight=False, soft_wrap=True)
+    if html is not None:
+        _write_report([], shown, html, console)
+    if as_json:
+        print_json({"studies": [dataclasses.asdict(one) for one in shown]})
+    if any(one.error for one in shown):
+        raise typer.Exit(1)
+
+
+def _show(
+    studies: "Sequence[Study]", seed: int, seeds: int | None, console: "Console", quiet: bool
+) -> "list[ShownStudy]":
+    """Run studies, and print each unless told to be quiet."""
+    from theorybench.leaderboard.exhibit_table import study_lines
+    from theorybench.leaderboard.report import show_study
+
+    shown = []
+    for one in studies:
+        with console.status(f"{one.id} ..."):
+            shown.append(show_study(one, seed, seeds))
+        if not quiet or shown[-1].error:
+            console.print(study_lines(shown[-1]))
+    return shown
+
+
+def _write_report(
+    claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path, console: "Console"
+) -> None:
+    from theorybench.leaderboard.report import chapters
+    from theorybench.leaderboard.report_page import write_report
+
+    write_report(chapters(claims, studies), path)
+    console.print(f"page: {path}", highlight=False, soft_wrap=True)
+
+
+def _one_thread() -> None:
+    """Keep torch, which is not imported yet, to one thread: claims and studies train small arrays."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
