@@ -16,8 +16,25 @@ from theorybench.envs.tree.flow import softmax
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_claims import CLAIMS
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
+from theorybench.envs.tree.test_time_claims import CLAIMS as TEST_TIME_CLAIMS
+from theorybench.leaderboard.lab import TrainingLab
 
-CLAIM = {claim.id.removeprefix("tree-"): claim for claim in CLAIMS}
+#: Claims about training; those about search at test time have tests of their own.
+CLAIM = {claim.id.removeprefix("tree-"): claim for claim in CLAIMS if claim not in TEST_TIME_CLAIMS}
+TREE, ONLY_EASY = "TheoryBench/TreeMarkovChain-v0", "Toy/OnlyEasyTree-v0"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OnlyEasyTree(TreeMarkovChain):
+    """The same tree under a verifier for whom hard CoTs are wrong."""
+
+    def transition(self, state, actions, rng):
+        moved, rewards, ended = super().transition(state, actions, rng)
+        easy = self.tree.high[state.node, actions]
+        return moved._replace(correctness=moved.correctness * easy), rewards * easy, ended
+
+
+tb.register(ONLY_EASY, OnlyEasyTree, MarkovChainOracle, budget=1000)
 
 
 def first_task_correctness(setting):
@@ -32,11 +49,11 @@ def first_task_correctness(setting):
 
 
 @functools.cache
-def reinforce(setting, view_name, rate, updates, batch, seeds, kl, tries):
+def reinforce(setting, view_name, rate, updates, batch, seeds, kl, tries, accurate=False):
     """Plain REINFORCE of many runs at once, on the first task: tables of probabilities (runs, rows, M).
 
     `kl` weighs a penalty to the reference in the reward; with `tries` = n > 0 a question is skipped when one of n
-    further samples solves it (reject-easy).
+    further samples solves it (reject-easy). An `accurate` verifier accepts every valid CoT.
     """
     rng, view, M = np.random.default_rng([11, *seeds]), View.of(setting, view_name), setting.M
     listing = MarkovChainOracle(setting).listing
@@ -61,8 +78,9 @@ def reinforce(setting, view_name, rate, updates, batch, seeds, kl, tries):
             prefix, path = prefix + (action + 1) * digits[t + 1], path * M + action
         return path, ratio, steps
 
+    chance = np.ceil(acc) if accurate else acc
     for _ in range(updates):
-        question = rng.random((len(run), len(acc))) < acc
+        question = rng.random((len(run), len(acc))) < chance
         path, ratio, steps = sample()
         advantage = question[every, path] - kl * ratio
         for _ in range(tries):
@@ -79,13 +97,13 @@ class SampledLab:
 
     def __init__(self, setting, **broken):
         self.setting, self.oracle, self.broken = setting, MarkovChainOracle(setting), broken
+        self.simulate = TrainingLab(TREE, setting).simulate
 
-    def train(self, agent_name, seeds, budget, *, policy, learning_rate, episodes_per_update, **plain):
+    def train(self, agent_name, seeds, budget, *, policy, learning_rate, episodes_per_update, kl, reject_easy, **plain):
         assert agent_name == "rlvr" and plain == {"optimizer": "sgd", "baseline": "none", "start": "reference"}
-        updates, batch = budget // episodes_per_update, episodes_per_update
-        given = {"policy": policy, "rate": learning_rate, "kl": 0.0, "tries": 0} | self.broken
-        policy, rate, kl, tries = given.values()
-        view, tables = reinforce(self.setting, policy, rate, updates, batch, tuple(seeds), kl, tries)
+        updates, questions = budget // episodes_per_update, episodes_per_update // (1 + reject_easy)
+        used = {"view_name": policy, "rate": learning_rate, "kl": kl, "tries": reject_easy} | self.broken
+        view, tables = reinforce(self.setting, updates=updates, batch=questions, seeds=tuple(seeds), **used)
         return [TablePolicy(view, table) for table in tables]
 
 
@@ -96,10 +114,14 @@ def check(name: str, **broken) -> ClaimResult:
     return bound.check(seed=0)
 
 
-SLOW = ("squeezing-noise", "consistency-limit")
+SLOW = ("squeezing-noise", "consistency-limit", "exploration-queries", "exploration-limit", "exploration-coverage")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in CLAIM])
+def cases(*rows):
+    return [pytest.param(*row, marks=pytest.mark.slow if row[0] in SLOW else ()) for row in rows]
+
+
+@pytest.mark.parametrize("name", cases(*((name,) for name in CLAIM)))
 def test_claim_holds(name: str) -> None:
     result = check(name)
     assert result.holds, result
@@ -107,31 +129,55 @@ def test_claim_holds(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "broken"),
-    [
+    cases(
         ("squeezing", {"kl": 0.2}),
+        ("squeezing", {"accurate": True}),
         ("squeezing-hard", {"tries": 5}),
+        ("squeezing-hard", {"accurate": True}),
         ("squeezing-noise", {"rate": 0.06}),
-        ("forgetting", {"policy": "prefix"}),
-        ("forgetting-prefix", {"policy": "markov"}),
+        ("forgetting", {"view_name": "prefix"}),
+        ("forgetting-prefix", {"view_name": "markov"}),
         ("consistency", {"tries": 5}),
         ("consistency-many-tries", {"tries": 5}),
-        pytest.param("consistency-limit", {"tries": 5}, marks=pytest.mark.slow),
-    ],
+        ("consistency-many-tries", {"accurate": True}),
+        ("consistency-limit", {"tries": 5}),
+        ("exploration", {"tries": 0}),
+        ("exploration", {"accurate": True}),
+        ("exploration-updates", {"tries": 0}),
+        ("exploration-queries", {"tries": 0}),
+        ("exploration-limit", {"tries": 0}),
+        ("exploration-coverage", {"tries": 0, "kl": 1.0}),
+        ("kl-early", {"kl": 0.0}),
+        ("kl-early", {"accurate": True}),
+        ("kl-limit", {"kl": 0.5}),
+        ("kl-limit", {"kl": 0.0, "tries": 5}),
+        ("hard-questions-lead", {"tries": 5}),
+        ("hard-questions-lead", {"accurate": True}),
+    ),
 )
 def test_claim_fails_for_another_algorithm(name: str, broken: dict) -> None:
     result = check(name, **broken)
     assert not result.holds, result
 
 
+def test_nothing_but_easy_cots_solves_a_question_for_a_verifier_of_these_alone() -> None:
+    claim = CLAIM["hard-questions"]
+    setting = OnlyEasyTree(**claim.parameters)
+    result = dataclasses.replace(claim, setting=setting, make_lab=functools.partial(TrainingLab, ONLY_EASY)).check()
+    assert not result.holds and result.measured == 0.0, result
+
+
 def test_every_claim_is_whole() -> None:
-    assert len(CLAIM) == len(CLAIMS)
-    for claim in CLAIMS:
-        assert "2511.07368" in claim.source and claim.falsified_by and inspect.ismethod(claim.measure)
-        assert {c.id for c in tb.claims("TheoryBench/TreeMarkovChain-v0")} >= {claim.id}
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
+    for claim in CLAIM.values():
+        assert "2511.07368" in claim.source
+        assert "tolerance" in claim.source and claim.falsified_by and claim.formula
+        assert inspect.ismethod(claim.measure)
+    assert {c.id for c in tb.claims(TREE)} == {claim.id for claim in CLAIMS}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim", tb.claims("TheoryBench/TreeMarkovChain-v0"), ids=lambda claim: claim.id)
+@pytest.mark.parametrize("claim", tb.claims(TREE), ids=lambda claim: claim.id)
 def test_claim_holds_for_the_shipped_baseline(claim: tb.Claim) -> None:
     result = claim.check(seed=3)
     assert result.holds, result
