@@ -37,7 +37,7 @@ class GradientAgent(ConfiguredAgent):
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
     hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
-    hidden_layers: int = integer(2, 1, 64, "mlp: number of hidden layers")
+    hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]

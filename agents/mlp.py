@@ -4,10 +4,13 @@
 
 1. The last layer of f is 0 at the start, so that training begins exactly at pi_start.
 2. Input: tokens, one-hot at each place of the observation; padding is all zeros.
-3. Every layer *averages* its n inputs, x -> (1/n) V x + b, with entries of V of standard deviation sqrt(n) at the start
-   (0 in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by
-   at most about that, at any width and depth: the step size that suits a table suits a network.
-4. All weights of a run are one flat vector, drawn from the run's own counter stream.
+3. Every layer *averages* its n inputs, x -> (1/n) V x, with entries of V of standard deviation sqrt(n) at the start (0
+   in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by at
+   most about that, at any width and depth: the step size that suits a table suits a network.
+4. The first layer adds a vector of its own for each number of response tokens, of standard deviation 1, and there are
+   no other biases. What is learnt at one position then says little about another; a bias of the last layer would
+   repeat the first pick of a path at every position, so that a curriculum finds nothing on its second rung.
+5. All weights of a run are one flat vector, drawn from the run's own counter stream.
 """
 
 import itertools
@@ -36,30 +39,36 @@ class Network:
     """
 
     def __init__(self, setting: Setting, hidden_units: int, hidden_layers: int, outputs: int) -> None:
-        self.places, self.symbols = setting.prompt_length + setting.response_length, setting.num_symbols
+        self.prompt_length, self.positions = setting.prompt_length, setting.response_length
+        self.places, self.symbols = self.prompt_length + self.positions, setting.num_symbols
         sizes = [self.places * self.symbols, *[hidden_units] * hidden_layers, outputs]
-        self.shapes = list(itertools.pairwise(sizes))
-        self.fan_in = [self.places, *sizes[1:-1]]  # of the one-hot inputs one is on at each place
+        self.shapes = [(self.positions, hidden_units), *itertools.pairwise(sizes)]
+        # Of the one-hot inputs one is on at each place; the position picks one row.
+        self.fan_in = [1, self.places, *sizes[1:-1]]
 
     def start(self, key: int) -> np.ndarray:
         """Return random weights with a last layer of zeros, float64 (weights,)."""
-        parts = []
-        for layer, (shape, fan_in) in enumerate(zip(self.shapes, self.fan_in, strict=True)):
-            draws = uniforms(np.array([key + layer], np.int64), shape[0] * shape[1])[0]
-            scale = np.sqrt(3.0 * fan_in) if layer < len(self.shapes) - 1 else 0.0
-            parts += [scale * (2.0 * draws - 1.0), np.zeros(shape[1])]
-        return np.concatenate(parts)
+        counts = [rows * columns for rows, columns in self.shapes]
+        draws = uniforms(np.array([key], np.int64), sum(counts))[0]
+        scales = np.sqrt(3.0 * np.array(self.fan_in))  # of uniform numbers whose variance is the fan-in
+        scales[-1] = 0.0
+        return np.repeat(scales, counts) * (2.0 * draws - 1.0)
 
     def __call__(self, weights: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """Return (..., outputs) for weights of one run and tokens (..., places)."""
-        values = (tokens[..., None] == torch.arange(1, self.symbols + 1)).to(weights.dtype).flatten(-2)
-        at = 0
-        for layer, ((rows, columns), fan_in) in enumerate(zip(self.shapes, self.fan_in, strict=True)):
-            matrix, bias = weights[at : at + rows * columns], weights[at + rows * columns : at + (rows + 1) * columns]
-            at += (rows + 1) * columns
-            values = values @ matrix.reshape(rows, columns) / fan_in + bias
-            values = torch.tanh(values) if layer < len(self.shapes) - 1 else values
+        parts = torch.split(weights, [rows * columns for rows, columns in self.shapes])
+        by_position, *layers = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        position = torch.count_nonzero(tokens[..., self.prompt_length :], dim=-1)
+        values = _one_hot(tokens - 1, self.symbols, weights).flatten(-2) @ layers[0] / self.places
+        values = values + _one_hot(position, self.positions, weights) @ by_position
+        for layer in layers[1:]:
+            values = torch.tanh(values) @ layer / len(layer)
         return values
+
+
+def _one_hot(numbers: torch.Tensor, count: int, like: torch.Tensor) -> torch.Tensor:
+    """Return (..., count) of the type of `like`, all zeros where a number is not in 0..count-1."""
+    return (numbers[..., None] == torch.arange(count)).to(like.dtype)
 
 
 class MLPSoftmax(SoftmaxClass):
@@ -73,7 +82,7 @@ class MLPSoftmax(SoftmaxClass):
     """
 
     def __init__(
-        self, setting: Setting, start: str = "initial", *, hidden_units: int = 64, hidden_layers: int = 2
+        self, setting: Setting, start: str = "initial", *, hidden_units: int = 64, hidden_layers: int = 1
     ) -> None:
         super().__init__(setting, start)
         self.sizes = (hidden_units, hidden_layers)

@@ -105,14 +105,39 @@ def test_samples_are_the_episodes_by_run(make):
 
 
 def test_log_probs_are_those_of_the_policy_that_acted(make):
-    for name, kind in (("Copy", {"strict": True}), ("Duel", {})):
-        trainer = trainer_of(make(name, 40, **kind), [0, 1])
+    for name, kind, policy in (
+        ("Copy", {"strict": True}, "auto"),
+        ("Duel", {}, "auto"),
+        ("Copy", {"strict": True}, "mlp"),
+        ("Duel", {}, "mlp"),
+    ):
+        trainer = trainer_of(make(name, 40, **kind), [0, 1], policy=policy)
         rng = np.random.default_rng(0)
         trainer.set_parameters(rng.normal(size=trainer.parameters.shape))
         episodes = trainer.collect(20)
         data = trainer.samples(episodes)
         logs = torch.func.vmap(trainer.log_probs)(trainer.parameters, data).detach()
         np.testing.assert_allclose(logs.reshape(episodes.log_probs.shape), episodes.log_probs, atol=1e-12)
+        np.testing.assert_array_equal(data.sampled.reshape(episodes.log_probs.shape), episodes.log_probs)
+        assert episodes.log_probs.min() < -0.1
+
+
+def test_minibatches_are_a_permutation_of_each_run_from_its_own_stream(make):
+    together = trainer_of(make("Copy", 60), [3, 4, 5])
+    data = together.samples(together.collect(20), values=np.arange(60.0))
+    parts = list(together.minibatches(data, 4))
+    assert [part.rewards.shape for part in parts] == [(3, 5)] * 4
+    numbers = torch.cat([part.values for part in parts], dim=1).numpy()
+    np.testing.assert_array_equal(np.sort(numbers, axis=1), np.arange(60.0).reshape(3, 20))
+    assert len({tuple(row % 20) for row in numbers}) == 3
+    for part in parts:
+        place = part.values.long() % 20
+        for field, whole in zip(part, data, strict=True):
+            np.testing.assert_array_equal(field, whole[torch.arange(3)[:, None], place])
+    alone = trainer_of(make("Copy", 20), [4])
+    first = next(alone.minibatches(alone.samples(alone.collect(20), values=np.arange(20.0)), 4))
+    np.testing.assert_array_equal(first.values[0] + 20, parts[0].values[1])
+    assert len(next(together.minibatches(data, 3)).rewards[0]) == 6
 
 
 def test_gradients_are_clipped_for_each_run_alone(make):
@@ -141,6 +166,48 @@ def test_gradients_are_clipped_for_each_run_alone(make):
 
 def _run(data, run):
     return type(data)(*(field[run] for field in data))
+
+
+@pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])
+def test_a_critic_fits_returns(make, policy):
+    trainer = trainer_of(make("Copy", 200, strict=True), [0, 1], policy=policy)
+    data = trainer.samples(trainer.collect(100))
+    data = data._replace(returns=data.rewards[..., None] * data.taken)
+    critic, other = trainer.critic(0.1), trainer.critic(0.1)
+    assert not critic.values(data).any()
+    critic.fit(data, 300)
+    for _ in range(300):
+        other.update(data)
+    for run in range(2):
+        taken = data.taken[run].numpy() > 0
+        returns = data.returns[run].numpy()[taken]
+        values = critic.values(data)[run].numpy()
+        assert not values[~taken].any()
+        loss = float(critic.loss(torch.as_tensor(values), _run(data, run)))
+        assert loss == pytest.approx(((values[taken] - returns) ** 2).mean() / 2)
+        assert loss < 0.95 * (returns**2).mean() / 2
+        if policy == "mlp":
+            np.testing.assert_array_equal(values, other.values(data)[run])
+            continue
+        _, rows = np.unique(data.encoded[run].numpy()[taken], return_inverse=True)
+        mean = np.bincount(rows, returns) / np.bincount(rows)
+        np.testing.assert_allclose(values[taken], mean[rows], atol=1e-12)
+        np.testing.assert_allclose(other.values(data)[run].numpy()[taken], mean[rows], atol=0.05)
+
+
+def test_networks_are_trained_one_at_a_time(make):
+    agent = make_agent("rlvr", policy="mlp")
+    outcomes = train(agent, "Toy/Copy-v0", {}, [0, 1], 256)
+    assert [outcome.lifted for outcome in outcomes] == [1, 1]
+    observations = make("Copy", 8, seed=0).unwrapped.batch.observe()
+    together = agent.train_runs(*_pieces(make, agent, [0, 1]))
+    for outcome, policy in zip(outcomes, together, strict=True):  # possible, yet not to the last bit
+        np.testing.assert_allclose(outcome.policy.probs(observations), policy.probs(observations), atol=1e-6)
+
+
+def _pieces(make, agent, seeds):
+    envs = make("Copy", agent.num_envs * len(seeds))
+    return envs, attach(envs, 256, len(seeds)), seeds, [Silent()] * len(seeds)
 
 
 def test_policies_are_reported_when_they_are_due(make):
