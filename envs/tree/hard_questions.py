@@ -33,10 +33,11 @@ def valid_cots(setting: TreeMarkovChain, task: int) -> tuple[np.ndarray, np.ndar
     Returns:
         States int64 (M^(L-2), L), in lexicographic order, and whether each is easy, bool (M^(L-2),).
     """
-    states = np.empty((setting.M ** (setting.L - 2), setting.L), np.int64)
+    L, M = setting.L, setting.M
+    states = np.empty((M ** (L - 2), L), np.int64)
     states[:, 0], states[:, -1] = setting.tree.starts[task], setting.tree.targets[task]
-    states[:, 1:-1] = np.indices((setting.M,) * (setting.L - 2)).reshape(setting.L - 2, -1).T
-    nodes = states[:, :-1] + [setting.shape.layer(position).start for position in range(setting.L - 1)]
+    states[:, 1:-1] = np.arange(len(states))[:, None] // M ** np.arange(L - 3, -1, -1) % M
+    nodes = states[:, :-1] + [setting.shape.layer(position).start for position in range(L - 1)]
     return states, setting.tree.high[nodes, states[:, 1:]].all(axis=1)
 
 

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.tree.experiments import Training
 from theorybench.envs.tree.flow import PopulationFlow, flow_policies
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
+from theorybench.leaderboard.lab import TrainingLab
 
 FIRST = TreeMarkovChain(train_tasks=(0,))
 
@@ -124,3 +126,65 @@ def test_a_wrong_argument_is_refused(options: dict) -> None:
         flow_policies(FIRST, 0.05, [1], **options)
     with pytest.raises(ParameterError, match="updates"):
         flow_policies(FIRST, 0.05, [2, 1])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"kl": 0.2}, {"reject_easy": 2}, {"kl": 0.5, "reject_easy": 1, "policy": "prefix"}], ids=str
+)
+def test_sampled_runs_approach_the_flow_as_the_batch_grows(options: dict) -> None:
+    """Both tasks are trained on. Means agree within four standard errors; distances fall as batch^-1/2."""
+    setting, names = TreeMarkovChain(), ["easy", "hard", "entropy", "kl"]
+    lab, distances = TrainingLab("TheoryBench/TreeMarkovChain-v0", setting), []
+    for questions in (16, 256):
+        training = Training(0.2, 100, questions, seeds=32, **options)
+        off = training.run(lab, 1, names) - training.expected(setting, names)
+        distances.append(np.sqrt(np.mean(off**2, axis=0)))
+    ratio = distances[0] / distances[1]
+    assert (np.abs(off.mean(axis=0)) < 4 * off.std(axis=0, ddof=1) / np.sqrt(len(off))).all(), off.mean(axis=0)
+    assert ((ratio > 2.5) & (ratio < 6.4)).all(), ratio  # ln 4, with standard error 1 / sqrt(32)
+
+
+@pytest.mark.parametrize("training", [Training(kl=0.5, policy="prefix"), Training(kl=1.0, policy="prefix")], ids=str)
+def test_the_kl_flow_tends_to_the_tilted_base_model(training: Training) -> None:
+    ks = [1, 2, 6, 30, 128]
+    policy = flow_policies(FIRST, 4.0, [4000], kl=training.kl, policy="prefix")[0]
+    values = MarkovChainOracle(FIRST).evaluate(policy, [f"task_0/pass@{k}" for k in ks])
+    np.testing.assert_allclose([values[f"task_0/pass@{k}"] for k in ks], training.limit(FIRST, ks), atol=1e-9)
+
+
+@pytest.mark.parametrize("policy", ["markov", "prefix"])
+@pytest.mark.parametrize("tries", [0, 1, 5])
+def test_the_reject_easy_flow_climbs_to_the_optimum_of_its_pass(policy: str, tries: int) -> None:
+    oracle, name = MarkovChainOracle(FIRST), f"task_0/pass@{tries + 1}"
+    path = flow_policies(FIRST, 4.0, [0, 100, 1000, 5000], reject_easy=tries, policy=policy)
+    values = [oracle.evaluate(step, [name])[name] for step in path]
+    (best,) = Training(reject_easy=tries).limit(FIRST, [tries + 1])
+    assert values == sorted(values) and best - 1e-3 < values[-1] < best
+
+
+def test_a_kl_penalty_of_any_weight_keeps_pass_at_30_below_the_reference_and_reject_easy_does_not() -> None:
+    reference = MarkovChainOracle(FIRST).evaluate(flow_policies(FIRST, 1.0, [0])[0], ["task_0/pass@30"])
+    tilted = [Training(kl=kl).limit(FIRST, [30])[0] for kl in np.geomspace(0.01, 1000, 60)]
+    assert max(tilted) < reference["task_0/pass@30"] < Training(reject_easy=5).limit(FIRST, [30])[0]
+
+
+def cot_probabilities(oracle: MarkovChainOracle, policy) -> np.ndarray:
+    """Probability of each CoT of the first task, valid or not, in lexicographic order: (M^(L-1),)."""
+    setting, mass = oracle.setting, np.ones(1)
+    for position in range(setting.L - 1):
+        observations = oracle.listing.observations(position)[: setting.M**position]
+        mass = (mass[:, None] * policy.probs(observations)).ravel()
+    return mass
+
+
+def test_the_markov_limit_of_a_kl_penalty_of_weight_one_is_near_the_tilted_base_model() -> None:
+    """Policies on prefixes reach pi exp(acc) / Z; Markov policies come within a total variation of .002."""
+    oracle = MarkovChainOracle(FIRST)
+    start, prefix = flow_policies(FIRST, 4.0, [0, 4000], kl=1.0, policy="prefix")
+    (markov,) = flow_policies(FIRST, 4.0, [4000], kl=1.0)
+    base = cot_probabilities(oracle, start)
+    valid = np.arange(8) % 2 == 0  # the target is state 0
+    tilted = base * np.exp(np.where(valid, base / base[valid].sum(), 0.0))
+    np.testing.assert_allclose(cot_probabilities(oracle, prefix), tilted / tilted.sum(), atol=1e-12)
+    distance = np.abs(cot_probabilities(oracle, markov) - tilted / tilted.sum()).sum() / 2
+    assert 0.001 < distance < 0.002
