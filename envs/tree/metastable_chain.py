@@ -257,8 +257,8 @@ class MetastableChain(Setting):
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """P^eps: float64 (n, A)."""
-        steps = np.minimum(np.count_nonzero(observations[:, 1:], axis=1), self.horizon)
-        return self.reference_rows[observations[np.arange(len(observations)), steps].astype(np.int64) - 1]
+        last = (observations == 0).argmax(axis=1) - 1  # before the first padding; the last column where there is none
+        return self.reference_rows[observations[np.arange(len(observations)), last].astype(np.int64) - 1]
 
     def symbol_name(self, symbol: int) -> str:
         """Name a state in renderings; the leap and the step back."""

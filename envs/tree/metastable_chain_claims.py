@@ -144,7 +144,7 @@ class Distilled:
 
     values: tuple[float, ...] = (0.05, 0.2, 0.8)
     episodes: int = 500
-    patience: int = 100
+    patience: int = 1000
 
     def predicted(self, setting: MetastableChain) -> float:
         """K - 1: without steps back the only jump from a cluster is to the next."""
@@ -166,6 +166,8 @@ class Distilled:
         for step in range(1, self.patience * len(chain) + 1):
             at = np.where(at == target, target, inverse_cdf(chain, rng.random(len(at)), at))
             steps[np.isnan(steps) & (at == target)] = step
+            if (at == target).all():
+                break
         return steps
 
 
@@ -219,7 +221,7 @@ CLAIMS: tuple[Claim, ...] = (
         "hops",
         _HITTING,
         "It is proportional to the number of hops K - 1 between the start and the target",
-        "a short cut to the target, or hard steps that are taken back",
+        "a short cut to the target",
         Slope("K", (2, 3, 5, 9)),
         f"1 {_SMALL}",
         eps=0.2,
