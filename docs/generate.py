@@ -48,6 +48,14 @@ def setting_page(id: str) -> str:
             f"`theorybench claims {id}` checks them.",
             table(("claim", "source", "statement", "falsified by"), rows),
         ]
+    studies = entry.studies()
+    if studies:
+        rows = [(f"`{s.id}`", s.source, s.title) for s in studies]
+        parts += [
+            "## Studies",
+            f"`theorybench study {id}` makes these tables and figures; `--pictures DIR` and `--html FILE` draw them.",
+            table(("study", "source", "what it shows"), rows),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

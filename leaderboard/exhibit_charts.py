@@ -5,13 +5,21 @@ from typing import Any
 
 from theorybench.envs.core.study import Axis, Chart, Series
 from theorybench.leaderboard.curves import plotly_text
-from theorybench.leaderboard.exhibit_layout import WORDS, format_tick, has_band, place_labels, x_range, y_range
+from theorybench.leaderboard.exhibit_layout import (
+    WORDS,
+    format_tick,
+    has_band,
+    place_labels,
+    shortened,
+    x_range,
+    y_range,
+)
 from theorybench.leaderboard.styles import Style, translucent
 
 #: Distance of labels as a share of the height of a chart; pixels of a letter and of the space before it.
-GAP, LETTER, SPACE = 0.062, 6.7, 16
+GAP, LETTER, SPACE = 0.062, 7.3, 16
 #: The script of the page draws this in the colour of its text.
-INK = "ink"
+INK = "black"
 
 
 def study_figure(chart: Chart, styles: dict[str, Style], place: str) -> dict[str, Any]:
@@ -43,7 +51,7 @@ def study_figure(chart: Chart, styles: dict[str, Style], place: str) -> dict[str
     annotations = [
         {
             "name": f"{place}/{group}",
-            "text": plotly_text(group),
+            "text": plotly_text(shortened(group)),
             "xref": "paper",
             "yref": "paper",
             "x": 1 if right else 0,
@@ -57,7 +65,7 @@ def study_figure(chart: Chart, styles: dict[str, Style], place: str) -> dict[str
         }
         for group, height in labels.heights.items()
     ]
-    room = round(SPACE + LETTER * max(len(group) for group in chart.groups))
+    room = round(SPACE + LETTER * max(len(shortened(group)) for group in chart.groups))
     layout = {
         "xaxis": _axis(chart.x, x_range(chart)),
         "yaxis": _axis(chart.y, y_range(chart)) | ({} if right else {"side": "right"}),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from theorybench.envs.core.study import Axis, Chart, Series
+from theorybench.leaderboard.table import plain
 
 #: What each style says, in keys and under the pointer.
 WORDS = {
@@ -18,6 +19,8 @@ WORDS = {
 LABELLED = ("band", "measured", "predicted", "simulated", "published")
 #: Share of an axis that its data leave free at each end.
 MARGIN = 0.05
+#: Letters of a name beside its line.
+LETTERS = 28
 
 
 def axis_range(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
@@ -80,6 +83,11 @@ def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
         blocks.append((mean, size))
     flat = [mean for mean, size in blocks for _ in range(size)]
     return {group: flat[i] + i * gap for i, group in enumerate(groups)}
+
+
+def shortened(group: str) -> str:
+    """Return the name of a group as it stands beside its line, without what a terminal would obey."""
+    return plain(group if len(group) <= LETTERS else f"{group[: LETTERS - 1]}…")
 
 
 def format_tick(value: float) -> str:

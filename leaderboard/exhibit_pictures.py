@@ -4,9 +4,18 @@ from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.study import Axis, Chart, Exhibit, Series
-from theorybench.leaderboard.exhibit_layout import chart_key, format_tick, has_band, place_labels, x_range, y_range
+from theorybench.leaderboard.exhibit_layout import (
+    chart_key,
+    format_tick,
+    has_band,
+    place_labels,
+    shortened,
+    x_range,
+    y_range,
+)
 from theorybench.leaderboard.store import atomic_write
 from theorybench.leaderboard.styles import INK, QUIET, RULE, Style, style
+from theorybench.leaderboard.table import plain
 
 #: Inches of a panel, and panels beside each other.
 WIDTH, HEIGHT, COLUMNS = 5.6, 3.7, 2
@@ -62,7 +71,7 @@ def _panel(axes: Any, chart: Chart, styles: dict[str, Style]) -> None:
     right = labels.side == "right"
     for group, height in labels.heights.items():
         axes.annotate(
-            group,
+            shortened(group),
             (1.0 if right else 0.0, height),
             xycoords="axes fraction",
             xytext=(6 if right else -6, 0),
@@ -75,13 +84,13 @@ def _panel(axes: Any, chart: Chart, styles: dict[str, Style]) -> None:
     if not right:
         axes.yaxis.set_label_position("right")
         axes.yaxis.tick_right()
-    axes.set_title(chart.title, loc="left", fontsize=10, fontweight="bold", color=INK, pad=20)
+    axes.set_title(plain(chart.title), loc="left", fontsize=10, fontweight="bold", color=INK, pad=20)
     words = "   ".join(chart_key(chart))
     axes.annotate(
         words, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points", color=QUIET, fontsize=7.5
     )
-    axes.set_xlabel(chart.x.title, color=QUIET)
-    axes.set_ylabel(chart.y.title, color=QUIET)
+    axes.set_xlabel(plain(chart.x.title), color=QUIET)
+    axes.set_ylabel(plain(chart.y.title), color=QUIET)
     axes.tick_params(length=0, labelcolor=QUIET)
     axes.grid(color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)

@@ -23,14 +23,14 @@ function themed(layout) {
     dragmode: false,
     hoverlabel: { bgcolor: colour("--paper"), font: { color: colour("--ink") } },
     xaxis: { ...axis, ...layout.xaxis },
-    yaxis: { ...axis, ...layout.yaxis },
+    yaxis: { ...axis, ...layout.yaxis, ...(NARROW.matches ? { side: "left" } : {}) },
   };
 }
 
 function draw(place) {
   const figure = FIGURES[place.id][place.dataset.figure];
   const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
-  const line = (trace) => (trace.line?.color === "ink" ? { line: { ...trace.line, color: ink } } : {});
+  const line = (trace) => (trace.line?.color === "black" ? { line: { ...trace.line, color: ink } } : {});
   const data = figure.data.map((trace) => ({ ...trace, ...line(trace), visible: !HIDDEN.has(trace.meta) }));
   Plotly.react(place, data, themed(figure.layout), CONFIG);
 }

@@ -272,7 +272,7 @@ def _log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, f
 
 
 def _claim(
-    id: str, source: str, statement: str, falsified_by: str, study: Any, tolerance: float, **setting: Any
+    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
 ) -> Claim:
     return Claim(
         id=f"reasoning-tree-{id}",
@@ -282,6 +282,7 @@ def _claim(
         measure=study.measure,
         tolerance=tolerance,
         falsified_by=falsified_by,
+        formula=formula,
         parameters=setting,
     )
 
@@ -293,6 +294,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Direct search for S: the logarithm of its mean reward queries is a line in L of slope ln(d+1)",
         "rungs, or hints that leak: anything that pays for a part of S",
         QueryGrowth("length"),
+        "ln(d + 1)",
         0.0,
         d=4,
         L=4,
@@ -303,6 +305,7 @@ CLAIMS: tuple[Claim, ...] = (
         "With a ladder of one new pick a rung the mean reward queries are linear in L + 1: an exponent of 1",
         "a ladder that skips rungs: a rung of p picks costs (d+1)^p",
         QueryGrowth("log-length", trials=2000),
+        "1, the slope of ln((L+1)(d+1)) in ln(L+1)",
         0.0,
     ),
     _claim(
@@ -311,6 +314,7 @@ CLAIMS: tuple[Claim, ...] = (
         "REINFORCE learns S on the ladder to 90 % accuracy within a budget in which it sees no reward without it",
         "a ladder whose rungs are all the full task, or hints that leak into it",
         LearnersApart(),
+        "(1 - (d+1)^-(L+1))^budget",
         0.1,
     ),
     _claim(
@@ -320,6 +324,7 @@ CLAIMS: tuple[Claim, ...] = (
         "about (d+1)^L",
         "rungs, or hints that leak: anything that pays for a part of S",
         QueryGrowth("length", quantile=ACCURACY),
+        "slope in L of ln(90 % quantile of a geometric of chance (d+1)^-(L+1))",
         0.01,
         d=4,
         L=4,
@@ -330,6 +335,7 @@ CLAIMS: tuple[Claim, ...] = (
         "On one prompt and with a ladder they grow as a power of L + 1 below 1, the 90 % quantile of L + 1 geometrics",
         "a ladder that skips rungs",
         QueryGrowth("log-length", quantile=ACCURACY, trials=4000),
+        "slope in ln(L+1) of ln(90 % quantile of a sum of L+1 geometrics of chance 1/(d+1))",
         0.01,
     ),
     _claim(
@@ -338,6 +344,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Ever shorter hints cost as many reward queries as ever longer beginnings of S",
         "hints that give one pick more than they say",
         HintsAgainstDepth(),
+        "1",
         0.0,
     ),
     _claim(
@@ -346,6 +353,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A rung of p new picks costs (d+1)^p queries, so the whole is least at p = 1, with (L+1)(d+1)",
         "a verifier that pays for a part of the rung",
         QueryGrowth("increment", trials=1000),
+        "ln(d + 1), the slope of ln((d+1)^p) in p",
         0.0,
         d=4,
         L=5,
@@ -356,6 +364,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A rung without a new pick only adds its confirmation: one query with the exact verifier",
         "a ladder that skips rungs",
         RungTwice(),
+        "(L+1)(d+1) + (L+1)",
         0.0,
     ),
     _claim(
@@ -364,6 +373,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A wrong chain of L picks passes m fresh prompts with probability 2^-m (m = 4)",
         "a verifier that sees the chain: it lets no wrong one pass",
         ParityTests(4, survival=True),
+        "2^-m",
         0.0,
         verifier="parity",
         d=3,
@@ -375,6 +385,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Testing a wrong chain until its first failure, m times at most, takes 2 - 2^(1-m) queries (m = 4)",
         "a verifier that sees the chain: one query suffices",
         ParityTests(4, survival=False),
+        "2 - 2^(1-m)",
         0.0,
         verifier="parity",
         d=3,

@@ -126,6 +126,10 @@ def _measure(
 
 
 def _improvement(id: str, statement: str, falsified_by: str, study: CoverageImprovement) -> Claim:
+    if study.rounds == 1:
+        law = "P(s(-2 beta b) <= k/N <= s(2 beta b))^d, N ~ Bin(n, 1/(2 cosh^2 theta_init)), k ~ Bin(N, q), s = sigmoid"
+    else:
+        law = "(1 - e^(-l(1-q)) - e^(-lq) + e^-l)^d, l = n / (2 cosh^2 theta_init)"
     return Claim(
         id=f"preference-coverage-{id}",
         source="arXiv 2601.08421, coverage improvement; tolerance: pairs that differ in two coordinates (2.5 % here)",
@@ -134,6 +138,7 @@ def _improvement(id: str, statement: str, falsified_by: str, study: CoverageImpr
         measure=study.measure,
         tolerance=0.02,
         falsified_by=falsified_by,
+        formula=law,
     )
 
 
@@ -146,6 +151,7 @@ def _ratio(id: str, tolerance: float, study: OfflineRatio, **parameters: Any) ->
         measure=study.measure,
         tolerance=tolerance,
         falsified_by="an on-policy learner whose sampler stays, or whose reference moves with the sampler",
+        formula="tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1))",
         parameters=parameters,
     )
 
@@ -189,6 +195,7 @@ CLAIMS: tuple[Claim, ...] = (
         measure=ErrorFloor().measure,
         tolerance=0.5,
         falsified_by="a sampler that stays at the initial policy, or a reference that moves with the sampler",
+        formula="tr(Sigma* I(pi*)^-1)",
     ),
     _ratio("2", 0.1, OfflineRatio(seeds=200), theta_init=2.0),
     _ratio("3", 0.7, OfflineRatio(seeds=100), theta_init=3.0),
