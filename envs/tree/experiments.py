@@ -8,7 +8,7 @@ baseline, stochastic gradient ascent. Intervals are three standard errors wide o
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,27 +51,46 @@ class Training:
         """Give the policy of the population flow after the last update."""
         return _flow(setting, self)
 
+    def flows(self, setting: TreeMarkovChain, updates: Sequence[int]) -> list[TablePolicy]:
+        """Give the policies of the population flow after so many updates."""
+        return flow_policies(
+            setting, self.learning_rate, updates, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy
+        )
+
     def expected(self, setting: TreeMarkovChain, names: list[str]) -> np.ndarray:
         """Metrics of the population flow after the last update, float64 (names,)."""
         values = MarkovChainOracle(setting).evaluate(self.flow(setting), names)
         return np.array([values[name] for name in names])
 
+    @property
+    def episodes(self) -> int:
+        """Episodes of one update."""
+        return self.questions * (1 + self.reject_easy)
+
     def policies(self, lab: Lab, seed: int) -> list[Any]:
         """Train; give the policy of each run."""
-        episodes = self.questions * (1 + self.reject_easy)
-        return lab.train(
-            "rlvr",
-            range(seed * self.seeds, (seed + 1) * self.seeds),
-            self.updates * episodes,
-            policy=self.policy,
-            learning_rate=self.learning_rate,
-            episodes_per_update=episodes,
-            kl=self.kl,
-            reject_easy=self.reject_easy,
-            optimizer="sgd",
-            baseline="none",
-            start="reference",
-        )
+        return lab.train("rlvr", self._seeds(seed), self.updates * self.episodes, **self._hyperparameters)
+
+    def courses(self, lab: Lab, seed: int, points: int) -> list[list[tuple[int, Any]]]:
+        """Train; give (episodes, policy) of each run after each of `points` equal parts of its episodes."""
+        budget = self.updates * self.episodes
+        return lab.trace("rlvr", self._seeds(seed), budget, points=points, **self._hyperparameters)
+
+    def _seeds(self, seed: int) -> range:
+        return range(seed * self.seeds, (seed + 1) * self.seeds)
+
+    @property
+    def _hyperparameters(self) -> dict[str, Any]:
+        return {
+            "policy": self.policy,
+            "learning_rate": self.learning_rate,
+            "episodes_per_update": self.episodes,
+            "kl": self.kl,
+            "reject_easy": self.reject_easy,
+            "optimizer": "sgd",
+            "baseline": "none",
+            "start": "reference",
+        }
 
     def run(self, lab: Lab, seed: int, names: list[str]) -> np.ndarray:
         """Train; give metrics of each run, float64 (seeds, names)."""
@@ -96,14 +115,7 @@ class Training:
 
 @functools.lru_cache(maxsize=32)
 def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
-    return flow_policies(
-        setting,
-        training.learning_rate,
-        [training.updates],
-        kl=training.kl,
-        reject_easy=training.reject_easy,
-        policy=training.policy,
-    )[0]
+    return training.flows(setting, [training.updates])[0]
 
 
 def reference_passes(setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
@@ -113,7 +125,7 @@ def reference_passes(setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
     return np.array([values[name] for name in names])
 
 
-class Experiment(Protocol):
+class Measurable(Protocol):
     """What a claim predicts and how it measures it."""
 
     @property
@@ -249,7 +261,7 @@ def _first_below(passes: np.ndarray, setting: TreeMarkovChain) -> float:
 
 
 def first_task_claim(
-    id: str, part: str, statement: str, falsified_by: str, experiment: Experiment, tolerance: float, formula: str
+    id: str, part: str, statement: str, falsified_by: str, experiment: Measurable, tolerance: float, formula: str
 ) -> Claim:
     """Make a claim of arXiv 2511.07368 about training on the first task; see `Claim` for the arguments.
 
