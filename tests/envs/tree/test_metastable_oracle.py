@@ -114,7 +114,7 @@ def tiny_chains(draw):
     )
 
 
-def equal(values, expected, tolerance=1e-12):
+def assert_equal(values, expected, tolerance=1e-12):
     for name, value in expected.items():
         assert values[name] == pytest.approx(value, abs=tolerance), name
 
@@ -179,18 +179,18 @@ def test_slopes_tend_to_those_of_the_paper():
 @given(tiny_chains(), st.sampled_from(["prefix", "state", "position"]))
 def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
     policy, oracle = Hashed(setting, depends_on), MetastableChainOracle(setting)
-    equal(oracle.evaluate(policy), by_hand(setting, policy))
-    equal(oracle.evaluate(oracle.reference_policy), by_hand(setting, oracle.reference_policy))
+    assert_equal(oracle.evaluate(policy), by_hand(setting, policy))
+    assert_equal(oracle.evaluate(oracle.reference_policy), by_hand(setting, oracle.reference_policy))
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny_chains(), st.sampled_from(["state", "position"]), st.integers(0, 1000))
 def test_forward_recursion_and_tables_agree_with_all_prefixes(setting, depends_on, seed):
     oracle = MetastableChainOracle(setting)
-    equal(oracle.evaluate(Hashed(setting, depends_on)), oracle.evaluate(Hashed(setting, "prefix", depends_on)))
+    assert_equal(oracle.evaluate(Hashed(setting, depends_on)), oracle.evaluate(Hashed(setting, "prefix", depends_on)))
     view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
     table = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows))
-    equal(oracle.evaluate(table), by_hand(setting, table))
+    assert_equal(oracle.evaluate(table), by_hand(setting, table))
 
 
 @settings(max_examples=20, deadline=None)
