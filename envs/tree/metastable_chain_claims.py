@@ -90,7 +90,8 @@ class Slope:
 
     def predicted(self, setting: MetastableChain) -> float:
         """Fit the exact hitting times."""
-        times = [_exact(dataclasses.replace(setting, **{self.name: value, "H": MAX_HORIZON})) for value in self.values]
+        points: list[dict[str, Any]] = [{self.name: value, "H": MAX_HORIZON} for value in self.values]
+        times = [_exact(dataclasses.replace(setting, **point)) for point in points]
         return float(self.weights() @ np.log(times))
 
     def measure(self, setting: MetastableChain, lab: Lab, seed: int) -> tuple[float, float, float]:

@@ -24,21 +24,21 @@ class Ring(NamedTuple):
     """What each token does; there are A = M + 1 of them, or M + 2 with steps back.
 
     Attributes:
-        count: K, the number of clusters; the last is the target.
+        clusters: K, how many there are; the last is the target.
         size: M, the number of places in a cluster.
         place: int64 (A,), the place to which a token leads.
         move: int64 (A,), the change of cluster: 0, +1 for a leap, -1 for a step back (0 in the first cluster).
         wrong: bool (M, A), tokens for which a place has no edge.
     """
 
-    count: int
+    clusters: int
     size: int
     place: np.ndarray
     move: np.ndarray
     wrong: np.ndarray
 
     @staticmethod
-    def of(count: int, size: int, entry: int, exit: int, two_way: bool) -> "Ring":
+    def of(clusters: int, size: int, entry: int, exit: int, two_way: bool) -> "Ring":
         """Build the ring whose leaps go from the exit of a cluster to the entry of the next."""
         place = np.array([*range(size), entry, exit][: size + 1 + two_way])
         move = np.array([0] * size + [1, -1][: 1 + two_way])
@@ -46,7 +46,7 @@ class Ring(NamedTuple):
         wrong[:, size] = np.arange(size) != exit
         if two_way:
             wrong[:, size + 1] = np.arange(size) != entry
-        return Ring(count, size, place, move, wrong)
+        return Ring(clusters, size, place, move, wrong)
 
 
 class Endings(NamedTuple):
@@ -72,7 +72,7 @@ class Endings(NamedTuple):
 
 def departure(ring: Ring, mass: float) -> np.ndarray:
     """Put mass on each place of the first cluster: float64 (K, A), by cluster and last token."""
-    start = np.zeros((ring.count, len(ring.place)))
+    start = np.zeros((ring.clusters, len(ring.place)))
     start[0, : ring.size] = mass
     return start
 
@@ -116,21 +116,21 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
         rows: float64 (H, A, A), its probabilities at each position after each last token.
         reference: float64 (A, A), the reference's.
     """
-    horizon, clusters = len(rows), np.arange(ring.count)
-    arrived, lost, kl = np.zeros(horizon), np.zeros(ring.count), 0.0
+    horizon, clusters = len(rows), np.arange(ring.clusters)
+    arrived, lost, kl = np.zeros(horizon), np.zeros(ring.clusters), 0.0
     mass = departure(ring, 1 / ring.size)
     for position, (after, ended, reached) in enumerate(flow(ring, rows, mass)):
         visits = mass.sum(axis=0)
         kl += float(visits[visits > 0] @ divergence(rows[position], reference)[visits > 0])
         arrived[position], mass = reached, after
         lost += ended
-    late = np.full(ring.count, horizon + 1)
+    late = np.full(ring.clusters, horizon + 1)
     return Endings(
         weight=np.concatenate([arrived, lost, mass.sum(axis=1)]),
         time=np.concatenate([np.arange(1, horizon + 1), late, late]),
-        cluster=np.concatenate([np.full(horizon, ring.count - 1), clusters, clusters]),
-        wrong=np.repeat([False, True, False], [horizon, ring.count, ring.count]),
-        kl=np.full(horizon + 2 * ring.count, kl),
+        cluster=np.concatenate([np.full(horizon, ring.clusters - 1), clusters, clusters]),
+        wrong=np.repeat([False, True, False], [horizon, ring.clusters, ring.clusters]),
+        kl=np.full(horizon + 2 * ring.clusters, kl),
     )
 
 
@@ -171,12 +171,12 @@ def walk(
             row, token = np.arange(len(rows)), inverse_cdf(rows, rng.random(len(rows)))
         wrong, cluster, kl = ring.wrong[ring.place[last[row]], token], cluster[row], kl[row]
         cluster = np.where(wrong, cluster, np.maximum(cluster + ring.move[token], 0))
-        arrived = ~wrong & (cluster == ring.count - 1)
+        arrived = ~wrong & (cluster == ring.clusters - 1)
         over = wrong | arrived | (step == horizon)
         time = np.where(arrived, step, horizon + 1)
         ended.append((weight[over], time[over], cluster[over], wrong[over], kl[over]))
         weight, cluster, kl, last = weight[~over], cluster[~over], kl[~over], token[~over]
         tokens = tokens[row[~over]]
         tokens[:, step] = last + 1
-    joined = (np.concatenate(column) for column in zip(*ended, strict=True))
-    return Endings(*joined, sampled=rng is not None)
+    weight, time, cluster, wrong, kl = (np.concatenate(column) for column in zip(*ended, strict=True))
+    return Endings(weight, time, cluster, wrong, kl, rng is not None)
