@@ -43,11 +43,11 @@ def claim_lines(claim: CheckedClaim) -> RenderableType:
 
 def study_lines(study: ShownStudy) -> RenderableType:
     """Return a study: what it is about, its tables, a summary of each chart, and what it found."""
-    facts = f"{study.id}, {study.seeds} seeds, {format_seconds(study.seconds)}"
+    facts = (plain(study.source), study.id, f"{study.seeds} seeds", format_seconds(study.seconds))
     parts: list[RenderableType] = [
-        Text.assemble((plain(study.title), "bold"), (f"   {facts}", "dim")),
+        Text(plain(study.title), "bold"),
         Text(plain(study.text)),
-        Text(plain(study.source), "dim"),
+        Text(" · ".join(facts), "dim"),
         Text(),
     ]
     if study.exhibit is None:

@@ -18,6 +18,9 @@ from theorybench.envs.core.errors import ParameterError
 #: roll-outs, an independent check; "predicted": theory's line; "published": what a paper prints.
 Style = Literal["measured", "band", "simulated", "predicted", "published"]
 
+#: What a series is made from.
+Numbers = Sequence[float] | np.ndarray
+
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
@@ -107,7 +110,7 @@ class Series:
     Attributes:
         group: what they are of, such as an algorithm; series of a group share its colour and its label.
         style: how they were come by.
-        x: places.
+        x: places; arrays become tuples of floats, as in the next three.
         y: values.
         low: lower ends of the intervals, or empty.
         high: upper ends likewise.
@@ -118,18 +121,18 @@ class Series:
 
     group: str
     style: Style
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    x: Numbers
+    y: Numbers
+    low: Numbers = ()
+    high: Numbers = ()
 
     def __post_init__(self) -> None:
-        """Validate, and turn arrays into tuples of floats."""
+        """Validate."""
         if self.style not in get_args(Style):
             raise ParameterError("style", self.style, " or ".join(map(repr, get_args(Style))))
         for name in ("x", "y", "low", "high"):
             object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
-        interval = ("low", "high") if self.low or self.high else ()
+        interval = ("low", "high") if len(self.low) or len(self.high) else ()
         for name in ("x", "y", *interval):
             values = getattr(self, name)
             if len(values) != max(1, len(self.x)):

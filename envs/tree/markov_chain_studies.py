@@ -16,6 +16,7 @@ from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
 from theorybench.envs.tree.experiments import Training
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
+from theorybench.envs.tree.published_table import PAPER_TABLE
 
 #: Points of a curve of training.
 POINTS = 40
@@ -236,4 +237,5 @@ STUDIES: tuple[Study, ...] = (
         "where questions that the model already solves are skipped.",
         diversity,
     ),
+    PAPER_TABLE,
 )

@@ -82,8 +82,9 @@ def study(
     bound = catalogue.find_studies(ids or [])
     console = make_console(stderr=as_json)
     shown = _show(bound, seed, seeds, console, quiet=as_json)
-    for one in shown if pictures is not None else []:
-        for path in write_pictures(one.exhibit, pictures, one.id) if one.exhibit else []:
+    if pictures is not None:
+        drawn = [path for one in shown if one.exhibit for path in write_pictures(one.exhibit, pictures, one.id)]
+        for path in drawn:
             console.print(f"picture: {path}", highlight=False, soft_wrap=True)
     if html is not None:
         _write_report([], shown, html, console)

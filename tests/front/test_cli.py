@@ -173,7 +173,7 @@ def test_study(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run", "--suite", "startr"], 2, "unknown suite 'startr'; did you mean starter?"),
+        (["run", "--suite", "startr"], 2, "unknown suite 'startr'; did you mean starter"),
         (["run", "none.toml"], 2, "there is no configuration file none.toml"),
         (["run", "--envs", "TreeMarkovChian"], 2, "did you mean TheoryBench/TreeMarkovChain-v0?"),
         (["run", "--agents", "rlvrr"], 2, "agents[0]: unknown agent 'rlvrr'; did you mean"),
