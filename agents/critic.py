@@ -1,11 +1,14 @@
-"""A critic: the value function of each run, over what the policy class sees, with an optimiser of its own."""
+"""Critics: a value function that learns beside each run's policy, and the fixed value of the reference."""
 
 import numpy as np
 import torch
 
 from theorybench.agents.descent import Descent
+from theorybench.agents.rollout import Episodes
 from theorybench.agents.samples import Samples
-from theorybench.agents.softmax import RowSoftmax, SoftmaxClass
+from theorybench.agents.softmax import SoftmaxClass
+from theorybench.agents.steering import RewardModel
+from theorybench.envs.core.setting import Setting
 
 
 class Critic:
@@ -38,20 +41,29 @@ class Critic:
         """Take one step down the squared error."""
         self._descent.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
 
-    def fit(self, data: Samples, steps: int) -> None:
-        """Minimise the squared error: tables exactly, by the mean return of each row (0 where none was seen).
 
-        Args:
-            data: with a leading axis of runs.
-            steps: of networks.
-        """
-        if not isinstance(self.softmax, RowSoftmax):
-            for _ in range(steps):
-                self.update(data)
-            return
-        rows, taken = data.encoded.flatten(1), data.taken.flatten(1)
-        sums = torch.zeros_like(self._descent.parameters).detach()
-        visits = sums.clone()
-        sums.scatter_add_(1, rows, data.returns.flatten(1) * taken)
-        visits.scatter_add_(1, rows, taken)
-        self._descent.assign((sums / visits.clamp(min=1.0)).numpy())
+class FixedCritic:
+    """The value of the reference, learnt once by Monte Carlo: a process reward model for each run.
+
+    The value of a prefix is the mean reward of the roll-outs through it, and 0 where none went.
+
+    Args:
+        setting: the setting.
+        rollouts: of the reference, run by run.
+        runs: R.
+    """
+
+    def __init__(self, setting: Setting, rollouts: Episodes, runs: int) -> None:
+        self.models = [RewardModel.learn(setting, [part]) for part in rollouts.split(runs)]
+
+    def values(self, episodes: Episodes) -> torch.Tensor:
+        """Return the value of the prefix before each action of R * N episodes, float64 (R, N, T), 0 in padding."""
+        values = []
+        for model, part in zip(self.models, episodes.split(len(self.models)), strict=True):
+            taken = np.arange(part.actions.shape[1]) < part.lengths[:, None]
+            node, known = model.find(part.observations[taken])
+            mean = model.rewards.sum(axis=1) / model.visits.sum(axis=1)
+            found = np.zeros(taken.shape)
+            found[taken] = np.where(known, mean[node], 0.0)
+            values.append(torch.from_numpy(found))
+        return torch.stack(values)

@@ -22,7 +22,7 @@ class GradientAgent(ConfiguredAgent):
 
     A subclass states `run`, which collects data and updates, and a `loss`, a pure function of (log-probabilities,
     Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together
-    are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid or logaddexp, which round
+    are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid, logaddexp or std, which round
     differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
     """
 

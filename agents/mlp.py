@@ -3,7 +3,8 @@
     ln pi(a | o) = ln pi_start(a | o) + f_w(o)_a - ln Z(o)
 
 1. The last layer of f is 0 at the start, so that training begins exactly at pi_start.
-2. Input: tokens, one-hot at each place of the observation; padding is all zeros.
+2. Input: the prompt's tokens and the last 32 of the response, the latest first; one-hot, padding being all zeros.
+   Longer histories would cost the square of the horizon.
 3. Every layer *averages* its n inputs, x -> (1/n) V x, with entries of V of standard deviation sqrt(n) at the start (0
    in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by at
    most about that, at any width and depth: the step size that suits a table suits a network.
@@ -24,6 +25,8 @@ from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
 
+#: Response tokens that a network sees, the last ones.
+WINDOW = 32
 #: Observations that are passed through a network at a time, to bound memory.
 PART = 2**14
 
@@ -40,7 +43,8 @@ class Network:
 
     def __init__(self, setting: Setting, hidden_units: int, hidden_layers: int, outputs: int) -> None:
         self.prompt_length, self.positions = setting.prompt_length, setting.response_length
-        self.places, self.symbols = self.prompt_length + self.positions, setting.num_symbols
+        self.places = self.prompt_length + min(self.positions, WINDOW)
+        self.symbols = setting.num_symbols
         sizes = [self.places * self.symbols, *[hidden_units] * hidden_layers, outputs]
         self.shapes = [(self.positions, hidden_units), *itertools.pairwise(sizes)]
         # Of the one-hot inputs one is on at each place; the position picks one row.
@@ -54,13 +58,20 @@ class Network:
         scales[-1] = 0.0
         return np.repeat(scales, counts) * (2.0 * draws - 1.0)
 
-    def __call__(self, weights: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """Return (..., outputs) for weights of one run and tokens (..., places)."""
+    def see(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the network is given, float64 (n, places + 1): tokens, then the number of response tokens."""
+        response = observations[:, self.prompt_length :]
+        length = np.count_nonzero(response, axis=1)
+        back = length[:, None] - 1 - np.arange(self.places - self.prompt_length)
+        last = np.where(back >= 0, np.take_along_axis(response, np.maximum(back, 0), axis=1), 0)
+        return np.concatenate([observations[:, : self.prompt_length], last, length[:, None]], axis=1, dtype=np.float64)
+
+    def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., outputs) for weights of one run and what is seen (..., places + 1)."""
         parts = torch.split(weights, [rows * columns for rows, columns in self.shapes])
         by_position, *layers = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
-        position = torch.count_nonzero(tokens[..., self.prompt_length :], dim=-1)
-        values = _one_hot(tokens - 1, self.symbols, weights).flatten(-2) @ layers[0] / self.places
-        values = values + _one_hot(position, self.positions, weights) @ by_position
+        values = _one_hot(seen[..., :-1] - 1, self.symbols, weights).flatten(-2) @ layers[0] / self.places
+        values = values + _one_hot(seen[..., -1], self.positions, weights) @ by_position
         for layer in layers[1:]:
             values = torch.tanh(values) @ layer / len(layer)
         return values
@@ -72,7 +83,7 @@ def _one_hot(numbers: torch.Tensor, count: int, like: torch.Tensor) -> torch.Ten
 
 
 class MLPSoftmax(SoftmaxClass):
-    """The class of perceptrons; parameters (weights,). An encoded observation is its tokens, then ln pi_start.
+    """The class of perceptrons; parameters (weights,). Encoded: what the network sees, then ln pi_start.
 
     Args:
         setting: the setting.
@@ -90,9 +101,9 @@ class MLPSoftmax(SoftmaxClass):
         self.critic = Network(setting, *self.sizes, 1)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
-        """Tokens and ln pi_start, float64 (n, tokens + num_actions)."""
+        """See, float64 (n, places + 1 + num_actions)."""
         logs = log_probs_of(self.origin, observations, self.setting.num_actions)
-        return np.concatenate([observations.astype(np.float64), logs], axis=1)
+        return np.concatenate([self.network.see(observations), logs], axis=1)
 
     def start(self, key: int) -> np.ndarray:
         """Random hidden layers, and a last layer of zeros."""
@@ -100,8 +111,8 @@ class MLPSoftmax(SoftmaxClass):
 
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Add what the network says to ln pi_start."""
-        tokens, logs = encoded[..., : self.network.places], encoded[..., self.network.places :]
-        return logs + self.network(parameters, tokens)
+        actions = self.setting.num_actions
+        return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""
@@ -113,7 +124,7 @@ class MLPSoftmax(SoftmaxClass):
 
     def values(self, parameters: Any, encoded: Any) -> Any:
         """Return what the critic's network says."""
-        return self.critic(parameters, encoded[..., : self.critic.places])[..., 0]
+        return self.critic(parameters, encoded[..., : -self.setting.num_actions])[..., 0]
 
 
 class NetworkPolicy(SettingPolicy):
@@ -140,6 +151,6 @@ class NetworkPolicy(SettingPolicy):
         table = np.empty((len(observations), setting.num_actions))
         for start in range(0, len(observations), PART):
             part = slice(start, start + PART)
-            tokens = torch.from_numpy(np.ascontiguousarray(observations[part], np.int64))
-            table[part] = np.log(np.maximum(probs[part], SMALLEST)) + network(weights, tokens).numpy()
+            added = network(weights, torch.from_numpy(network.see(observations[part])))
+            table[part] = np.log(np.maximum(probs[part], SMALLEST)) + added.numpy()
         return softmax(table)

@@ -42,6 +42,12 @@ class Episodes:
         """Return the number of episodes E."""
         return len(self.rewards)
 
+    def split(self, parts: int) -> "list[Episodes]":
+        """Return consecutive parts of equal size, views of these."""
+        size = len(self) // parts
+        fields = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        return [Episodes(*(field[at * size : (at + 1) * size] for field in fields)) for at in range(parts)]
+
 
 def rollout(
     envs: Any,

@@ -194,6 +194,9 @@ class Trainer:
 
     def minibatches(self, data: Samples, count: int) -> Iterator[Samples]:
         """Split the episodes of each run at random into `count` parts of equal size; an even split leaves none out."""
+        if count == 1:
+            yield data
+            return
         episodes = data.rewards.shape[1]
         order = torch.from_numpy(self.uniforms(episodes).argsort(axis=1))
         for part in order[:, : episodes - episodes % count].chunk(count, dim=1):

@@ -101,6 +101,12 @@ def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str)
     return _field(default, Range(allowed, check, meaning, "integers", (low, high)))
 
 
+def preset(base: type, name: str, default: Any) -> Any:
+    """Declare a parameter of a base class again, with another default and the same range and meaning."""
+    inherited = next(field for field in dataclasses.fields(base) if field.name == name)
+    return _field(default, inherited.metadata["range"])
+
+
 def validate_fields(instance: Any) -> None:
     """Check every declared field of a dataclass and store its value in one form.
 

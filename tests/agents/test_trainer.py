@@ -173,26 +173,22 @@ def test_a_critic_fits_returns(make, policy):
     trainer = trainer_of(make("Copy", 200, strict=True), [0, 1], policy=policy)
     data = trainer.samples(trainer.collect(100))
     data = data._replace(returns=data.rewards[..., None] * data.taken)
-    critic, other = trainer.critic(0.1), trainer.critic(0.1)
+    critic = trainer.critic(0.1)
     assert not critic.values(data).any()
-    critic.fit(data, 300)
     for _ in range(300):
-        other.update(data)
+        critic.update(data)
+    values = critic.values(data).numpy()
     for run in range(2):
         taken = data.taken[run].numpy() > 0
-        returns = data.returns[run].numpy()[taken]
-        values = critic.values(data)[run].numpy()
-        assert not values[~taken].any()
-        loss = float(critic.loss(torch.as_tensor(values), _run(data, run)))
-        assert loss == pytest.approx(((values[taken] - returns) ** 2).mean() / 2)
+        returns, found = data.returns[run].numpy()[taken], values[run][taken]
+        assert not values[run][~taken].any()
+        loss = float(critic.loss(torch.as_tensor(values[run]), _run(data, run)))
+        assert loss == pytest.approx(((found - returns) ** 2).mean() / 2)
         assert loss < 0.95 * (returns**2).mean() / 2
-        if policy == "mlp":
-            np.testing.assert_array_equal(values, other.values(data)[run])
-            continue
-        _, rows = np.unique(data.encoded[run].numpy()[taken], return_inverse=True)
-        mean = np.bincount(rows, returns) / np.bincount(rows)
-        np.testing.assert_allclose(values[taken], mean[rows], atol=1e-12)
-        np.testing.assert_allclose(other.values(data)[run].numpy()[taken], mean[rows], atol=0.05)
+        if policy != "mlp":
+            _, rows = np.unique(data.encoded[run].numpy()[taken], return_inverse=True)
+            mean = np.bincount(rows, returns) / np.bincount(rows)
+            np.testing.assert_allclose(found, mean[rows], atol=0.05)
 
 
 def test_networks_are_trained_one_at_a_time(make):
@@ -257,6 +253,12 @@ def test_32_seeds_together_are_those_alone_bit_for_bit(env_id, reference):
         ("rlvr[reject_easy=3,baseline=none,episodes_per_update=32]", "Toy/Copy-v0"),
         ("rlvr[optimizer=sgd,max_gradient_norm=0.01,policy=markov]", "Toy/Copy-v0"),
         ("curriculum-rlvr[episodes_per_update=20]", "Toy/Copy-v0"),
+        ("raft[num_iterations=3]", "Toy/Copy-v0"),
+        ("rloo[beta=0.1,num_iterations=2,normalize_advantages=true]", "Toy/Copy-v0"),
+        ("grpo[beta=0.1,num_iterations=3]", "TheoryBench/TreeMarkovChain-v0"),
+        ("grpo[scale_rewards=batch,loss_type=dapo,episodes_per_update=32]", "Toy/Copy-v0"),
+        ("ppo[kl=0.1,minibatches=4]", "Toy/Copy-v0"),
+        ("ppo[advantage=process,policy=position]", "TheoryBench/TreeMarkovChain-v0"),
         ("dpo-on-policy[epochs=30,rounds=2]", "Toy/Duel-v0"),
         ("dpo-offline[epochs=30,policy=prompt]", "TheoryBench/PreferenceBandit-v0"),
     ],

@@ -14,6 +14,7 @@ from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, rollout, train
 from theorybench.agents.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.testing import check_agent
 
@@ -62,6 +63,24 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
 @pytest.mark.parametrize(("name", "env_id"), [pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")])
 def test_every_promise_of_an_agent_holds(name, env_id):
     check_agent(quick(name), env_id)
+
+
+LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparameters(make_agent(name))]
+
+
+@pytest.mark.parametrize(("name", "env_id"), LEARNERS)
+def test_every_learner_trains_a_network(name, env_id):
+    agent = make_agent(name, **{**QUICK.get(name, {}), "policy": "mlp"})
+    seen, budget = observations(env_id), 3 * agent.num_envs + 5
+    first, again = (train(agent, env_id, {}, [5], budget)[0] for _ in range(2))
+    probs = first.policy.probs(seen)
+    np.testing.assert_array_equal(probs, again.policy.probs(seen))
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+    assert 0 < first.budget.spent <= budget
+    (untrained,) = train(agent, env_id, {}, [5], 1)
+    if not untrained.budget.spent:
+        origin = SettingPolicy(lookup(env_id).make_setting({}), agent.start)
+        np.testing.assert_allclose(untrained.policy.probs(seen), origin.probs(seen), atol=1e-12)
 
 
 def test_the_optimal_policy_scores_one_and_the_reference_zero():

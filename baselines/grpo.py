@@ -1,0 +1,67 @@
+"""GRPO: group relative policy optimisation (Shao et al. 2024, arXiv 2402.03300; options as TRL names them).
+
+G responses to each prompt are judged against each other; there is no critic. With rho_it = pi(a_it | s_it) /
+pi_old(a_it | s_it) and group advantage A_i, one run minimises
+
+    - mean_i (1/|o_i|) sum_t [ min(rho_it A_i, clip(rho_it, 1 - epsilon, 1 + epsilon_high) A_i) - beta k3_it ].
+
+Implementation details:
+
+1. *Group advantage* (eq. of section 4.1.2): A_i = (R_i - mean of the group) / (deviation of the group + 1e-4), the
+   deviation with G - 1 in the denominator, as TRL has it. A group whose rewards are all equal teaches nothing.
+2. `scale_rewards`: "group" is the paper's; "batch" divides by the deviation of the whole batch; "none" does not divide,
+   which is Dr. GRPO (arXiv 2503.20783): dividing weighs questions up that are almost always or almost never solved.
+3. *Clipping*, by token: `epsilon` below and `epsilon_high` above (0.28 is DAPO's, arXiv 2503.14476). With
+   `num_iterations = 1` every ratio is 1, nothing is clipped, and the gradient is the policy gradient with these
+   advantages.
+4. `beta`: weight of the KL estimate k3 = pi_ref/pi - 1 - ln(pi_ref/pi) of each token, which is >= 0 (section 4.1.1).
+   Its expectation is KL(pi || pi_ref) of the token; its *gradient* is not an unbiased one of that KL, since the
+   sampling is not differentiated. 0, TRL's default, leaves it out.
+5. `loss_type`: "grpo" averages over the tokens of a response, then over responses; "dapo" over all tokens of the batch;
+   "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have one length.
+6. `num_iterations` steps are taken on each batch, the paper's mu. The batch is not split.
+
+It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+
+Where it deviates: rewards of the outcome only (the paper also has process rewards); the reference stays what it is (the
+paper's outer loop renews it); Adam at 0.1, without warm-up or decay, since tables and small networks are trained.
+"""
+
+import dataclasses
+
+import torch
+
+from theorybench.agents.groups import GroupAgent, deviation
+from theorybench.agents.samples import Samples
+from theorybench.envs.core.validation import choice, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GRPO(GroupAgent):
+    """Group relative policy optimisation."""
+
+    scale_rewards: str = choice("group", ("group", "batch", "none"), "what deviation the advantages are divided by")
+    epsilon: float = real(0.2, 0.0, 1.0, "clip range of ratios below 1", open_low=True)
+    epsilon_high: float = real(0.2, 0.0, 1000.0, "clip range of ratios above 1", open_low=True)
+    beta: float = real(0.0, 0.0, 1000.0, "weight of the KL estimate to the reference")
+    loss_type: str = choice("grpo", ("grpo", "dapo", "dr_grpo"), "how tokens are averaged")
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Clipped surrogate with group advantages, minus the KL estimate."""
+        groups = data.rewards.reshape(-1, self.group_size)
+        advantages = groups - groups.mean(1, keepdim=True)
+        if self.scale_rewards == "group":
+            advantages = advantages / (deviation(groups) + 1e-4)
+        elif self.scale_rewards == "batch":
+            advantages = advantages / (deviation(groups.flatten()) + 1e-4)
+        advantages = advantages.reshape(-1, 1)  # (N, 1)
+
+        ratio = torch.exp(log_probs - data.sampled)  # (N, T)
+        clipped = torch.clamp(ratio, 1.0 - self.epsilon, 1.0 + self.epsilon_high)
+        objective = torch.minimum(ratio * advantages, clipped * advantages)
+        away = data.reference - log_probs
+        objective = (objective - self.beta * (torch.exp(away) - 1.0 - away)) * data.taken
+
+        if self.loss_type == "grpo":
+            return -(objective.sum(1) / data.taken.sum(1)).mean()
+        return -objective.sum() / (data.taken.sum() if self.loss_type == "dapo" else data.taken.numel())

@@ -1,0 +1,47 @@
+"""RAFT: reward-ranked fine-tuning, or rejection sampling (Dong et al. 2023, arXiv 2304.06767, algorithm 1).
+
+K responses to each prompt; the best of them is kept, and the likelihood of what is kept is maximised:
+
+    - mean over kept prompts of  sum_i w_i ln pi(o_i),    w_i = 1 / (number of best) for the best of the group, else 0.
+
+Implementation details:
+
+1. *Ranking:* the best of a group has its highest reward. Where several share it, each gets an equal part of the weight:
+   the expectation of a fair draw among them, with less variance.
+2. `keep`: "rewarded" drops a prompt whose best reward is 0, "best" keeps every prompt, as the paper does. With rewards
+   0 and 1 the best of failures is no better than the rest, and imitating it is noise.
+3. `num_iterations` gradient steps on each batch; each begins where the one before ended, as fine-tuning does.
+4. A response is imitated whatever its probability, so that what is common already grows fastest: with rewards 0 or 1
+   and K = 1 the gradient is REINFORCE's without a baseline, averaged over the rewarded.
+
+It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+
+Where it deviates: the paper keeps the best K-th part of a whole batch across prompts in one variant (this is the local
+ranking it recommends), samples at a temperature, and fine-tunes a fixed number of epochs with mini-batches.
+"""
+
+import dataclasses
+
+import torch
+
+from theorybench.agents.groups import GroupAgent
+from theorybench.agents.samples import Samples
+from theorybench.envs.core.validation import choice
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RAFT(GroupAgent):
+    """Imitate the best of each group."""
+
+    keep: str = choice("rewarded", ("rewarded", "best"), "which prompts are learnt from: rewarded ones, or all")
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Minus the mean log-likelihood of the best responses."""
+        groups = data.rewards.reshape(-1, self.group_size)
+        top = groups.amax(1, keepdim=True)
+        best = (groups == top).to(groups.dtype)
+        weights = best / best.sum(1, keepdim=True)
+        if self.keep == "rewarded":
+            weights = weights * (top > 0)
+        kept = weights.sum().clamp(min=1.0)  # prompts
+        return -(weights.flatten() * log_probs.sum(1)).sum() / kept

@@ -1,0 +1,26 @@
+"""RLVR with a KL penalty to the base model: bounded squeezing (arXiv 2511.07368, RLHF's classical objective).
+
+Ascent on J(pi) - kl KL(pi || pi_ref), whose optimum over policies on prefixes is pi_ref exp(E[R | response] / kl) / Z.
+
+Implementation details, a preset of `rlvr`:
+
+1. `kl = 0.1`: the penalty is in the reward, R_i - kl ln(pi/pi_ref)(o_i), so that its gradient is unbiased.
+2. Everything else is `rlvr`: leave-one-out baseline, 64 episodes a step, Adam.
+
+Why 0.1: a response of reference probability p is worth learning while ln(1/p) kl < 1, so that a long hidden path wants
+a small weight. Where rewards are common a larger one keeps more of the base model: after 1000 exact steps on the first
+task of the canonical tree, 0.1, 0.2, 0.5 and 1 keep .25, .32, .56 and .78 of the mass on hard correct CoTs. The limit
+of 0.1 keeps .006: a small weight delays the squeeze more than it stops it.
+"""
+
+import dataclasses
+
+from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.validation import preset
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RLVRKL(RLVR):
+    """REINFORCE on the outcome with a KL penalty."""
+
+    kl: float = preset(RLVR, "kl", 0.1)
