@@ -53,3 +53,9 @@ def to_numpy(array: Any) -> np.ndarray:
     if isinstance(array, np.ndarray):
         return array
     return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
+
+
+def portable(values: np.ndarray) -> np.ndarray:
+    """Round to 36 significant bits, so that the last bits of a machine's exp and sqrt do not reach the fingerprint."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2.0**36), exponent - 36)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.arrays import namespace, portable
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -185,12 +185,12 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
             features = signs * (1.0 - 2.0 * bits)
         else:
             normal = rng.standard_normal((self.num_contexts, self.num_actions, self.dimension))
-            features = _portable(normal / np.sqrt((normal**2).sum(axis=2, keepdims=True)))
+            features = portable(normal / np.sqrt((normal**2).sum(axis=2, keepdims=True)))
         alternating = 1.0 - 2.0 * (np.arange(self.dimension) % 2)
         directions = alternating if number == 0 else rng.choice([-1.0, 1.0], self.dimension)
         # The sum before the scaling: agreements are counted in whole numbers, so equal rewards are equal bits.
         scores = self.beta * self.theta_star * (features * directions).sum(axis=2)
-        weights = _portable(np.exp(scores - scores.max(axis=1, keepdims=True)))
+        weights = portable(np.exp(scores - scores.max(axis=1, keepdims=True)))
         return BanditTables(weights, features, self.theta_star * directions)
 
     @property
@@ -241,9 +241,3 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     def features(self, observations: np.ndarray) -> np.ndarray:
         """phi(x, y) of every response, float64 (n, K, d)."""
         return self.tables.features[self.contexts(observations)]
-
-
-def _portable(values: np.ndarray) -> np.ndarray:
-    """Round to 36 significant bits, so that the last bits of a machine's exp and sqrt do not reach the fingerprint."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2.0**36), exponent - 36)
