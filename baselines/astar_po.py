@@ -1,12 +1,19 @@
 """A*-PO: policy optimisation by optimal-advantage regression (arXiv 2505.20686).
 
+Implementation details:
+
 1. *Stage 1, offline.* For each prompt of a fixed set, N samples of the reference estimate the optimal value
    V-hat(x) = beta_1 ln mean_j exp(r_j / beta_1), computed by log-sum-exp.
 2. *Stage 2, on-policy.* One response a prompt from the current policy; least squares of the optimal advantage,
    loss (beta_2 ln(pi/pi_ref)(y|x) + V-hat(x) - r(x, y))^2, the sampling frozen.
+3. *Prompts:* all of them where the setting has few, else as many as `first_stage` of the budget pays for. Stage 2 draws
+   from them with replacement, again and again.
+4. Both stages are charged to the budget.
 
-Both stages are charged. Prompts: all of them where the setting has few, else as many as `first_stage` of the budget
-pays for; stage 2 goes through them again and again.
+It logs the policy after each update of stage 2, and no scalars: its first score comes when stage 1 is over.
+
+Where it deviates: where prompts are endless, those of stage 1 are the training set, instead of a given corpus; Adam at
+0.1, since tables and small models are trained.
 """
 
 import dataclasses

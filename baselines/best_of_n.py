@@ -14,6 +14,8 @@ responses taken in levels of equal score, of mass q_l and cumulative mass F_l,
    responses that were never seen share one level, so that sums over the seen ones are enough.
 4. *Cost:* N queries of the reward model for each response.
 
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+
 The larger N, the more mass on higher scores, in likelihood ratio. Where the score is a consistency, this prefers what
 is common: the share of rare correct answers among the correct ones falls with every N. On the first task of the
 canonical `TreeMarkovChain`, with exact scores: easy / hard / invalid .413 / .154 / .432 at N = 1, .656 / .157 / .187 at

@@ -1,8 +1,20 @@
 """Curriculum RLVR: the same REINFORCE, easy rungs first (arXiv 2511.07372).
 
-A setting with a ladder of `num_stages` rungs is climbed on a fixed schedule: each rung gets an equal share of the
-budget, and every one of its episodes counts. A reward that has probability (d+1)^-(L+1) on the full task has
-probability about 1/(d+1) on each rung once the one below is learnt. On a setting without a ladder it is plain `rlvr`.
+A reward that has probability (d+1)^-(L+1) on the full task has probability about 1/(d+1) on each rung of a ladder once
+the one below is learnt.
+
+Implementation details:
+
+1. A setting with a ladder of `num_stages` rungs is climbed in order; each rung gets an equal share of the budget, and
+   the last one what rounding leaves.
+2. Every episode counts, also those of easy rungs. The score is that of the full task alone.
+3. On each rung it is `rlvr`, with all of its options; the optimiser's state is kept from rung to rung.
+4. On a setting without a ladder it is plain `rlvr`.
+
+It logs the policy after each update, and no scalars.
+
+Where it deviates: rungs follow each other on a fixed schedule, not when one is mastered, so that nothing has to be
+measured on the way.
 """
 
 import dataclasses

@@ -1,7 +1,17 @@
 """Offline DPO (Rafailov et al. 2023): all pairs come from the initial policy, then one fit.
 
-The same loss, solver and number of labels as `dpo-on-policy`; only the sampler stays where it started. When the
-initial policy covers the optimum badly (large C), the directions it never explores are never labelled.
+When the initial policy covers the optimum badly (large C), the directions it never explores are never labelled.
+
+Implementation details:
+
+1. The same loss, solver and number of labels as `dpo-on-policy`; only the sampler stays where it started.
+2. Pairs are drawn from the *initial* policy, which need not be the reference that the loss names.
+3. `solver="gradient"` takes `epochs` full-batch steps, 600 by default: as many as `dpo-on-policy` takes in its six
+   rounds.
+
+It logs the policy once, after the fit, and no scalars.
+
+Where it deviates: pairs are drawn for the run and charged to its budget, where the paper is given a data set.
 """
 
 import dataclasses

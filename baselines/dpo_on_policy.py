@@ -1,12 +1,20 @@
 """On-policy DPO: label pairs of the current policy, fit, repeat (arXiv 2601.08421; loss of Rafailov et al. 2023).
 
+Implementation details:
+
 1. Rounds of equal size. In each, both responses of a pair are drawn from the *current* policy: the sampler moves and
-   the reference stays, so that coverage improves from round to round.
+   the reference stays, so that coverage improves from round to round. Each fit sees the pairs of its own round alone.
 2. Loss of a pair: -ln sigma(beta (ln pi/pi_ref (winner) - ln pi/pi_ref (loser))).
 3. `solver="newton"` (linear-softmax class): each round's loss is minimised exactly, from theta_t, with a ridge of 1e-6
    that pulls to theta_t (so a coordinate without information stays) and a box |theta_i| <= 20. `ridge_to="reference"`
    pulls to theta = 0 instead: the learner then explores by itself and the phase transition in batch size disappears.
    `solver="gradient"` (any class): `epochs` full-batch gradient steps on each round's pairs.
+4. A comparison costs one episode, whatever it compares.
+
+It logs the policy after each round, and no scalars.
+
+Where it deviates: the exact fit takes the place of the paper's idealised minimiser, and gradient steps that of its
+training of language models; the number of rounds is fixed.
 """
 
 import dataclasses

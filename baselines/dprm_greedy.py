@@ -10,6 +10,8 @@ best continuations instead of by its average ones.
 2. Ties (within 1e-12, relatively) keep the base model's proportions. Where nothing under a prefix was rewarded, the
    base model goes on.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
+
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses

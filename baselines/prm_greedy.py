@@ -7,6 +7,8 @@
 3. The policy does not depend on the base model's probabilities but for ties; illegal children are never taken.
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+
 With exact values it is one step of policy improvement on the base model. Where the reward is a consistency the value
 of a child is the mass of agreement under it: greedy search follows what is common and ends on one answer, whose pass@K
 is flat in K.

@@ -15,6 +15,8 @@ Bayes' rule, one token at a time. It is what rejection sampling against the judg
 2. Where all children score 0 the base model goes on.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+
 Where the reward is a consistency proportional to pi itself, correct answers come out with probability proportional to
 pi squared: the common gains. On the first task of the canonical `TreeMarkovChain`, with exact values: easy .938, hard
 .062, invalid 0.

@@ -1,4 +1,4 @@
-"""Reference: the base model pi_ref itself, untrained; its score is 0 by definition."""
+"""Reference: the base model pi_ref itself, untrained; its score is 0 by definition. It spends and logs nothing."""
 
 from typing import Any
 

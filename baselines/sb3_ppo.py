@@ -1,7 +1,21 @@
 """PPO (Schulman et al. 2017) as stable-baselines3 ships it, on our vector environments: an outside agent.
 
-Discounting is off (gamma = 1): every setting has a horizon of its own. Network: stable-baselines3's default MLP on
-one-hot tokens (its own pre-processing of MultiDiscrete observations).
+Implementation details:
+
+1. Our vector environments stand behind its `VecEnv`; it sees observations and rewards, nothing else.
+2. *Network:* its default `MlpPolicy` (two hidden layers of 64 tanh units for policy and value each) on one-hot tokens,
+   its own pre-processing of MultiDiscrete observations.
+3. Discounting is off (gamma = 1): every setting has a horizon of its own.
+4. A roll-out is `steps_per_update` steps of each of `num_envs` environments, across the ends of episodes. What is not a
+   hyper-parameter below is at its default there: advantages normalised by mini-batch, value loss weighed by 0.5,
+   gradients clipped at 0.5.
+5. The global generators that it seeds are put back afterwards.
+
+It logs the policy at the start of a roll-out where a score is due, and no scalars.
+
+Where it deviates from our own agents: it starts from a random policy instead of the base model, so that where the base
+model is needed to find any reward at all it finds none; and it knows no action masks, so that it learns what is illegal
+from episodes that end.
 """
 
 import dataclasses

@@ -13,6 +13,8 @@ which follows from 1/x = int_0^inf exp(-t x) dt and the independence of the N an
    would forget how probable they are.
 3. The integral is a trapezoid sum in ln t, exact to about 1e-14 (1e-12 at N = 4096).
 4. *Cost:* N queries of the reward model for each response.
+
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses
