@@ -50,8 +50,8 @@ KL = 1 / published.STRENGTH
 #: What the charts show.
 GROUPS = ("theirs", "what they ran", "our agent")
 BARS = f"Bars reach {WIDTH:g} standard deviations of a single run to each side of the mean of runs."
-#: The least percentage of the charts, whose axes are logarithmic.
-LEAST = 0.1
+#: Labels of the charts' logarithmic axes of percentages, and where these begin.
+TICKS, LEAST = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), 0.1
 #: The base model's row.
 BASE = (21.67, 8.07, 20.03, 1.10)
 
@@ -97,8 +97,8 @@ class Row:
 
 
 _START = (
-    "their start is a pre-trained model, which is noisy and has not learnt the rarely visited steps to the end, so that "
-    "hard CoTs of task 2 are more likely"
+    "their start is a pre-trained model, which is noisy and has not learnt the rarely visited steps to the end, so "
+    "that hard CoTs of task 2 are more likely"
 )
 _ONE = {"episodes_per_update": 1, "baseline": "none"}
 ROWS = (
@@ -309,7 +309,9 @@ def _chart(place: int, reruns: Mapping[str, Spread], agents: Mapping[str, Spread
         range=(0.7, len(ROWS) + 0.5),
         ticks=tuple(x),
     )
-    percent = Axis("%, bars: single runs", "linear" if place == 0 else "log")
+    ends = [end for one in series for end in (*one.low, *one.high)]
+    ticks = tuple(tick for tick in TICKS if min(ends) <= tick <= max(ends))
+    percent = Axis("%, bars: single runs", "log", ticks=ticks) if place else Axis("%, bars: single runs")
     return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), BARS)
 
 
@@ -320,7 +322,8 @@ def _names(outside: np.ndarray) -> str:
 def _rerun_notes(reruns: Mapping[str, Spread], seeds: int) -> list[str]:
     distances = np.array([reruns[row.name].distance(row.theirs) for row in ROWS])
     worst = np.unravel_index(np.abs(distances).argmax(), distances.shape)
-    beyond = sum(np.abs(row.theirs - reruns[row.name].mean) > WIDTH * reruns[row.name].error for row in ROWS).sum()
+    off = np.array([row.theirs - reruns[row.name].mean for row in ROWS])
+    beyond = (np.abs(off) > WIDTH * np.array([reruns[row.name].error for row in ROWS])).sum()
     start = reruns["pre-trained"].deviation
     notes = [
         f"Numbers outside of runs of what they ran: {(np.abs(distances) > WIDTH).sum()} of {distances.size}. The "

@@ -159,12 +159,12 @@ def reject_easy(
     task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weigh by (4)."""
-    solved = np.take_along_axis(questions, task.draw(rows, TRIES, rng), axis=1).any(axis=1)
+    solved = np.take_along_axis(questions, task.draw(rows, TRIES, rng), axis=1).any(axis=1, keepdims=True)
     cots, rewards = reinforce(task, rows, questions, rng)
-    return cots, rewards * ~solved[:, None]
+    return cots, rewards * ~solved
 
 
-def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: np.ndarray) -> None:
+def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: np.ndarray | float) -> None:
     """Do (step), in place, for one CoT of each run.
 
     Args:

@@ -196,6 +196,17 @@ def test_flow_of_imitation_ascends_all_passes_up_to_the_group(monkeypatch):
     assert centred == pytest.approx(slopes(passes(PAPER, [1, 2, 3]), np.log(PAPER.chain)), abs=1e-6)
 
 
+@pytest.mark.parametrize("kl", [0.1, 2.0, 10.0])
+def test_no_penalty_raises_the_second_task(kl):
+    oracle = MarkovChainOracle(PAPER)
+    before, after = (
+        oracle.evaluate(policy, ["task_1/easy"])["task_1/easy"]
+        for policy in (oracle.reference_policy, flow_policies(PAPER, 0.05, [1000], kl=kl)[0])
+    )
+    assert after < before - 0.01
+    assert before < 0.5418  # theirs, of what they call GRPO-KL
+
+
 def test_spread_of_runs_holds_a_further_run():
     rng, studies, n = np.random.default_rng(0), 20_000, 20
     runs = 0.3 + 0.02 * rng.standard_normal((n, studies))
@@ -265,6 +276,17 @@ def test_theirs_is_one_of_many_runs_of_what_they_ran_and_of_nothing_else(monkeyp
         with monkeypatch.context() as patch:
             patch.setattr(published_training, constant, value)
             assert joint(rerun(PAPER, rng, 1000)[name], theirs[name], rng) < 0.01, name
+
+
+@pytest.mark.slow
+def test_the_factors_of_their_ppo_keep_more_of_the_second_task(monkeypatch):
+    found = {}
+    for clip in (published_training.CLIP, 0.0):
+        monkeypatch.setattr(published_training, "CLIP", clip)
+        logits = pretrain(PAPER, 1000, np.random.default_rng(2))
+        rows = finetune(ListedTask(PAPER, 0), logits, published_training.ppo, np.random.default_rng(3))
+        found[clip] = (ListedTask(PAPER, 1).law(rows) @ ListedTask(PAPER, 1).easy).mean()
+    assert found[0.0] < 0.0160 < 0.0175 < found[0.2]
 
 
 @pytest.mark.slow
