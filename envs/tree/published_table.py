@@ -239,11 +239,28 @@ def table(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
     agents = {row.name: Spread.of(retrain(lab, row, range(seed * seeds, (seed + 1) * seeds))) for row in ROWS}
     theory = {row.name: 100 * np.array(_evaluate(lab, row.theory(setting))) for row in ROWS if row.theory is not None}
     return Exhibit(
-        tables=(_rerun_table(lab, reruns), _agent_table(agents, theory)),
+        tables=(_overview(reruns, agents), _rerun_table(lab, reruns), _agent_table(agents, theory)),
         charts=tuple(_chart(place, reruns, agents) for place in range(len(METRICS))),
         notes=(*_rerun_notes(reruns, seeds), *_agent_notes(lab, reruns, agents)),
         groups=GROUPS,
     )
+
+
+def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Table:
+    """Give the rows in the paper's own layout, means alone."""
+    return Table(
+        "Easy / hard CoTs of task 1 (of task 2), %",
+        _columns("row", "theirs", "what they ran", "our agent", "agent"),
+        tuple(
+            (row.name, *map(_percents, (row.theirs, reruns[row.name].mean, agents[row.name].mean)), row.agent)
+            for row in ROWS
+        ),
+        "Ours are means of runs; the tables below give each number's interval and a verdict.",
+    )
+
+
+def _percents(numbers: Sequence[float]) -> str:
+    return "{:.2f} / {:.2f} ({:.2f} / {:.2f})".format(*numbers)
 
 
 def _lines(label: str, theirs: Sequence[float], spread: Spread) -> list[tuple[Cell, ...]]:
@@ -359,8 +376,10 @@ def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Sp
             notes.append(f"{row.name} is what {row.agent} gives, within a single run.")
     law = functools.partial(tilt, inverse_temperature=published.STRENGTH)
     easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.oracle, task, law)[:2]]
-    numbers = "{:.2f} / {:.2f} ({:.2f} / {:.2f})".format(*easy_and_hard)
-    return [*notes, f"GRPO-KL's tilt is close to the optimum of E[acc] - {KL:g} KL, each task apart: {numbers}."]
+    optimum = (
+        f"GRPO-KL's tilt is close to the optimum of E[acc] - {KL:g} KL, each task apart: {_percents(easy_and_hard)}."
+    )
+    return [*notes, optimum]
 
 
 PAPER_TABLE = Study(
