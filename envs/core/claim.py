@@ -54,6 +54,18 @@ class Lab(Protocol):
 Measure = Callable[[Any, Lab, int], tuple[float, float, float]]
 
 
+class Measurable(Protocol):
+    """What a claim predicts and how it measures it."""
+
+    @property
+    def predicted(self) -> Callable[[Any], float]:
+        """The predicted value as a function of the setting."""
+
+    @property
+    def measure(self) -> Measure:
+        """(setting, lab, seed) -> (value, low, high)."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ClaimResult:
     """The outcome of one check.

@@ -8,12 +8,12 @@ baseline, stochastic gradient ascent. Intervals are three standard errors wide o
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import WIDTH, Claim, Lab, interval, mean_interval
+from theorybench.envs.core.claim import WIDTH, Claim, Lab, Measurable, interval, mean_interval
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, tilt
 from theorybench.envs.tree.flow import flow_policies
@@ -123,18 +123,6 @@ def reference_passes(setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
     oracle, names = MarkovChainOracle(setting), [f"task_0/pass@{k}" for k in ks]
     values = oracle.evaluate(oracle.reference_policy, names)
     return np.array([values[name] for name in names])
-
-
-class Measurable(Protocol):
-    """What a claim predicts and how it measures it."""
-
-    @property
-    def predicted(self) -> Callable[[Any], float]:
-        """The predicted value as a function of the setting."""
-
-    @property
-    def measure(self) -> Callable[[Any, Lab, int], tuple[float, float, float]]:
-        """(setting, lab, seed) -> (value, low, high)."""
 
 
 @dataclasses.dataclass(frozen=True)
