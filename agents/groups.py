@@ -30,7 +30,7 @@ class GroupAgent(GradientAgent):
             data = trainer.samples(trainer.collect(self.episodes_per_update, group_size=self.group_size))
             for _ in range(self.num_iterations):
                 trainer.update(self.loss, data, log=False)
-            trainer.report(**data.scalars())
+            trainer.report(data)
 
 
 def deviation(values: torch.Tensor) -> torch.Tensor:

@@ -147,12 +147,13 @@ class Trainer:
         return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
 
     def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """The same of one policy: in one-step settings few prompts stand behind many observations."""
+        """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
         softmax, actions = self.softmax, self.setting.num_actions
-        by_prompt = isinstance(softmax, RowSoftmax) and softmax.view.name == "prompt"
-        if by_prompt and self.setting.horizon == 1 and softmax.many(softmax.view.rows, observed):
-            shown = softmax.view.observations(self.setting.observation_dtype)
-            return checked_probs(policy, shown, actions), softmax.view.index(observed)
+        if isinstance(softmax, RowSoftmax) and self.setting.horizon == 1 and softmax.view.name == "prompt":
+            view = softmax.view
+            if softmax.many(view.rows, observed):
+                prompts = view.observations(self.setting.observation_dtype)
+                return checked_probs(policy, prompts, actions), view.index(observed)
         return checked_probs(policy, observed, actions), None
 
     def samples(self, episodes: Episodes, *, values: np.ndarray | None = None) -> Samples:
@@ -225,14 +226,14 @@ class Trainer:
         picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
         return picked if pair else picked[..., 0]
 
-    def update(self, loss: Loss, data: Samples, *, log: bool = True, **scalars: np.ndarray) -> None:
+    def update(self, loss: Loss, data: Samples, *, log: bool = True, **scalars: Any) -> None:
         """Take one step down each run's own gradient, then report the policies that are due.
 
         Args:
             loss: the loss of one run.
             data: with a leading axis of runs.
-            log: whether to report.
-            scalars: numbers to report, (R,) each.
+            log: whether to report, with the scalars of the data.
+            scalars: further numbers to report, (R,) each.
         """
 
         def one(parameters: torch.Tensor, part: Samples) -> torch.Tensor:
@@ -240,7 +241,7 @@ class Trainer:
 
         self._descent.step(one, data)
         if log:
-            self.report(**scalars)
+            self.report(data, **scalars)
 
     def set_parameters(self, values: np.ndarray) -> None:
         """Replace the parameters of all runs: (R, ...); for algorithms with an exact solver."""
@@ -250,11 +251,17 @@ class Trainer:
         """Make a critic of every run, 0 everywhere at the start."""
         return Critic(self.softmax, combine(self._keys, np.full(self.runs, CRITIC)), learning_rate)
 
-    def report(self, **scalars: np.ndarray) -> None:
-        """Log the policies of the runs whose next fraction of the budget has been passed."""
-        for run, log in enumerate(self._logs):
-            if log.due:
-                log(self.policy(run), **{name: float(value[run]) for name, value in scalars.items()})
+    def report(self, data: Samples | None = None, **scalars: Any) -> None:
+        """Log the policies of the runs whose next fraction of the budget has been passed.
+
+        Args:
+            data: the last batch, whose `scalars` are reported as well.
+            scalars: numbers to report, (R,) each.
+        """
+        due = [run for run, log in enumerate(self._logs) if log.due]
+        numbers = (data.scalars() if due and data is not None else {}) | scalars
+        for run in due:
+            self._logs[run](self.policy(run), **{name: float(value[run]) for name, value in numbers.items()})
 
     def policy(self, run: int) -> Policy:
         """Return the current policy of a run."""

@@ -10,7 +10,8 @@ Implementation details:
    from them with replacement, again and again.
 4. Both stages are charged to the budget.
 
-It logs the policy after each update of stage 2, and no scalars: its first score comes when stage 1 is over.
+It logs the policy after each update of stage 2, so that its first score comes when stage 1 is over, with `reward`,
+`length` and `log_ratio` of the batch (see `Samples.scalars`).
 
 Where it deviates: where prompts are endless, those of stage 1 are the training set, instead of a given corpus; Adam at
 0.1, since tables and small models are trained.

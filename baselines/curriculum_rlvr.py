@@ -11,7 +11,7 @@ Implementation details:
 3. On each rung it is `rlvr`, with all of its options; the optimiser's state is kept from rung to rung.
 4. On a setting without a ladder it is plain `rlvr`.
 
-It logs the policy after each update, and no scalars.
+It logs the policy after each update, with `reward`, `length` and `log_ratio` of the batch (see `Samples.scalars`).
 
 Where it deviates: rungs follow each other on a fixed schedule, not when one is mastered, so that nothing has to be
 measured on the way.

@@ -21,7 +21,7 @@ Implementation details:
    "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have one length.
 6. `num_iterations` steps are taken on each batch, the paper's mu. The batch is not split.
 
-It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
 Where it deviates: rewards of the outcome only (the paper also has process rewards); the reference stays what it is (the
 paper's outer loop renews it); Adam at 0.1, without warm-up or decay, since tables and small networks are trained.

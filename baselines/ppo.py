@@ -21,7 +21,7 @@ Implementation details:
    first steps of the right path.
 6. Policy and critic share nothing: two losses, two optimisers, no weight between them. No entropy bonus, no early stop.
 
-It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
 Where it deviates: the paper of the process variant uses exact potentials of the base model and, in its script, those of
 the first task for every task; here they are learnt, and the last step earns the realised reward. A potential over what
@@ -78,7 +78,7 @@ class PPO(GradientAgent):
                     trainer.update(self.loss, part, log=False)
                     if process is None:
                         critic.update(part)
-            trainer.report(**data.scalars())
+            trainer.report(data)
 
     def process_model(self, trainer: Trainer) -> FixedCritic:
         """Spend the first stage on roll-outs of the reference."""

@@ -14,7 +14,7 @@ Implementation details:
 4. A response is imitated whatever its probability, so that what is common already grows fastest: with rewards 0 or 1
    and K = 1 the gradient is REINFORCE's without a baseline, averaged over the rewarded.
 
-It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
 Where it deviates: the paper keeps the best K-th part of a whole batch across prompts in one variant (this is the local
 ranking it recommends), samples at a temperature, and fine-tunes a fixed number of epochs with mini-batches.

@@ -10,6 +10,8 @@ Implementation details, each a preset of `rlvr`:
 4. `start = "reference"`: the exact base model. (Their script trains the base model first, 2000 + 500 steps.)
 
 Where it deviates: the prompt fixes the start of the CoT, where the script also draws it.
+
+It logs what `rlvr` logs.
 """
 
 import dataclasses

@@ -14,7 +14,7 @@ Implementation details:
    ratio is 1 and the gradient is REINFORCE's: this is `rlvr` with groups, baseline "leave-one-out" and the same `kl`.
 5. `num_iterations` steps are taken on each batch. The batch is not split.
 
-It logs `reward`, `length` and `log_ratio` of each batch (see `Samples.scalars`).
+It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
 Where it deviates: `beta` is 0 by default (TRL: 0.05), as for the other general agents, so that scores compare what the
 algorithms make of the reward; no clipping of rewards; Adam at 0.1, since tables and small networks are trained.

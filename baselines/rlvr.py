@@ -14,7 +14,7 @@ Implementation details:
    gradient is E[(1-M)^n grad M], ascent on pass@(n+1) / (n+1), M being the policy's chance. Each question costs n + 1
    episodes. With `kl` as well, a skipped question leaves its KL term out too.
 
-It logs the policy after each update, and no scalars.
+It logs the policy after each update, with `reward`, `length` and `log_ratio` of the batch (see `Samples.scalars`).
 
 Where it deviates: the paper takes one response a step, without a baseline, by gradient ascent at 0.05: that is
 `reinforce`. Here 64 responses with a baseline and Adam at 0.1, so that one setting serves all environments.

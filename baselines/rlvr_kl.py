@@ -11,6 +11,8 @@ Why 0.1: a response of reference probability p is worth learning while ln(1/p) k
 a small weight. Where rewards are common a larger one keeps more of the base model: after 1000 exact steps on the first
 task of the canonical tree, 0.1, 0.2, 0.5 and 1 keep .25, .32, .56 and .78 of the mass on hard correct CoTs. The limit
 of 0.1 keeps .006: a small weight delays the squeeze more than it stops it.
+
+It logs what `rlvr` logs.
 """
 
 import dataclasses

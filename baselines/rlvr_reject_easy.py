@@ -11,6 +11,8 @@ Implementation details, a preset of `rlvr`:
 3. `baseline = "none"`, as in the paper. The leave-one-out baseline over kept and skipped questions is as unbiased; it
    did worse on pass@4 of the canonical tree (.78 against .94 of the optimum's gain, 5 seeds, default budget).
 4. Everything else is `rlvr`: Adam at 0.1.
+
+It logs what `rlvr` logs.
 """
 
 import dataclasses

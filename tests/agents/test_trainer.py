@@ -219,7 +219,8 @@ def test_policies_are_reported_when_they_are_due(make):
     trainer = trainer_of(make("Copy", 40), [0, 1], logs=[Log(True), Log(False)])
     data = trainer.samples(trainer.collect(20))
     trainer.update(lambda logs, part: -(part.rewards * logs.sum(-1)).mean(), data, solved=np.array([0.25, 0.5]))
-    assert [scalars for _, scalars in seen] == [{"solved": 0.25}]
+    wanted = {"solved": 0.25, "reward": float(data.rewards[0].mean()), "length": 4.0, "log_ratio": 0.0}
+    assert [scalars for _, scalars in seen] == [pytest.approx(wanted, abs=1e-12)]
     np.testing.assert_array_equal(seen[0][0], trainer.policy(0).table)
 
 
