@@ -7,6 +7,10 @@ from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracl
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.reward_teacher import RewardTeacher
+from theorybench.envs.preference.reward_teacher_claims import CLAIMS as REWARD_TEACHER_CLAIMS
+from theorybench.envs.preference.reward_teacher_oracle import RewardTeacherOracle
+from theorybench.envs.preference.reward_teacher_studies import STUDIES as REWARD_TEACHER_STUDIES
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.markov_chain_claims import CLAIMS as TREE_MARKOV_CHAIN_CLAIMS
 from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
@@ -35,6 +39,14 @@ register(
     ReasoningTreeOracle,
     claims=REASONING_TREE_CLAIMS,
     budget=20_000,
+)
+register(
+    "TheoryBench/RewardTeacher-v0",
+    RewardTeacher,
+    RewardTeacherOracle,
+    claims=REWARD_TEACHER_CLAIMS,
+    budget=20_000,
+    studies=REWARD_TEACHER_STUDIES,
 )
 register(
     "TheoryBench/TreeMarkovChain-v0",
