@@ -105,6 +105,9 @@ def _scale(axis: Any, set_scale: Any, set_limits: Any, wanted: Axis, ends: tuple
     if wanted.ticks:
         axis.set_ticks(wanted.ticks, [format_tick(tick) for tick in wanted.ticks])
         axis.set_ticks([], minor=True)
+    elif wanted.scale == "log":  # matplotlib's own labels are formulas, which are not parsed here
+        axis.set_major_formatter(lambda tick, _: format_tick(tick))
+        axis.set_minor_formatter(lambda _, __: "")
 
 
 def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:

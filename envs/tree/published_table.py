@@ -23,7 +23,7 @@ the sum of the flows of reject-easy with n = 0 .. K-1: ascent on sum_(k<=K) pass
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,7 +259,7 @@ def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Tab
     )
 
 
-def _percents(numbers: Sequence[float]) -> str:
+def _percents(numbers: Iterable[float]) -> str:
     return "{:.2f} / {:.2f} ({:.2f} / {:.2f})".format(*numbers)
 
 
