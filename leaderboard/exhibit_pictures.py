@@ -91,7 +91,7 @@ def _panel(axes: Any, chart: Chart, styles: dict[str, Style]) -> None:
     )
     axes.set_xlabel(plain(chart.x.title), color=QUIET)
     axes.set_ylabel(plain(chart.y.title), color=QUIET)
-    axes.tick_params(length=0, labelcolor=QUIET)
+    axes.tick_params(which="both", length=0, labelcolor=QUIET)
     axes.grid(color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):
@@ -107,7 +107,7 @@ def _scale(axis: Any, set_scale: Any, set_limits: Any, wanted: Axis, ends: tuple
         axis.set_ticks([], minor=True)
     elif wanted.scale == "log":  # matplotlib's own labels are formulas, which are not parsed here
         axis.set_major_formatter(lambda tick, _: format_tick(tick))
-        axis.set_minor_formatter(lambda _, __: "")
+        axis.set_ticks([], minor=True)
 
 
 def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
