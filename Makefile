@@ -74,6 +74,11 @@ wheel: $(READY) ## build, install elsewhere and try the wheel and the sdist
 bench: $(READY) ## measure speed
 	@for script in benchmarks/[a-z]*.py; do $(BIN)/python "$$script"; done
 
+.PHONY: pages
+pages: $(READY) ## measure what the pages of docs/ show (half an hour where there are no results yet), and write them
+	$(BIN)/python docs/measure.py
+	$(BIN)/python docs/generate.py
+
 .PHONY: clean
 clean: ## remove .venv, caches and builds; results stay
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info

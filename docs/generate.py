@@ -1,21 +1,26 @@
-"""Write one page for each setting and each agent from the code itself: `python docs/generate.py`."""
+"""Write the pages from the code and the reference numbers: `python docs/generate.py`.
+
+`measure.py` makes the numbers.
+"""
 
 import dataclasses
 import inspect
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import reference_tables as tables
+import tree_page
+from agent_groups import KINDS, kind, shipped_agents
+from reference_data import Numbers
+from reference_tables import table
 
 import theorybench as tb
 from theorybench.agents.loading import agent_class
 from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.config import named_suite
 
 ROOT = Path(__file__).parent
-
-
-def table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, tuple("---" for _ in header), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def fields_of(cls: type) -> str:
@@ -28,7 +33,7 @@ def fields_of(cls: type) -> str:
 
 
 def setting_page(id: str) -> str:
-    """Return the page of a setting: its docstring, parameters, metrics and claims."""
+    """Return the page of a setting: its docstring, parameters, metrics, claims, studies and numbers."""
     entry = lookup(id)
     parts = [
         f"# {id}",
@@ -50,42 +55,88 @@ def setting_page(id: str) -> str:
         ]
     studies = entry.studies()
     if studies:
-        rows = [(f"`{s.id}`", s.source, s.title) for s in studies]
-        parts += [
-            "## Studies",
-            f"`theorybench study {id}` makes these tables and figures; `--pictures DIR` and `--html FILE` draw them.",
-            table(("study", "source", "what it shows"), rows),
-        ]
-    return "\n\n".join(parts) + "\n"
+        rows = [(f"`{study.id}`", study.source, study.title) for study in studies]
+        command = (
+            f"`theorybench study {id}` makes these tables and figures; `--pictures DIR` and `--html FILE` draw them."
+        )
+        parts += ["## Studies", command, table(("study", "source", "what it shows"), rows)]
+    return "\n\n".join([*parts, *filter(None, [tables.setting_numbers(id)])]) + "\n"
 
 
 def agent_page(name: str) -> str:
-    """Return the page of an agent: the docstring of its file and its hyper-parameters."""
+    """Return the page of an agent: the docstring of its file, its hyper-parameters and its numbers."""
     cls = agent_class(name)
     module = sys.modules[cls.__module__]
     feedback = getattr(cls, "feedback", "reward")
-    parts = [f"# {name}", f"`theorybench run --agents {name}` · feedback *{feedback}*", inspect.getdoc(module) or ""]
+    source = f"[{name}](../../baselines/{cls.__module__.rpartition('.')[2]}.py)"
+    parts = [f"# {name}", f"`theorybench run --agents {name}` · feedback *{feedback}* · source {source}"]
+    parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
         parts += ["## Hyper-parameters", fields_of(cls)]
+    return "\n\n".join([*parts, *filter(None, [tables.agent_numbers(name)])]) + "\n"
+
+
+def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
+    """Return the index: families, then settings, then agents by kind, each with its line."""
+    parts = [
+        "# TheoryBench, page by page",
+        "[Driving the environments](driving.md) · [Running and comparing](running.md). The pages below are generated "
+        "from the code and from [reference numbers](reference) by `python docs/generate.py`; `python docs/measure.py` "
+        "makes the numbers again, `make pages` both.",
+        "## Families",
+    ]
+    lines = []
+    for family, own in families(ids).items():
+        title = f"[{family}]({family}.md)" if _has_page(family) else family
+        about = inspect.getdoc(sys.modules[f"theorybench.envs.{family}"])
+        lines.append(f"- **{title}**: {about} {', '.join(map(_setting_link, own))}")
+    parts.append("\n".join(lines))
+    parts += ["## Settings", "\n".join(f"- {_setting_link(id)}: {_first_line(lookup(id).setting)}" for id in ids)]
+    parts += ["## Suites", "\n".join(map(_suite_line, tables.all_numbers())), "## Algorithms"]
+    for title, text in KINDS.items():
+        own = [name for name in names if kind(name) == title]
+        lines = [
+            f"- [{name}](agents/{name}.md): {_first_line(sys.modules[agent_class(name).__module__])}" for name in own
+        ]
+        parts += [f"### {title}", f"{text[0].upper()}{text[1:]}.", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
+
+
+def _suite_line(numbers: Numbers) -> str:
+    """Say what a suite runs, how to run it, and where its pictures are."""
+    pictures = ", ".join(f"[{name.partition('-')[0]}](pictures/{name})" for name in numbers.pictures)
+    about = named_suite(numbers.suite).description
+    return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."
+
+
+def families(ids: Sequence[str]) -> dict[str, list[str]]:
+    """Group settings by the folder of `envs` that they stand in; families with a page of their own come first."""
+    found: dict[str, list[str]] = {}
+    for id in ids:
+        found.setdefault(lookup(id).setting.__module__.split(".")[2], []).append(id)
+    return dict(sorted(found.items(), key=lambda entry: (not _has_page(entry[0]), entry[0])))
+
+
+def _has_page(family: str) -> bool:
+    return (ROOT / f"{family}.md.j2").exists()
+
+
+def _setting_link(id: str) -> str:
+    return f"[{id.partition('/')[2]}](settings/{id.partition('/')[2]}.md)"
+
+
+def _first_line(thing: object) -> str:
+    """Return the first sentence of a docstring."""
+    return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 
 def pages() -> dict[Path, str]:
     """Return every page by path."""
     ids = [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
-    names = [n for n in tb.list_agents() if agent_class(n).__module__.startswith("theorybench.")]
+    names = shipped_agents()
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
-    index = [
-        "# TheoryBench, page by page",
-        "[Driving the environments](driving.md) · [Running and comparing](running.md). The pages below are generated "
-        "from the code by `python docs/generate.py`.",
-        "## Settings",
-    ]
-    index += ["\n".join(f"- [{id}](settings/{id.partition('/')[2]}.md)" for id in ids), "## Agents"]
-    index += ["\n".join(f"- [{name}](agents/{name}.md)" for name in names)]
-    result[ROOT / "README.md"] = "\n\n".join(index) + "\n"
-    return result
+    return result | {ROOT / "tree.md": tree_page.render(), ROOT / "README.md": index_page(ids, names)}
 
 
 if __name__ == "__main__":

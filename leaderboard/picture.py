@@ -34,11 +34,11 @@ def picture(board: Board, path: str | Path) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    path = _checked(path)
+    path = checked_path(path)
     standings = [standing for standing in board.standings if standing.rows]
     columns = min(3, len(standings))
     lines = -(-len(standings) // columns)
-    rows = max(len(standing.rows) for standing in standings)
+    rows = max(sum(not row.privileged for row in standing.rows) for standing in standings)
     engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
     figure = Figure(figsize=(4.6 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
     styles = {agent: style.colour for agent, style in agent_styles(board).items()}
@@ -49,7 +49,7 @@ def picture(board: Board, path: str | Path) -> Path:
             axes.set_ylim(rows - 0.4, -0.6)
         for axes in grid[len(standings) :]:
             axes.set_visible(False)
-    return _save(figure, path)
+    return save(figure, path)
 
 
 def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
@@ -68,19 +68,23 @@ def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str,
     Raises:
         ParameterError: another ending, or a setting without pictures of policies.
     """
-    path, setting = _checked(path), lookup(env_id).make_setting(parameters)
-    return _save(setting.policy_picture({"reference": SettingPolicy(setting, "reference"), name: policy}), path)
+    path, setting = checked_path(path), lookup(env_id).make_setting(parameters)
+    return save(setting.policy_picture({"reference": SettingPolicy(setting, "reference"), name: policy}), path)
 
 
-def _checked(path: str | Path) -> Path:
-    """Check the ending of a picture's name."""
+def checked_path(path: str | Path) -> Path:
+    """Check the ending of a picture's name.
+
+    Raises:
+        ParameterError: another ending than .png, .svg or .pdf.
+    """
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
     return path
 
 
-def _save(figure: Any, path: Path) -> Path:
+def save(figure: Any, path: Path) -> Path:
     """Write a Figure atomically, the same bytes every time."""
     from matplotlib import rc_context
 

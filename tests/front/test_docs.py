@@ -1,17 +1,130 @@
-"""The generated pages are those that the code gives now."""
+"""The generated pages are those that code and reference numbers give now, and the numbers are of what there is now."""
 
-import importlib.util
-from pathlib import Path
+import dataclasses
+import inspect
+import json
+import re
+import sys
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+import agent_groups
+import generate
+import pytest
+import reference_data as data
+
+import theorybench as tb
+from theorybench.agents.loading import agent_class
+from theorybench.leaderboard.config import list_suites, named_suite
+from theorybench.leaderboard.matrix import plan
+from theorybench.leaderboard.statistics import clip_scores, interquartile_mean
+
+DOCS = generate.ROOT
+#: Agents whose runs cost next to nothing, though one of them rolls out and learns.
+QUICK = ("random", "reference", "best-of-n", "dpo-offline")
+LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) != "References"]
 
 
-def test_the_pages_are_what_the_code_says():
-    spec = importlib.util.spec_from_file_location("generate_docs", DOCS / "generate.py")
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+def planned(suite):
+    """What a suite asks for now: (environment, agent) -> what their runs have in common."""
+    jobs = {job.names: job.runs[0] for job in plan(named_suite(suite)).jobs}
+    names = ("env_id", "parameters", "fingerprint", "budget", "agent", "hyperparameters")
+    values = {pair: {name: getattr(run, name) for name in names} for pair, run in jobs.items()}
+    return {pair: json.loads(json.dumps(entry)) for pair, entry in values.items()}  # tuples are lists
+
+
+def measured(numbers):
+    """The same of the reference numbers."""
+    places = {entry.label: dataclasses.asdict(entry) for entry in numbers.environments}
+    agents = {entry.label: dataclasses.asdict(entry) for entry in numbers.agents}
+    found = {}
+    for row in numbers.rows:
+        both = places[row.environment] | agents[row.agent]
+        found[row.environment, row.agent] = {name: value for name, value in both.items() if name != "label"}
+    return found
+
+
+def test_the_pages_are_what_the_code_and_the_numbers_say():
     pages = generate.pages()
     stale = [path.name for path, text in pages.items() if not path.exists() or path.read_text("utf-8") != text]
     assert not stale, f"run `python docs/generate.py`: {stale}"
     written = {path for folder in ("settings", "agents") for path in (DOCS / folder).glob("*.md")}
     assert written == {path for path in pages if path.parent != DOCS}, "remove pages of what is gone"
+
+
+def test_the_index_names_every_page_and_every_agent_once():
+    index = (DOCS / "README.md").read_text("utf-8")
+    for path in generate.pages():
+        if path.name != "README.md":
+            assert f"({path.relative_to(DOCS)})" in index
+    assert all(index.count(f"(agents/{name}.md)") == 1 for name in agent_groups.shipped_agents())
+
+
+def test_the_readme_names_every_setting_that_ships_and_every_learner():
+    readme = (DOCS.parent / "README.md").read_text("utf-8")
+    settings = [id.partition("/")[2] for id in tb.list_envs() if id.startswith("TheoryBench/")]
+    pages = [f"settings/{name}" for name in settings] + [f"agents/{name}" for name in LEARNERS]
+    assert not [page for page in pages if f"(docs/{page}.md)" not in readme]
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_page_of_an_agent_says_how_it_is_made_and_what_it_logs(name):
+    text = inspect.getdoc(sys.modules[agent_class(name).__module__])
+    assert re.search(r"^1\. ", text, re.MULTILINE), "implementation details are numbered"
+    assert re.search(r"\bIt logs\b", text), "what it logs"
+    preset = "preset of `rlvr`" in text
+    assert preset or "deviates" in text or agent_groups.kind(name) == "Test time", "where it deviates from its source"
+
+
+@pytest.mark.parametrize("suite", list_suites())
+def test_the_numbers_of_a_suite_are_of_what_it_asks_for_now(suite):
+    remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
+    numbers = data.read_numbers(suite)
+    assert measured(numbers) == planned(suite), remedy
+    assert list(numbers.seeds) == named_suite(suite).seeds, remedy
+
+
+@pytest.mark.parametrize("change", [{"fingerprint": "0" * 16}, {"budget": 1}, {"parameters": {}}])
+def test_numbers_of_another_environment_are_found(change):
+    numbers = data.read_numbers("starter")
+    first, *others = numbers.environments
+    foreign = dataclasses.replace(numbers, environments=(dataclasses.replace(first, **change), *others))
+    assert measured(foreign) != planned("starter")
+
+
+@pytest.mark.parametrize("suite", list_suites())
+def test_a_run_today_gives_the_recorded_score(suite):
+    numbers = data.read_numbers(suite)
+    environment = numbers.environments[0] if suite == "tree" else numbers.environments[-1]
+    rows = [(agent, row) for agent, row in numbers.of_environment(environment.label) if agent.label in QUICK]
+    assert len(rows) > 2
+    for agent, row in rows:
+        asked = {"budget": environment.budget, **environment.parameters}
+        scores = [tb.run(environment.env_id, agent.agent, seed=seed, **asked).score for seed in numbers.seeds]
+        assert interquartile_mean([clip_scores(scores)]) == pytest.approx(row.score, abs=1e-3), agent.label
+
+
+@pytest.mark.parametrize("kind", ["claims", "studies"])
+def test_claims_and_studies_are_those_of_the_tree_family(kind):
+    ids = generate.families(tb.list_envs())["tree"]
+    now = [(one.id, one.env_id, one.setting.fingerprint) for id in ids for one in getattr(tb, kind)(id)]
+    kept = [(row["id"], row["environment"], row["fingerprint"]) for row in data.read(f"{kind}-tree")[kind]]
+    assert sorted(kept) == sorted(now), f"`python docs/measure.py {kind}`, then `python docs/generate.py`"
+
+
+def test_the_claims_predict_what_they_predicted():
+    rows = {row["id"]: row for row in data.read("claims-tree")["claims"]}
+    claims = [claim for id in {row["environment"] for row in rows.values()} for claim in tb.claims(id)]
+    now = {claim.id: float(claim.predicted(claim.setting)) for claim in claims}
+    assert now == pytest.approx({id: row["predicted"] for id, row in rows.items()}, rel=1e-6, abs=1e-9)
+
+
+def test_pictures_belong_to_the_numbers_and_are_small():
+    named = {}
+    for file in data.FOLDER.glob("*.json"):
+        values = data.read(file.stem)
+        for entry in (values, *values.get("studies", [])):
+            named |= entry.get("pictures", {})
+    files = list((DOCS / "pictures").iterdir())
+    assert data.digests(files) == named, "draw them again: `python docs/measure.py`"
+    assert all(path.stat().st_size < 150_000 for path in files)
+    pages = "".join(generate.pages().values())
+    assert not [name for name in named if f"pictures/{name}" not in pages]

@@ -1,0 +1,64 @@
+"""Agents by kind, read off their classes: no list is kept by hand."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import theorybench as tb
+from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.loading import agent_class
+from theorybench.agents.softmax import NETWORKS
+from theorybench.agents.steering import SteeringAgent
+from theorybench.baselines.rlvr import RLVR
+from theorybench.leaderboard.styles import COLOURS
+
+#: Kinds in the order in which they are shown, and what each is.
+KINDS = {
+    "References": "they learn nothing, and fix the scale",
+    "Policy gradient": "they learn from rewards, by gradient steps on a policy",
+    "Preferences": "they learn from comparisons",
+    "Test time": "the base model stays as it is, and a reward model steers what it answers",
+    "Outside": "what other libraries ship, on our environments",
+}
+
+
+def shipped_agents() -> list[str]:
+    """Return the names of the agents of this package."""
+    return [name for name in tb.list_agents() if agent_class(name).__module__.startswith("theorybench.")]
+
+
+def kind(name: str) -> str:
+    """Return the kind of an agent, one of KINDS."""
+    cls = agent_class(name)
+    feedback = getattr(cls, "feedback", "reward")
+    if feedback == "none":
+        return "References"
+    if issubclass(cls, SteeringAgent):
+        return "Test time"
+    if not issubclass(cls, GradientAgent):
+        return "Outside"
+    return "Preferences" if feedback == "preference" else "Policy gradient"
+
+
+def curve_group(name: str, hyperparameters: Mapping[str, Any]) -> str:
+    """Return the row of a picture of curves that an agent belongs to: kinds, the largest of them split."""
+    if kind(name) == "Outside" or hyperparameters.get("policy") in NETWORKS:
+        return "Networks"
+    if kind(name) == "Policy gradient":
+        return "REINFORCE" if issubclass(agent_class(name), RLVR) else "Policy gradient"
+    return kind(name)
+
+
+def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[str, list[str]]:
+    """Group labels for a picture of curves; as many agents as there are colours need one group alone.
+
+    Args:
+        agents: label, name and hyper-parameters of each; references are left out, since lines stand for them.
+    """
+    groups: dict[str, list[str]] = {}
+    for label, name, hyperparameters in agents:
+        if kind(name) != "References":
+            groups.setdefault(curve_group(name, hyperparameters), []).append(label)
+    if sum(map(len, groups.values())) <= len(COLOURS):
+        return {"Agents": [label for labels in groups.values() for label in labels]}
+    order = ["REINFORCE", "Policy gradient", "Networks", "Preferences", "Test time"]
+    return {title: groups[title] for title in order if title in groups}

@@ -1,0 +1,259 @@
+"""Reference numbers as data: what a measurement leaves behind for the pages, small and easy to compare line by line."""
+
+import dataclasses
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.core.study import Exhibit
+from theorybench.leaderboard import meters
+from theorybench.leaderboard.board import Board, EnvironmentBoard
+from theorybench.leaderboard.exhibit_table import cell
+from theorybench.leaderboard.report import CheckedClaim, ShownStudy
+from theorybench.leaderboard.store import atomic_write
+
+FOLDER = Path(__file__).parent / "reference"
+#: Numbers of tries whose pass@K is kept, where an environment has it.
+TRIES = (1, 8, 128)
+
+
+@dataclasses.dataclass(frozen=True)
+class Provenance:
+    """Where numbers come from.
+
+    Attributes:
+        date: of the last run, ISO 8601.
+        hardware: processor, cores and system.
+        versions: of the libraries.
+        commit: of the package's sources, or "".
+    """
+
+    date: str
+    hardware: str
+    versions: dict[str, str]
+    commit: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """An environment of a suite, by its label; the fingerprint tells whether it still is the same."""
+
+    label: str
+    env_id: str
+    parameters: dict[str, Any]
+    fingerprint: str
+    budget: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Agent:
+    """An agent of a suite, by its label."""
+
+    label: str
+    agent: str
+    hyperparameters: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What an agent reached on an environment.
+
+    Attributes:
+        environment: label.
+        agent: label.
+        rank: on this environment; None where it is unranked.
+        score: interquartile mean of the clipped scores.
+        low: lower end of its 95 % interval.
+        high: upper end likewise.
+        passes: pass@K by K, mean of the runs; empty where the environment has none.
+        queries: of a reward model for each response at test time.
+        seconds: wall time of a run, of runs trained together the share of one.
+        failed: number of runs that failed.
+    """
+
+    environment: str
+    agent: str
+    rank: int | None
+    score: float
+    low: float
+    high: float
+    passes: dict[str, float]
+    queries: float
+    seconds: float
+    failed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Numbers:
+    """The results of a suite.
+
+    Attributes:
+        suite: its name.
+        seeds: of the runs.
+        provenance: of the records.
+        agents: by label.
+        environments: by label.
+        rows: of each environment by rank.
+        pictures: drawn of the same records: digests by the names of the files.
+    """
+
+    suite: str
+    seeds: tuple[int, ...]
+    provenance: Provenance
+    agents: tuple[Agent, ...]
+    environments: tuple[Environment, ...]
+    rows: tuple[Row, ...]
+    pictures: dict[str, str]
+
+    def of_agent(self, name: str) -> list[tuple[Environment, Agent, Row]]:
+        """Return the rows of an agent and its variants, environment by environment."""
+        agents = {agent.label: agent for agent in self.agents if agent.agent == name}
+        places = {environment.label: environment for environment in self.environments}
+        return [(places[row.environment], agents[row.agent], row) for row in self.rows if row.agent in agents]
+
+    def of_environment(self, label: str) -> list[tuple[Agent, Row]]:
+        """Return the rows of an environment, the best first."""
+        agents = {agent.label: agent for agent in self.agents}
+        return [(agents[row.agent], row) for row in self.rows if row.environment == label]
+
+
+def numbers_of(suite: str, board: Board, pictures: dict[str, str]) -> Numbers:
+    """Keep of a board what the pages show.
+
+    Args:
+        suite: name of the suite.
+        board: of its records.
+        pictures: digests of what was drawn of it.
+    """
+    said = board.provenance
+    infos = [entry.environment for entry in board.environments]
+    return Numbers(
+        suite=suite,
+        seeds=board.seeds,
+        provenance=Provenance(
+            said.last_started_at[:10],
+            "; ".join(said.hardware),
+            {name: ", ".join(values) for name, values in said.versions.items()},
+            ", ".join(said.git_commits),
+        ),
+        agents=tuple(Agent(info.label, info.agent, info.hyperparameters) for info in board.agents),
+        environments=tuple(
+            Environment(info.label, info.env_id, info.parameters, info.fingerprint, info.budget) for info in infos
+        ),
+        rows=tuple(row for entry in board.environments for row in _rows(entry)),
+        pictures=pictures,
+    )
+
+
+def _rows(entry: EnvironmentBoard) -> list[Row]:
+    passes = {
+        series.label: {f"{k:g}": round(v, 4) for k, v in zip(series.x, series.value, strict=True) if k in TRIES}
+        for panel in entry.passes[:1]
+        for series in panel.series
+    }
+    return [
+        Row(
+            environment=entry.environment.label,
+            agent=row.label,
+            rank=row.rank,
+            score=_rounded(row.score.value),
+            low=_rounded(row.score.low if row.score.low is not None else row.score.value),
+            high=_rounded(row.score.high if row.score.high is not None else row.score.value),
+            passes=passes.get(row.label, {}),
+            queries=row.queries_per_response,
+            seconds=float(f"{row.seconds_wall:.2g}"),
+            failed=row.failed,
+        )
+        for row in entry.standing.rows
+    ]
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4) + 0.0
+
+
+def claim_data(claim: CheckedClaim, fingerprint: str) -> dict[str, Any]:
+    """Keep the numbers of a checked claim; what it states stands in the code."""
+    names = ("id", "environment", "predicted", "measured", "low", "high", "holds", "seconds")
+    values = {name: getattr(claim, name) for name in names}
+    return {**values, "seconds": round(claim.seconds or 0.0, 1), "fingerprint": fingerprint}
+
+
+def study_data(study: ShownStudy, exhibit: Exhibit, fingerprint: str, pictures: dict[str, str]) -> dict[str, Any]:
+    """Keep the tables and findings of a study as they are printed, and the digests of its pictures."""
+    tables = [
+        {
+            "title": shown.title,
+            "columns": [column.name.strip() for column in shown.columns],
+            "rows": [[cell(*pair) for pair in zip(row, shown.columns, strict=True)] for row in shown.rows],
+            "note": shown.note,
+        }
+        for shown in exhibit.tables
+    ]
+    agreement = [
+        f"{chart.title} ({', '.join(f'{a.group} {a.inside} of {a.points}' for a in chart.agreement())})"
+        for chart in exhibit.charts
+        if chart.agreement()
+    ]
+    return {
+        "id": study.id,
+        "environment": study.environment,
+        "fingerprint": fingerprint,
+        "seeds": study.seeds,
+        "seconds": round(study.seconds),
+        "pictures": pictures,
+        "tables": tables,
+        "notes": list(exhibit.notes),
+        "agreement": agreement,
+    }
+
+
+def here() -> Provenance:
+    """Say where and when something is measured."""
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Provenance(today, meters.hardware(), meters.versions(), meters.git_commit() or "")
+
+
+def digests(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the hashes of files by name: they tie pictures to the numbers that they were drawn of."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in paths}
+
+
+def write(name: str, values: dict[str, Any]) -> Path:
+    """Write `reference/<name>.json`: one line for each entry of a list, so that differences are easy to read."""
+    lines = []
+    for key, value in values.items():
+        text = _json(value)
+        if isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+            text = "[\n" + ",\n".join(map(_json, value)) + "\n]"
+        lines.append(f"{json.dumps(key)}: {text}")
+    path = FOLDER / f"{name}.json"
+    with atomic_write(path) as file:
+        file.write("{\n" + ",\n".join(lines) + "\n}\n")
+    return path
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=dataclasses.asdict)
+
+
+def read(name: str) -> dict[str, Any]:
+    """Read `reference/<name>.json`."""
+    values: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return values
+
+
+def read_numbers(suite: str) -> Numbers:
+    """Read the results of a suite."""
+    values = read(suite)
+    made = {"agents": Agent, "environments": Environment, "rows": Row}
+    values |= {name: tuple(cls(**entry) for entry in values[name]) for name, cls in made.items()}
+    return Numbers(**{**values, "seeds": tuple(values["seeds"]), "provenance": Provenance(**values["provenance"])})
+
+
+def suites() -> list[str]:
+    """Return the suites that have numbers: those of the data that hold rows."""
+    return sorted(path.stem for path in FOLDER.glob("*.json") if "rows" in read(path.stem))

@@ -1,0 +1,194 @@
+"""Reference numbers as Markdown: tables of agents, settings, claims and studies."""
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import reference_data as data
+from reference_data import Agent, Environment, Numbers, Provenance, Row
+
+from theorybench.envs.core.claim import Claim
+from theorybench.leaderboard.table import format_number, format_queries, format_seconds
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    lines = [tuple(header), tuple("---" for _ in header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+@functools.cache
+def all_numbers() -> tuple[Numbers, ...]:
+    """Read the results of every suite that has any."""
+    return tuple(data.read_numbers(name) for name in data.suites())
+
+
+def provenance(said: Provenance) -> str:
+    """Say where numbers come from, in a line."""
+    names = ("theorybench", "python", "numpy", "scipy", "torch", "gymnasium", "stable-baselines3")
+    versions = ", ".join(f"{name} {said.versions[name]}" for name in names if name in said.versions)
+    commit = f", commit {said.commit[:10]}" if said.commit else ""
+    return f"Measured on {said.date}{commit}, with {versions}; {said.hardware}."
+
+
+def suite_command(suite: str) -> str:
+    """Return the commands that make the numbers of a suite."""
+    return f"`theorybench run --suite {suite} --out results/{suite}`, then `theorybench leaderboard results/{suite}`"
+
+
+def agent_numbers(name: str) -> str:
+    """Return the section of reference numbers of an agent; "" where no suite has it."""
+    parts = []
+    for numbers in all_numbers():
+        found = numbers.of_agent(name)
+        if found:
+            ranked = {env.label: _ranked(numbers, env.label) for env, _, _ in found}
+            rows = [_agent_row(*entry, ranked[entry[0].label]) for entry in found]
+            caption = f"Suite `{numbers.suite}`, {len(numbers.seeds)} seeds: {suite_command(numbers.suite)}."
+            header = (
+                "environment",
+                "options",
+                "score",
+                "95 % interval",
+                "rank",
+                *_TRIES,
+                "queries",
+                "episodes",
+                "time",
+            )
+            parts += [caption, _without_empty(header, rows), provenance(numbers.provenance)]
+    if not parts:
+        return ""
+    return "\n\n".join(["## Reference numbers", _LEGEND, *parts])
+
+
+def setting_numbers(id: str) -> str:
+    """Return the section of reference numbers of a setting; "" where no suite has it."""
+    parts = []
+    for numbers in all_numbers():
+        own = [environment for environment in numbers.environments if environment.env_id == id]
+        for environment in own:
+            parts += [f"### {environment.label} (suite `{numbers.suite}`)", _about(environment)]
+            parts.append(ranking(numbers, environment.label))
+        if own:
+            command = f"{len(numbers.seeds)} seeds: {suite_command(numbers.suite)}."
+            parts += [command, provenance(numbers.provenance)]
+    return "\n\n".join(["## Reference numbers", _LEGEND, *parts]) if parts else ""
+
+
+def ranking(numbers: Numbers, environment: str) -> str:
+    """Return the table of agents on an environment, the best first."""
+    header = ("rank", "agent", "score", "95 % interval", *_TRIES, "queries", "time")
+    rows = [
+        (row.rank or "", _link(agent, "../agents"), *_score(row), *_costs(row))
+        for agent, row in numbers.of_environment(environment)
+    ]
+    return _without_empty(header, rows)
+
+
+def overview(suite: str, folder: str = "agents") -> str:
+    """Return one table for a suite: the score of each agent on each environment, with its rank."""
+    numbers = data.read_numbers(suite)
+    cells = {(row.agent, row.environment): row for row in numbers.rows}
+    labels = [environment.label for environment in numbers.environments]
+    rows = []
+    for agent in sorted(numbers.agents, key=lambda agent: -_mean(cells, agent.label, labels)):
+        own = [cells.get((agent.label, label)) for label in labels]
+        rows.append((_link(agent, folder), *(_ranked_score(row) for row in own)))
+    return table(("agent", *labels), rows)
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """Return claims as they were measured: prediction, measurement with its interval, verdict."""
+    found = {row["id"]: row for row in data.read("claims-tree")["claims"]}
+    rows = []
+    for claim in claims:
+        row = found.get(claim.id)
+        if row is None:
+            rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "not measured yet", ""))
+            continue
+        interval = f"{row['measured']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
+        verdict = "holds" if row["holds"] else "**fails**"
+        said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval, verdict)
+        rows.append((*said, format_seconds(row["seconds"])))
+    return table(("claim", "statement", "formula", "predicted", "measured", "verdict", "time"), rows)
+
+
+def studies() -> dict[str, dict[str, Any]]:
+    """Return the studies that were run, by id."""
+    return {row["id"]: row for row in data.read("studies-tree")["studies"]}
+
+
+def study_tables(study: dict[str, Any]) -> str:
+    """Return the tables and findings of a study: the first table as it is, others behind their titles."""
+    parts = []
+    for place, shown in enumerate(study["tables"]):
+        text = "\n\n".join(filter(None, [table(shown["columns"], shown["rows"]), shown["note"]]))
+        title = shown["title"]
+        folded = f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>"
+        parts.append(folded if place else f"**{title}**\n\n{text}")
+    parts += study["notes"]
+    if study["agreement"]:
+        parts.append(f"Points whose interval holds theory's value: {'; '.join(study['agreement'])}.")
+    return "\n\n".join(parts)
+
+
+_LEGEND = (
+    "Score: 0 is the reference policy, 1 the optimum, exact; interquartile mean of the seeds, each clipped to [-1, 1], "
+    "with its bootstrap interval. pass@K of the final policies, mean of the seeds. Queries: of a reward model for each "
+    "response at test time. Time: of one run, of runs trained together its share."
+)
+_TRIES = tuple(f"pass@{k}" for k in data.TRIES)
+
+
+def _agent_row(environment: Environment, agent: Agent, row: Row, of: int) -> tuple[object, ...]:
+    options = "" if agent.label == agent.agent else agent.label.removeprefix(f"{agent.agent}, ")
+    rank = f"{row.rank} of {of}" if row.rank else ""
+    place = f"[{environment.label}](../settings/{environment.env_id.partition('/')[2]}.md)"
+    *passes, queries, seconds = _costs(row)
+    return (place, options, *_score(row), rank, *passes, queries, f"{environment.budget:,}", seconds)
+
+
+def _ranked(numbers: Numbers, environment: str) -> int:
+    return sum(row.rank is not None for _, row in numbers.of_environment(environment))
+
+
+def _score(row: Row) -> tuple[str, str]:
+    failed = f" ({row.failed} failed)" if row.failed else ""
+    return format_number(row.score) + failed, f"[{format_number(row.low)}, {format_number(row.high)}]"
+
+
+def _costs(row: Row) -> tuple[str, ...]:
+    """Return pass@K for each K, queries and time."""
+    passes = (format_number(row.passes[str(k)]) if str(k) in row.passes else "" for k in data.TRIES)
+    return *passes, format_queries(row.queries), format_seconds(row.seconds)
+
+
+def _ranked_score(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return format_number(row.score) + (f" ({row.rank})" if row.rank else "")
+
+
+def _mean(cells: dict[tuple[str, str], Row], agent: str, labels: Sequence[str]) -> float:
+    own = [cells[agent, label].score for label in labels if (agent, label) in cells]
+    return sum(own) / len(own)
+
+
+def _link(agent: Agent, folder: str) -> str:
+    return f"[{agent.label}]({folder}/{agent.agent}.md)"
+
+
+def _about(environment: Environment) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in environment.parameters.items())
+    return f"`{given}`; {environment.budget:,} episodes a run."
+
+
+def _without_empty(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table without the columns that say nothing."""
+    kept = [i for i in range(len(header)) if any(row[i] not in ("", "-") for row in rows)]
+    return table([header[i] for i in kept], [[row[i] for i in kept] for row in rows])
+
+
+def _formula(claim: Claim) -> str:
+    return f"`{claim.formula}`" if claim.formula else ""
