@@ -55,11 +55,11 @@ def setting_page(id: str) -> str:
         ]
     studies = entry.studies()
     if studies:
-        rows = [(f"`{study.id}`", study.source, study.title) for study in studies]
+        shown = [(f"`{study.id}`", study.source, study.title) for study in studies]
         command = (
             f"`theorybench study {id}` makes these tables and figures; `--pictures DIR` and `--html FILE` draw them."
         )
-        parts += ["## Studies", command, table(("study", "source", "what it shows"), rows)]
+        parts += ["## Studies", command, table(("study", "source", "what it shows"), shown)]
     return "\n\n".join([*parts, *filter(None, [tables.setting_numbers(id)])]) + "\n"
 
 

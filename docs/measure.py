@@ -24,9 +24,10 @@ import reference_data as data
 from agent_groups import curve_groups
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.tree.flow import flow_policies
+from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.leaderboard.board import make_board
 from theorybench.leaderboard.config import list_suites, named_suite
 from theorybench.leaderboard.curve_picture import picture_of_curves
@@ -83,9 +84,9 @@ def measure_studies() -> None:
 
 def draw_policies() -> None:
     """Draw what training does to the policies of the tree, and walks on the metastable chain."""
-    tree = lookup(TREES[0]).make_setting({"train_tasks": [0]})
+    tree = TreeMarkovChain(train_tasks=(0,))
     trained = {"REINFORCE, 1000 updates on task 0": 0, "reject-easy, 1000 updates on task 0": 5}
-    policies = {"base model": SettingPolicy(tree, "reference")}
+    policies: dict[str, Policy] = {"base model": SettingPolicy(tree, "reference")}
     policies |= {name: flow_policies(tree, 0.05, [1000], reject_easy=n)[0] for name, n in trained.items()}
     drawn = [save(tree.policy_picture(policies), PICTURES / "tree-policies.png"), _draw_walks()]
     fingerprints = {id: lookup(id).make_setting({}).fingerprint for id in TREES}
@@ -97,7 +98,8 @@ def _draw_walks() -> Path:
     from matplotlib.figure import Figure
 
     env = gym.make(TREES[1], render_mode="rgb_array")
-    chain, rng = env.unwrapped, np.random.default_rng(3)
+    chain: Any = env.unwrapped
+    rng = np.random.default_rng(3)
     figure = Figure(figsize=(10.4, 5.9), dpi=110)
     policies = {"the base model": chain.reference_policy, "the optimum": chain.oracle.optimal_policy}
     for axes, (name, policy) in zip(figure.subplots(1, 2), policies.items(), strict=True):

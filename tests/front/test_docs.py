@@ -13,6 +13,7 @@ import reference_data as data
 
 import theorybench as tb
 from theorybench.agents.loading import agent_class
+from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.config import list_suites, named_suite
 from theorybench.leaderboard.matrix import plan
 from theorybench.leaderboard.statistics import clip_scores, interquartile_mean
@@ -128,3 +129,8 @@ def test_pictures_belong_to_the_numbers_and_are_small():
     assert all(path.stat().st_size < 150_000 for path in files)
     pages = "".join(generate.pages().values())
     assert not [name for name in named if f"pictures/{name}" not in pages]
+
+
+def test_pictures_of_policies_are_of_the_settings_as_they_are():
+    now = {id: lookup(id).make_setting({}).fingerprint for id in generate.families(tb.list_envs())["tree"]}
+    assert data.read("policies-tree")["fingerprints"] == now, "`python docs/measure.py policies`"
