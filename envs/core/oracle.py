@@ -117,7 +117,7 @@ class Oracle(ABC, Generic[S]):
         return {name: value for name, value in values.items() if name in wanted or name.removesuffix("_se") in wanted}
 
     def normalise(self, objective: float) -> float:
-        """Return (objective - J(reference)) / (J(optimum) - J(reference)).
+        """Return (objective - J(reference)) / (J(optimum) - J(reference)); what is rounding alone off 0 or 1 is that.
 
         Raises:
             ParameterError: the optimum is no better than the reference beyond rounding, so that there is no score.
@@ -126,7 +126,12 @@ class Oracle(ABC, Generic[S]):
         if not gap > SMALLEST_GAP * abs(self.optimal_value):
             fix = "Scores need J* > J(reference): choose other parameters."
             raise ParameterError("parameters", self.setting.parameters, "a setting where something can be won", fix)
-        return 1.0 if objective == self.optimal_value else (objective - self.reference_value) / gap
+        # Sums of the same numbers in another order: which metrics are asked for together must not move a score.
+        rounding = 1e-14 * max(abs(self.optimal_value), abs(self.reference_value))
+        for value, score in ((self.optimal_value, 1.0), (self.reference_value, 0.0)):
+            if abs(objective - value) <= rounding:
+                return score
+        return (objective - self.reference_value) / gap
 
     def score(self, policy: Any) -> float:
         """Return the normalised value: 0.0 exactly for the reference policy, 1.0 exactly for the optimal one."""

@@ -323,3 +323,11 @@ def test_speed(C: int) -> None:
         oracle.evaluate(policy)
         assert seconds(lambda p=policy: oracle.evaluate(p)) < 1
         assert seconds(lambda p=policy: oracle.evaluate(p, ["pass@1"])) < 0.05
+
+
+@pytest.mark.parametrize("sizes", [(5, 4, 2, 2), (5, 4, 2, 4), (8, 6, 1, 6)])
+def test_scores_are_exact_whatever_is_asked_for_beside_them(sizes):
+    L, M, C, num_tasks = sizes
+    oracle = MarkovChainOracle(TreeMarkovChain(L=L, M0=M, M=M, C=C, num_tasks=num_tasks, instance=10_000))
+    assert oracle.normalise(oracle.evaluate(oracle.reference_policy)["objective"]) == 0.0
+    assert oracle.normalise(oracle.evaluate(oracle.optimal_policy)["objective"]) == 1.0
