@@ -101,7 +101,7 @@ class CurvePoint(_Strict):
 
     Attributes:
         episodes: spent when it was logged.
-        metrics: exact, always with "score".
+        metrics: exact, always with "score"; under "train/" what the agent reported with `log`.
     """
 
     episodes: Count

@@ -10,7 +10,7 @@ import functools
 import math
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ from theorybench.leaderboard.meters import (
 )
 from theorybench.leaderboard.records import Record, make_record
 
+#: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
+REPORTED = "train/"
 #: Told the share of the budget that is spent.
 Progress = Callable[[float], None]
 
@@ -216,7 +218,7 @@ def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progr
     def checkpoint(attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
         def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
             with watch.paused():
-                _score(attempt, oracle, policy, spent)
+                _score(attempt, oracle, policy, spent, scalars)
                 if progress is not None:
                     progress(spent / first.budget)
 
@@ -243,16 +245,19 @@ def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progr
     return attempts
 
 
-def _score(attempt: Attempt, oracle: Oracle[Any], policy: Any, spent: int) -> None:
-    """Add a policy to the curve of a run, in place of an earlier one with as many episodes."""
+def _score(
+    attempt: Attempt, oracle: Oracle[Any], policy: Any, spent: int, reported: Mapping[str, float] | None = None
+) -> None:
+    """Add a policy to the curve of a run, or replace one of as many episodes, with what the agent reported there."""
     try:
         metrics = _measure(oracle, policy)
     except Exception as error:
         attempt.fail(error)
         return
-    if attempt.curve and attempt.curve[-1]["episodes"] == spent:
-        attempt.curve.pop()
-    attempt.curve.append({"episodes": spent, "metrics": metrics})
+    same = attempt.curve.pop()["metrics"] if attempt.curve and attempt.curve[-1]["episodes"] == spent else {}
+    kept = {name: x for name, x in same.items() if name.startswith(REPORTED)}
+    new = {REPORTED + name: x for name, x in (reported or {}).items()}
+    attempt.curve.append({"episodes": spent, "metrics": metrics | kept | new})
 
 
 def record_of(identity: Identity, attempt: Attempt) -> Record:
@@ -262,7 +267,7 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
         **identity.fields,
         spent=attempt.spent,
         curve=attempt.curve,
-        metrics={name: value for name, value in metrics.items() if name != "score"},
+        metrics={name: x for name, x in metrics.items() if name != "score" and not name.startswith(REPORTED)},
         score=metrics["score"] if attempt.status == "ok" else None,
         status=attempt.status,
         error=attempt.error,

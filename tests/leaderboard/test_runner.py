@@ -186,3 +186,10 @@ def test_claims_are_bound_to_their_settings():
     assert claims["two-arms-win"].check().holds and claims["two-arms-learn"].check(seed=5).holds
     wrong = claims["two-arms-wrong"].check()
     assert not wrong.holds and wrong.predicted == 0.1 and wrong.measured == pytest.approx(0.7, abs=0.05)
+
+
+def test_what_an_agent_reports_stands_in_its_curve_alone():
+    record = tb.run("TheoryBench/TreeMarkovChain-v0", "rlvr", seed=0, budget=640)
+    reported = [point.metrics["train/reward"] for point in record.curve]
+    assert all(0 <= reward <= 1 for reward in reported)
+    assert not any(name.startswith("train/") for name in record.metrics)
