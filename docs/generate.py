@@ -86,7 +86,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "## Families",
     ]
     lines = []
-    for family, own in families(ids).items():
+    for family, own in families().items():
         title = f"[{family}]({family}.md)" if _has_page(family) else family
         about = inspect.getdoc(sys.modules[f"theorybench.envs.{family}"])
         lines.append(f"- **{title}**: {about} {', '.join(map(_setting_link, own))}")
@@ -109,10 +109,15 @@ def _suite_line(numbers: Numbers) -> str:
     return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."
 
 
-def families(ids: Sequence[str]) -> dict[str, list[str]]:
+def shipped_settings() -> list[str]:
+    """Return the ids that ship, whatever else is registered."""
+    return [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
+
+
+def families() -> dict[str, list[str]]:
     """Group settings by the folder of `envs` that they stand in; families with a page of their own come first."""
     found: dict[str, list[str]] = {}
-    for id in ids:
+    for id in shipped_settings():
         found.setdefault(lookup(id).setting.__module__.split(".")[2], []).append(id)
     return dict(sorted(found.items(), key=lambda entry: (not _has_page(entry[0]), entry[0])))
 
@@ -132,8 +137,7 @@ def _first_line(thing: object) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page by path."""
-    ids = [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
-    names = shipped_agents()
+    ids, names = shipped_settings(), shipped_agents()
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
     return result | {ROOT / "tree.md": tree_page.render(), ROOT / "README.md": index_page(ids, names)}

@@ -61,7 +61,7 @@ def test_the_index_names_every_page_and_every_agent_once():
 
 def test_the_readme_names_every_setting_that_ships_and_every_learner():
     readme = (DOCS.parent / "README.md").read_text("utf-8")
-    settings = [id.partition("/")[2] for id in tb.list_envs() if id.startswith("TheoryBench/")]
+    settings = [id.partition("/")[2] for id in generate.shipped_settings()]
     pages = [f"settings/{name}" for name in settings] + [f"agents/{name}" for name in LEARNERS]
     assert not [page for page in pages if f"(docs/{page}.md)" not in readme]
 
@@ -105,7 +105,7 @@ def test_a_run_today_gives_the_recorded_score(suite):
 
 @pytest.mark.parametrize("kind", ["claims", "studies"])
 def test_claims_and_studies_are_those_of_the_tree_family(kind):
-    ids = generate.families(tb.list_envs())["tree"]
+    ids = generate.families()["tree"]
     now = [(one.id, one.env_id, one.setting.fingerprint) for id in ids for one in getattr(tb, kind)(id)]
     kept = [(row["id"], row["environment"], row["fingerprint"]) for row in data.read(f"{kind}-tree")[kind]]
     assert sorted(kept) == sorted(now), f"`python docs/measure.py {kind}`, then `python docs/generate.py`"
@@ -132,5 +132,5 @@ def test_pictures_belong_to_the_numbers_and_are_small():
 
 
 def test_pictures_of_policies_are_of_the_settings_as_they_are():
-    now = {id: lookup(id).make_setting({}).fingerprint for id in generate.families(tb.list_envs())["tree"]}
+    now = {id: lookup(id).make_setting({}).fingerprint for id in generate.families()["tree"]}
     assert data.read("policies-tree")["fingerprints"] == now, "`python docs/measure.py policies`"
