@@ -252,7 +252,12 @@ def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Tab
         "Easy / hard CoTs of task 1 (of task 2), %",
         _columns("row", "theirs", "what they ran", "our agent", "agent"),
         tuple(
-            (row.name, *map(_percents, (row.theirs, reruns[row.name].mean, agents[row.name].mean)), row.agent)
+            (
+                row.name,
+                _percents(row.theirs),
+                *(_percents(spreads[row.name].mean) for spreads in (reruns, agents)),
+                row.agent,
+            )
             for row in ROWS
         ),
         "Ours are means of runs; the tables below give each number's interval and a verdict.",
