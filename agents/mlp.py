@@ -6,8 +6,8 @@
 2. Input: the prompt's tokens and the last 32 of the response, the latest first; one-hot, padding being all zeros.
    Longer histories would cost the square of the horizon.
 3. Every layer *averages* its n inputs, x -> (1/n) V x, with entries of V of standard deviation sqrt(n) at the start (0
-   in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by at
-   most about that, at any width and depth: the step size that suits a table suits a network.
+   in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by
+   a few times that, at any width: the step size that suits a table suits a network.
 4. The first layer adds a vector of its own for each number of response tokens, of standard deviation 1, and there are
    no other biases. What is learnt at one position then says little about another; a bias of the last layer would
    repeat the first pick of a path at every position, so that a curriculum finds nothing on its second rung.

@@ -20,11 +20,14 @@ import numpy as np
 
 from theorybench.agents.steering import RewardModel
 from theorybench.baselines.dprm_sample import DPRMSample
+from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPRMGreedy(DPRMSample):
     """Take the child with the highest R."""
+
+    inverse_temperature: float = real(5.0, 1e-6, 500.0, "lambda: how far the best continuations decide")
 
     def steer(self, model: RewardModel) -> np.ndarray:
         """Restrict the base model to the best children; ln is increasing, so h decides as R does."""

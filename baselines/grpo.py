@@ -18,7 +18,8 @@ Implementation details:
    Its expectation is KL(pi || pi_ref) of the token; its *gradient* is not an unbiased one of that KL, since the
    sampling is not differentiated. 0, TRL's default, leaves it out.
 5. `loss_type`: "grpo" averages over the tokens of a response, then over responses; "dapo" over all tokens of the batch;
-   "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have one length.
+   "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have the length of the
+   horizon.
 6. `num_iterations` steps are taken on each batch, the paper's mu. The batch is not split.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).

@@ -14,7 +14,7 @@ Implementation details:
 3. `advantage="process"` (PPO of arXiv 2511.07368): V is fixed. A first stage, `process_stage` of the budget and charged
    as the rest is, rolls out the reference; V(prefix) is the mean reward of the roll-outs through it, 0 where none went:
    a Monte-Carlo process reward model. Then A_t = r_t + V(s_(t+1)) - V(s_t), GAE at lambda = 0: each step earns the
-   potential it gains, and the sum over a response is its reward minus V of the prompt, whatever V is.
+   potential it gains, and without `kl` the sum over a response is its reward minus V of the prompt, whatever V is.
 4. `epochs` passes over each batch, each in `minibatches` random parts of whole episodes; 4 and 1, as TRL has them.
 5. `normalize_advantages`: (A - mean) / (deviation + 1e-8) over the steps of each mini-batch; only with a critic that
    learns. A fixed potential gains on average while the policy improves, most of it late: centring would push down the

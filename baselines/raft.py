@@ -12,7 +12,8 @@ Implementation details:
    0 and 1 the best of failures is no better than the rest, and imitating it is noise.
 3. `num_iterations` gradient steps on each batch; each begins where the one before ended, as fine-tuning does.
 4. A response is imitated whatever its probability, so that what is common already grows fastest: with rewards 0 or 1
-   and K = 1 the gradient is REINFORCE's without a baseline, averaged over the rewarded.
+   the population step is ascent on the sum of pass@k / k over k up to K; a group of one would be REINFORCE without a
+   baseline.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 

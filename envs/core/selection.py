@@ -16,8 +16,10 @@ the levels up to l, and s_l = exp(lambda r_l):
   decays at both ends, so the trapezoid rule with step h errs by about exp(-pi^2 / h).
 - Tilting by exp(lambda r): w_l = s_l / sum_m q_m s_m.
 
-As N or lambda grows, w_l moves to higher levels in likelihood ratio: w'_l / w_l is increasing in l. So the mass above
-any level grows, and within any set of levels the share of the highest does.
+As N grows, and for the tilt as lambda grows, w_l moves to higher levels in likelihood ratio: w'_l / w_l is increasing
+in l. So the mass above any level grows, and within any set of levels the share of the highest does. For soft best of N
+a larger lambda raises the mass above any level too (it does for every N samples), but not every such share: where the
+lowest level has most of the mass, two levels that are both far above it are alike again as lambda tends to infinity.
 """
 
 from typing import NamedTuple
@@ -84,9 +86,9 @@ def best_of_n(candidates: Candidates, samples: int) -> np.ndarray:
         samples: N >= 1.
     """
     levels = _levels(candidates)
-    running = np.cumsum(levels.mass)
-    below = np.repeat(running[levels.first] - levels.mass[levels.first], levels.size)  # the prompts before
-    upper = np.maximum(running - below, levels.mass)
+    steps = levels.mass.copy()  # every prompt begins by taking the total before it back: sums stay small, so exact
+    steps[levels.first[1:]] -= np.add.reduceat(levels.mass, levels.first)[:-1]
+    upper = np.maximum(np.cumsum(steps), levels.mass)
     with np.errstate(divide="ignore", invalid="ignore"):
         # (F^N - (F - q)^N) / q without cancellation; N F^(N-1) where no mass is left of the level.
         slope = -np.expm1(samples * np.log1p(-levels.mass / upper)) / levels.mass

@@ -92,7 +92,8 @@ class PopulationFlow:
         logits: for each layer, float64 (owners, groups, members, M); see `gradient`.
 
     Raises:
-        ParameterError: `reject_easy` or `policy` outside of its range, or a table of too many rows.
+        ParameterError: `reject_easy` or `policy` outside of its range, a table of too many rows, or a setting with a
+            pool of questions.
     """
 
     def __init__(
@@ -108,6 +109,8 @@ class PopulationFlow:
             raise ParameterError("policy", policy, " or ".join(map(repr, CLASSES)))
         if not 0 <= reject_easy <= MAX_REJECTIONS:
             raise ParameterError("reject_easy", reject_easy, f"an integer in 0..{MAX_REJECTIONS}")
+        if setting.num_questions:
+            raise ParameterError("num_questions", setting.num_questions, "0: the flow is that of fresh questions")
         self.setting, self.learning_rate, self.kl, self.reject_easy = setting, learning_rate, kl, reject_easy
         self._tasks = np.arange(setting.num_tasks) if setting.train_tasks is None else np.array(setting.train_tasks)
         self._view = View.of(setting, policy)

@@ -35,7 +35,7 @@ an update.
 
     p(a | prefix) proportional to pi(a | s) exp(.5 (Q_15(prefix a) - Q_15(prefix))),                           (5)
 
-the second Q_15 drawn anew for each a. With exact values it is, up to second order in .5, what maximises E[acc] - 2
+the second Q_15 drawn anew for each a. With exact values it is, to first order in .5, what maximises E[acc] - 2
 KL(p || pi) for each task apart over policies that see the whole CoT: pi(o) exp(acc(o) / 2) / Z.
 
 A tree is listed CoT by CoT, so it must be small. Prefixes are numbered like a heap: 0 is the empty one, and action a

@@ -104,6 +104,23 @@ def test_larger_n_and_lambda_prefer_higher_scores_in_likelihood_ratio(prompt, sa
         assert (np.diff(more[held] / less[held]) >= -1e-9 * (more[held] / less[held])[1:]).all()
 
 
+@settings(max_examples=40, deadline=None)
+@given(prompts(8), st.integers(1, 64), st.floats(0.01, 20.0))
+def test_a_larger_lambda_raises_the_mass_above_any_score(prompt, samples, strength):
+    mass, score = prompt
+    rank = np.argsort(score, kind="stable")
+    less, more = (soft_best_of_n(of_one(mass, score), samples, x) for x in (strength, 1.1 * strength))
+    assert (np.cumsum((mass * less)[rank]) >= np.cumsum((mass * more)[rank]) - 1e-10).all()
+
+
+def test_many_prompts_lose_no_digits():
+    rng = np.random.default_rng(0)
+    mass, score = rng.dirichlet(np.ones(3), 100_000), rng.random((100_000, 3))
+    many = Candidates(mass.ravel(), score.ravel(), np.repeat(np.arange(100_000), 3))
+    laws = mass * best_of_n(many, 4096).reshape(mass.shape)
+    np.testing.assert_allclose(laws.sum(axis=1), 1.0, atol=1e-9)
+
+
 def test_ends_of_the_scale():
     mass, score = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.0, 0.2, 0.2, 0.9])
     one = of_one(mass, score)
