@@ -7,6 +7,7 @@ solved to the end instead of descended.
 
 import numpy as np
 
+from theorybench.agents.box import move, newton_direction
 from theorybench.envs.core.errors import ParameterError
 
 
@@ -40,7 +41,7 @@ def fit_bradley_terry(
         differences: phi - phi' of each pair, (R, n, d), or (n, d) shared by all runs.
         labels: the share of wins of the first response, in [0, 1], (R, n).
         start: theta of each run before the fit, (R, d), inside the box.
-        weights: how often each pair counts, (R, n); default 1. See `aggregate_pairs`.
+        weights: how often each pair counts, (R, n); default 1. See `LinearSoftmax.pairs`.
         ridge: > 0, in units of the summed loss.
         beta: KL coefficient, > 0.
         steps: most Newton steps; about 20 suffice unless a direction is separated.
@@ -61,40 +62,14 @@ def fit_bradley_terry(
     for _ in range(steps):
         gradient, hessian = _derivatives(rows, labels, weights, theta)
         gradient += ridge * (theta - start)
-        direction = _newton_direction(theta, gradient, hessian + ridge * np.eye(theta.shape[1]), box)
+        direction = newton_direction(theta, gradient, hessian + ridge * np.eye(theta.shape[1]), box)
         reach = np.max(np.abs(rows @ direction[:, :, None])[:, :, 0] * counted, axis=1, initial=0.0)
         length = np.where(reach > 1e-8, np.log1p(reach) / np.maximum(reach, 1e-8), 1.0)
-        target = np.where(moving[:, None], _move(theta, length[:, None] * direction, box), theta)
+        target = np.where(moving[:, None], move(theta, length[:, None] * direction, box), theta)
         moving, theta = np.max(np.abs(target - theta), axis=1) > 1e-10, target
         if not moving.any():
             break
     return theta
-
-
-def aggregate_pairs(
-    differences: np.ndarray, labels: np.ndarray, counts: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merge the pairs of one run with equal differences: the same loss from far fewer rows (3^d on the hypercube).
-
-    Args:
-        differences: (n, d).
-        labels: in [0, 1], (n,); the mean label where `counts` are given.
-        counts: how many pairs each row stands for, (n,); default 1.
-
-    Returns:
-        The u distinct differences (u, d), their mean labels (u,) and counts (u,).
-    """
-    irrational = np.sqrt(np.arange(2, 2 + differences.shape[1])) % 1
-    signature = np.zeros(len(differences))
-    for column, factor in zip(differences.T, irrational, strict=True):
-        signature += column * factor
-    _, first, inverse = np.unique(signature, return_index=True, return_inverse=True)
-    rows = differences[first]
-    if not np.array_equal(rows[inverse], differences):  # two rows share a signature
-        rows, inverse = np.unique(differences, axis=0, return_inverse=True)
-    counts = np.ones(len(labels)) if counts is None else counts
-    merged = np.bincount(inverse, counts, len(rows))
-    return rows, np.bincount(inverse, labels * counts, len(rows)) / merged, merged
 
 
 def _derivatives(
@@ -108,27 +83,6 @@ def _derivatives(
     columns = np.swapaxes(rows, -1, -2)
     gradient = (columns @ residual[:, :, None])[:, :, 0]
     return gradient, columns @ ((weights * win * lose)[:, :, None] * rows)
-
-
-def _newton_direction(theta: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, box: float) -> np.ndarray:
-    """Solve H v = -g over the coordinates that do not leave the box; the others stay."""
-    identity = np.eye(theta.shape[1])
-    free = ~(((theta >= box) & (gradient < 0)) | ((theta <= -box) & (gradient > 0)))
-    while True:
-        system = np.where(free[:, :, None] & free[:, None, :], hessian, identity)
-        direction = -np.linalg.solve(system, np.where(free, gradient, 0.0)[:, :, None])[:, :, 0]
-        leaving = ((theta >= box) & (direction > 0)) | ((theta <= -box) & (direction < 0))
-        if not leaving.any():
-            return direction
-        free &= ~leaving
-
-
-def _move(theta: np.ndarray, step: np.ndarray, box: float) -> np.ndarray:
-    """Go from theta along step, (R, d), as far as the first face of the box that is met."""
-    room = np.where(step > 0, box - theta, box + theta)
-    share = np.divide(room, np.abs(step), out=np.ones_like(room), where=np.abs(step) > room).min(axis=1)
-    target = theta + share[:, None] * step
-    return np.where(np.abs(target) > box * (1 - 1e-12), np.sign(target) * box, target)  # on the face, not beside it
 
 
 def _check(labels: np.ndarray, start: np.ndarray, ridge: float, beta: float, box: float) -> None:

@@ -5,6 +5,7 @@ import dataclasses
 import torch
 
 from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.validation import integer
@@ -28,9 +29,13 @@ class GroupAgent(GradientAgent):
         """Roll out, update, until the budget does not pay for a batch."""
         while trainer.remaining >= self.episodes_per_update:
             data = trainer.samples(trainer.collect(self.episodes_per_update, group_size=self.group_size))
-            for _ in range(self.num_iterations):
-                trainer.update(self.loss, data, log=False)
+            self.step(trainer, data)
             trainer.report(data)
+
+    def step(self, trainer: Trainer, data: Samples) -> None:
+        """Take `num_iterations` gradient steps on a batch."""
+        for _ in range(self.num_iterations):
+            trainer.update(self.loss, data, log=False)
 
 
 def deviation(values: torch.Tensor) -> torch.Tensor:

@@ -5,8 +5,9 @@ logits are a pure function of the parameters of one run and of encoded observati
 policy that training begins from, and value functions of the same kind serve as critics.
 """
 
+import functools
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ SMALLEST = 1e-300
 NETWORKS = ("mlp",)
 #: Actions up to which sampling passes over all of them.
 _SEARCHED = 16
+#: Triples (x, y, y') up to which the differences of their features are listed.
+_LISTED = 2**19
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -192,6 +195,18 @@ class TabularSoftmax(RowSoftmax):
         return TablePolicy(self.view, softmax(parameters))
 
 
+class Differences(NamedTuple):
+    """The distinct phi(x, y) - phi(x, y').
+
+    Attributes:
+        rows: float64 (U, d).
+        row: int64 (X * K * K,), the row of each (x, y, y').
+    """
+
+    rows: np.ndarray
+    row: np.ndarray
+
+
 class LinearSoftmax(RowSoftmax):
     """Logits theta . phi(x, y) with the setting's features; parameters (d,)."""
 
@@ -218,6 +233,21 @@ class LinearSoftmax(RowSoftmax):
         if np.abs(flat @ theta - target).max() > 1e-6:
             raise ParameterError("policy", "linear", "a view: the initial policy is not linear in the features")
         return theta
+
+    @functools.cached_property
+    def differences(self) -> Differences | None:
+        """The differences of features, each listed once, or None where there are too many pairs to list."""
+        contexts, responses, size = self.features.shape
+        if contexts * responses**2 > _LISTED:
+            return None
+        rows = (self.features[:, :, None] - self.features[:, None]).reshape(-1, size)
+        signature = np.zeros(len(rows))  # equal for equal rows; sorting numbers is faster than sorting rows
+        for column, factor in zip(rows.T, np.random.default_rng(0).random(size), strict=True):
+            signature += column * factor
+        _, first, row = np.unique(signature, return_index=True, return_inverse=True)
+        if not np.array_equal(rows[first][row], rows):  # different rows share a signature
+            return Differences(*np.unique(rows, axis=0, return_inverse=True))
+        return Differences(rows[first], row)
 
     def table(self, parameters: Any) -> Any:
         """Scores of the rows' features."""

@@ -17,7 +17,7 @@ from theorybench.agents.critic import Critic
 from theorybench.agents.descent import Descent
 from theorybench.agents.rollout import Episodes, collect, sample
 from theorybench.agents.samples import Samples
-from theorybench.agents.softmax import RowSoftmax, SoftmaxClass
+from theorybench.agents.softmax import SMALLEST, RowSoftmax, SoftmaxClass
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
@@ -107,6 +107,7 @@ class Trainer:
         stage: int | None = None,
         hint: int | None = None,
         policy: Policy | None = None,
+        given: np.ndarray | None = None,
     ) -> Episodes:
         """Roll out `episodes` episodes of each run.
 
@@ -117,6 +118,8 @@ class Trainer:
             stage: rung of the ladder, or None for what was set before.
             hint: given tokens, or None for what was set before.
             policy: a fixed policy to sample from; None for each run's own.
+            given: pairs alone, int64 (R, episodes, 2): responses that are not sampled, -1 where they are. The
+                log-probabilities are the policy's all the same.
 
         Returns:
             Episodes (R * episodes), run by run.
@@ -134,6 +137,7 @@ class Trainer:
         drawn = self.uniforms(episodes * self.setting.horizon * pairs)
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
         parameters = self.parameters.detach()
+        given = None if given is None else given.reshape(-1, 2)
 
         def choose(
             observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
@@ -142,7 +146,12 @@ class Trainer:
                 probs, rows = self.softmax.probs(parameters, observed, legal, numbers // episodes)
             else:
                 probs, rows = self._fixed_probs(policy, observed)
-            return sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
+            actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
+            if given is None:
+                return actions, logs
+            actions = np.where(given[numbers] >= 0, given[numbers], actions)
+            rows = np.arange(len(probs)) if rows is None else rows
+            return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
 
         return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
 
@@ -211,7 +220,7 @@ class Trainer:
             probs, rows = self._fixed_probs(self.reference, observations[part])
             rows = np.arange(len(probs)) if rows is None else rows
             chosen = probs[rows if actions.ndim == 1 else rows[:, None], actions[part]]
-            logs[part] = np.log(np.maximum(chosen, 1e-300))
+            logs[part] = np.log(np.maximum(chosen, SMALLEST))
         return logs
 
     # Learning.

@@ -16,9 +16,9 @@ Where it deviates: pairs are drawn for the run and charged to its budget, where 
 
 import dataclasses
 
+from theorybench.agents.pairs import initial_pairs
 from theorybench.agents.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
-from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.validation import integer
 
 
@@ -29,6 +29,6 @@ class DPOOffline(DPOOnPolicy):
     rounds: int = integer(1, 1, 1, "one round")
     epochs: int = integer(600, 1, 1_000_000, "gradient: steps on the pairs")
 
-    def run(self, trainer: Trainer) -> None:
+    def round(self, trainer: Trainer, labels: int) -> None:
         """Label pairs of the initial policy, fit once."""
-        self.fit(trainer, trainer.collect(trainer.remaining, policy=SettingPolicy(trainer.setting, "initial")))
+        self.fit(trainer, initial_pairs(trainer, labels))

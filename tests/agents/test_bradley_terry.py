@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from theorybench.agents.bradley_terry import aggregate_pairs, fit_bradley_terry
+from theorybench.agents.bradley_terry import fit_bradley_terry
 from theorybench.envs.core.errors import ParameterError
 
 
@@ -85,7 +85,7 @@ def test_box_with_coupled_coordinates_is_optimal():
     assert theta[1] == pytest.approx(grid[losses.argmin()], abs=1e-3)
 
 
-def test_runs_together_equal_runs_alone_and_merged_pairs_equal_single_ones():
+def test_runs_together_equal_runs_alone_and_counted_pairs_equal_single_ones():
     rng = np.random.default_rng(3)
     differences = rng.integers(-1, 2, (5, 300, 4)) * 2.0
     labels = (rng.random((5, 300)) < 0.6).astype(float)
@@ -93,22 +93,12 @@ def test_runs_together_equal_runs_alone_and_merged_pairs_equal_single_ones():
     together = fit_bradley_terry(differences, labels, start)
     for r in range(5):
         alone = fit_bradley_terry(differences[r : r + 1], labels[r : r + 1], start[r : r + 1])[0]
-        rows, shares, counts = aggregate_pairs(differences[r], labels[r])
-        assert counts.sum() == 300
-        assert len(rows) <= 81
-        merged = fit_bradley_terry(rows, shares[None], start[r : r + 1], weights=counts[None])[0]
         np.testing.assert_allclose(alone, together[r], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(merged, together[r], rtol=0, atol=1e-10)
-
-
-def test_aggregate_separates_rows_with_one_signature():
-    column = np.sqrt(2) % 1
-    other = np.sqrt(3) % 1
-    differences = np.array([[other, 0.0], [0.0, column], [other, 0.0]])  # equal projections, different rows
-    rows, shares, counts = aggregate_pairs(differences, np.array([1.0, 0.0, 0.0]))
-    assert sorted(counts.tolist()) == [1, 2]
-    found = {tuple(row): share for row, share in zip(rows, shares, strict=True)}
-    assert found == {(0.0, column): 0.0, (other, 0.0): 0.5}
+        rows, row = np.unique(differences[r], axis=0, return_inverse=True)
+        counts = np.bincount(row)
+        shares = np.bincount(row, labels[r]) / counts
+        counted = fit_bradley_terry(rows, shares[None], start[r : r + 1], weights=counts[None])[0]
+        np.testing.assert_allclose(counted, together[r], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(

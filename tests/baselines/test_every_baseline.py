@@ -20,7 +20,7 @@ from theorybench.testing import check_agent
 
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
-QUICK = {"dpo-on-policy": {"epochs": 5}, "dpo-offline": {"epochs": 5}}
+QUICK = {name: {"epochs": 5} for name in ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")}
 #: Only the order of what they learn counts, and it may be the same for two seeds.
 ORDINAL = ("best-of-n", "prm-greedy", "dprm-greedy")
 IDS = [

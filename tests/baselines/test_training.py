@@ -154,7 +154,7 @@ def test_the_exact_solver_is_where_gradient_descent_ends(ridge_to):
     agent = DPOOnPolicy(beta=0.8, ridge=0.5, ridge_to=ridge_to)
     trainer = trainer_of(BANDIT, 100, seeds=(3, 4), policy="linear", dimension=3, theta_init=1.0, num_contexts=2)
     data = trainer.samples(trainer.collect(400))
-    exact = agent.newton(trainer, data)
+    exact = agent.solve(trainer, data)
     pull = 1.0 if ridge_to == "current" else 0.0
     for run in range(2):
         part = type(data)(*(field[run] for field in data))

@@ -1,0 +1,90 @@
+"""Hybrid DPO: one response from the policy, the other from a preferential G-optimal design (arXiv 2601.08421).
+
+On-policy pairs differ in a direction of the features only as often as the policy varies along it. Here the second
+response is chosen to be informative, whatever the policy: the design p minimises the worst
+
+    g(x, y) = ||phi(x, y) - phibar_pi(x)||^2 in A(p)^-1,   A(p) = E_p (phi - phibar_pi)(phi - phibar_pi)^T,
+
+whose least value is the dimension d (Kiefer and Wolfowitz). Two rounds suffice: one that finds the region of the
+optimum from anywhere, and one whose pairs are those of the optimum.
+
+Implementation details:
+
+1. Rounds, loss and solver are those of `dpo-on-policy`; `rounds` is 2.
+2. *Design:* multiplicative updates p <- p g/d, from uniform, until max g - d is below `design_gap`; ln det A is then
+   within that gap of its maximum. Designs of runs that train together are found together.
+3. The design is over contexts and responses: it chooses the context of a pair as well, and the policy answers there.
+4. Settings without features have one for each context and response: each context then has a design of its own, and
+   contexts are uniform.
+5. A comparison costs one episode, whatever it compares.
+
+It logs the policy after each round, with `design_gap`: max g - d of the round's design (the worst of all contexts).
+
+Where it deviates: the fit sees the pairs of its own round alone, as in `dpo-on-policy`, and the design is computed by
+enumeration of all responses.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from theorybench.agents.trainer import Trainer
+from theorybench.baselines.dpo_on_policy import DPOOnPolicy
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import inverse_cdf
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import integer, real
+from theorybench.envs.preference.design import preferential_design
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPOHybrid(DPOOnPolicy):
+    """DPO whose second responses are designed to be informative."""
+
+    rounds: int = integer(2, 1, 10_000, "rounds of labelling; the budget is split equally")
+    design_gap: float = real(1e-3, 0.0, 1000.0, "a design is finished when max g - d is below this", open_low=True)
+    design_steps: int = integer(5000, 1, 1_000_000, "most updates of a design")
+
+    def round(self, trainer: Trainer, labels: int) -> None:
+        """Find each run's design, label pairs, fit."""
+        design, gaps = self.design(trainer)
+        responses = design.shape[2]
+        drawn = inverse_cdf(
+            design.reshape(trainer.runs, -1), trainer.uniforms(labels), np.arange(trainer.runs)[:, None]
+        )
+        prompts, second = np.divmod(drawn, responses)
+        given = np.stack([np.full_like(second, -1), second], axis=2)
+        self.fit(trainer, trainer.collect(labels, prompts=prompts, given=given), design_gap=gaps)
+
+    def design(self, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
+        """Return the design p(x, y) of each run's policy, (R, X, K), and its gap (R,)."""
+        setting, parameters = trainer.setting, trainer.parameters.detach()
+        observations = prompt_observations(setting)
+        contexts = len(observations)
+        # Runs with equal parameters, as in the first round, share a design.
+        distinct, which = np.unique(parameters.numpy().reshape(trainer.runs, -1), axis=0, return_inverse=True)
+        first = np.array([np.argmax(which == i) for i in range(len(distinct))])
+        probs, rows = trainer.softmax.probs(
+            parameters[first], np.tile(observations, (len(first), 1)), None, np.repeat(np.arange(len(first)), contexts)
+        )
+        probs = (probs if rows is None else probs[rows]).reshape(len(first), contexts, -1)
+        limits = {"gap": self.design_gap, "steps": self.design_steps}
+        if type(setting).features is not Setting.features:
+            design, gaps = preferential_design(setting.features(observations), probs, **limits)
+        else:
+            alone = probs.reshape(-1, 1, setting.num_actions)
+            design, gaps = preferential_design(np.eye(setting.num_actions)[None], alone, **limits)
+            design, gaps = design.reshape(probs.shape) / contexts, gaps.reshape(-1, contexts).max(axis=1)
+        return design[which], gaps[which]
+
+
+def prompt_observations(setting: Setting) -> np.ndarray:
+    """Return the observation of every prompt before the response, integer (X, tokens).
+
+    Raises:
+        ParameterError: prompts are endless.
+    """
+    if setting.num_prompts is None:
+        raise ParameterError("num_prompts", None, "a number: the design chooses among the prompts")
+    tokens = setting.prompt_tokens(np.arange(setting.num_prompts))
+    return np.pad(tokens, ((0, 0), (0, setting.response_length)))

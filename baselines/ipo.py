@@ -1,0 +1,59 @@
+"""IPO: identity preference optimisation (Azar et al. 2023, arXiv 2310.12036).
+
+DPO's logistic loss drives the margin of a pair that has one label to infinity, whatever the KL coefficient. IPO
+regresses the margin on a finite target: with h = ln pi/pi_ref (winner) - ln pi/pi_ref (loser), one run minimises
+
+    mean (h - 1 / (2 tau))^2   (eq. 17).
+
+Implementation details:
+
+1. Squares do not see which response is named first, so each label +-1 is regressed: (h - label / (2 tau))^2, h now
+   being that of the first response less that of the second. In expectation its minimiser has
+   h = (P(y wins) - P(y' wins)) / (2 tau): preference probabilities take the place of rewards.
+2. `tau`: with Bradley-Terry labels of small margins P(y wins) - P(y' wins) = tanh((r - r') / 2) is about (r - r') / 2,
+   so that tau = beta / 4 has nearly the optimum of the KL coefficient beta. Large margins come out too small.
+3. `sampler="on-policy"`: rounds of fresh pairs, as `dpo-on-policy`; `"offline"`, the paper's: one round of pairs of the
+   initial policy.
+4. `solver="newton"` (linear-softmax class): least squares in one step, with the ridge and box of `dpo-on-policy`.
+   `solver="gradient"` (any class): `epochs` full-batch gradient steps on each round's pairs.
+
+It logs the policy after each round, and no scalars.
+
+Where it deviates: the label is one comparison, as in the paper's sampled loss (eq. 17), not an average. TRL divides
+log-ratios by the length of the response; here responses have one token, where that is the same.
+"""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from theorybench.agents.least_squares import fit_least_squares
+from theorybench.agents.pairs import PairAgent, initial_pairs
+from theorybench.agents.samples import Samples
+from theorybench.agents.trainer import Trainer
+from theorybench.envs.core.validation import choice, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class IPO(PairAgent):
+    """Least squares of the margin on the label."""
+
+    tau: float = real(0.25, 0.0, 1000.0, "strength of the regularisation to the reference", open_low=True)
+    sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")
+
+    def run(self, trainer: Trainer) -> None:
+        """Label and fit, in rounds or once."""
+        if self.sampler == "offline":
+            self.fit(trainer, initial_pairs(trainer, trainer.remaining))
+        else:
+            super().run(trainer)
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Mean squared error of the margin."""
+        ratios = (log_probs - data.reference)[:, 0]
+        return ((ratios[:, 0] - ratios[:, 1] - data.rewards / self.tau) ** 2).mean()
+
+    def minimise(self, rows: np.ndarray, rewards: np.ndarray, counts: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Linear regression; a reward of +-1/2 has the target +-1 / (2 tau)."""
+        return fit_least_squares(rows, rewards / self.tau, start, weights=counts, ridge=self.ridge)

@@ -1,0 +1,73 @@
+"""Preferential G-optimal design: which response to show beside the policy's own (arXiv 2601.08421).
+
+One response of a pair comes from the policy pi, the other from a design p. With phibar_pi(x) = E_{y ~ pi} phi(x, y) the
+vectors v(x, y) = phi(x, y) - phibar_pi(x) say what the second response adds, and the design minimises the worst
+
+    g(x, y) = v^T A(p)^-1 v,   A(p) = E_p v v^T.
+
+Since E_p g = tr(A^-1 A) = d, the worst g is at least d. The theorem of Kiefer and Wolfowitz (1960) says that d is
+reached, by the p of greatest ln det A(p), whose gradient is g. So max g - d certifies a design: by concavity
+ln det A(p*) - ln det A(p) <= max g - d.
+
+The multiplicative update p <- p g / d keeps p a distribution and never decreases ln det A (Titterington 1976).
+"""
+
+import numpy as np
+
+
+def optimal_design(vectors: np.ndarray, *, gap: float = 1e-6, steps: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    """Find G-optimal designs by multiplicative updates from the uniform one, many at once.
+
+    Args:
+        vectors: v of the N candidates of each of B designs, (B, N, d), spanning d dimensions; see `spanned`.
+        gap: a design is finished when max g - d is below this.
+        steps: most updates.
+
+    Returns:
+        Distributions over the candidates (B, N), and the gap max g - d of each (B,), above `gap` where the updates did
+        not suffice.
+    """
+    count, size = vectors.shape[1:]
+    design, gaps = np.full(vectors.shape[:2], 1.0 / count), np.full(len(vectors), np.inf)
+    open_ = np.arange(len(vectors))
+    held, rows = design, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))  # (B, d, N)
+    for step in range(steps + 1):
+        information = (rows * held[:, None]) @ np.swapaxes(rows, 1, 2)
+        whitened = np.linalg.solve(np.linalg.cholesky(information), rows)
+        worth = (whitened**2).sum(axis=1)
+        gaps[open_] = worth.max(axis=1) - size
+        done = (gaps[open_] < gap) | (step == steps)
+        if done.any():
+            design[open_[done]] = held[done]
+            open_, held, rows, worth = open_[~done], held[~done], rows[~done], worth[~done]
+        if not len(open_):
+            break
+        held = held * worth / size
+    return design, gaps
+
+
+def spanned(features: np.ndarray) -> np.ndarray:
+    """Express features (X, K, d) in an orthonormal basis of what differences within a context span, (X, K, d')."""
+    centred = (features - features.mean(axis=1, keepdims=True)).reshape(-1, features.shape[2])
+    values, basis = np.linalg.eigh(centred.T @ centred)
+    return features @ basis[:, values > 1e-12 * values[-1]]
+
+
+def preferential_design(
+    features: np.ndarray, probs: np.ndarray, *, gap: float = 1e-6, steps: int = 20_000
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the preferential G-optimal design of each policy: over contexts and responses together.
+
+    Args:
+        features: phi(x, y), (X, K, d).
+        probs: of B policies, (B, X, K).
+        gap: see `optimal_design`.
+        steps: likewise.
+
+    Returns:
+        p(x, y), (B, X, K) with sum 1 over both, and the gaps (B,).
+    """
+    basis = spanned(features)
+    vectors = basis - probs[:, :, None, :] @ basis
+    design, gaps = optimal_design(vectors.reshape(len(probs), -1, basis.shape[2]), gap=gap, steps=steps)
+    return design.reshape(probs.shape), gaps
