@@ -7,6 +7,10 @@ from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracl
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
+from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
+from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
+from theorybench.envs.preference.optimal_advantage_studies import STUDIES as OPTIMAL_ADVANTAGE_STUDIES
 from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.reward_teacher_claims import CLAIMS as REWARD_TEACHER_CLAIMS
 from theorybench.envs.preference.reward_teacher_oracle import RewardTeacherOracle
@@ -25,6 +29,14 @@ register(
     MetastableChainOracle,
     claims=METASTABLE_CHAIN_CLAIMS,
     budget=20_000,
+)
+register(
+    "TheoryBench/OptimalAdvantage-v0",
+    OptimalAdvantage,
+    OptimalAdvantageOracle,
+    claims=OPTIMAL_ADVANTAGE_CLAIMS,
+    budget=20_000,
+    studies=OPTIMAL_ADVANTAGE_STUDIES,
 )
 register(
     "TheoryBench/PreferenceBandit-v0",

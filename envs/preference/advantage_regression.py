@@ -1,0 +1,92 @@
+"""Stage 2 of A*-PO in closed form: the gradient of its regression, that gradient's variance, its off-policy minimiser.
+
+Shapes: X prompts, m responses; `rewards` and every policy are (X, m), `values` (V-hat) broadcasts against (X,), the
+reference is uniform. One response y costs L(y) = A(y)^2, A(y) = beta ln(pi(y) / pi_ref(y)) + V-hat - r(y), the
+sampling frozen. The policy is a softmax of free logits, where grad ln pi(y) = g_y = e_y - pi, so that
+
+    grad L(y) = 2 beta A(y) g_y.
+
+*Mean, on-policy.* E g = 0 removes every constant from A, V-hat among them, and grad J = E[(r - beta ln(pi / pi_ref)) g]
+(the term E[grad ln pi] of the KL is 0 too). Hence E grad L = -2 beta grad J for every V-hat.
+
+*Variance.* The trace of the covariance is 4 beta^2 (E[A^2 w] - |grad J|^2) with w_y = |g_y|^2 = 1 - 2 pi(y) + |pi|^2.
+It is a parabola in V-hat whose least value lies at E[(r - beta ln(pi / pi_ref)) w] / E w. At the uniform reference w is
+constant and this is p; its variance at V-hat is 4 beta^2 (1 - 1/m) (V-hat^2 - 2 p V-hat + p) - |E grad L|^2, so V* is
+worse than 0 exactly if V* > 2 p. At pi* with V-hat = V* every A is 0, and so is the variance.
+"""
+
+import numpy as np
+
+from theorybench.envs.preference.coverage import softmax
+
+#: Tilts, in units of 1 / beta, at which the off-policy loss is looked up before its minimum is refined.
+_GRID, _REACH = 4001, 8.0
+
+
+def path_probs(rewards: np.ndarray, beta: float, tilt: float) -> np.ndarray:
+    """Give pi ~ pi_ref e^{tilt r / beta}, (X, m): the reference at tilt 0, pi* at 1, the geometric path between."""
+    return softmax(tilt * rewards / beta)
+
+
+def penalised_rewards(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
+    """Give r - beta ln(pi / pi_ref) for policies without zeros, (X, m)."""
+    return rewards - beta * np.log(probs * probs.shape[-1])
+
+
+def objective_gradient(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
+    """Give the gradient of each prompt's J in its logits, (X, m): pi (u - E u), u = r - beta ln(pi / pi_ref)."""
+    worth = penalised_rewards(rewards, probs, beta)
+    return probs * (worth - np.sum(probs * worth, axis=-1, keepdims=True))
+
+
+def score_norms(probs: np.ndarray) -> np.ndarray:
+    """Give w_y = |grad ln pi(y)|^2 = 1 - 2 pi(y) + |pi|^2, (X, m)."""
+    return 1.0 - 2.0 * probs + np.sum(probs**2, axis=-1, keepdims=True)
+
+
+def gradient_variance(rewards: np.ndarray, probs: np.ndarray, beta: float, values: np.ndarray | float) -> np.ndarray:
+    """Give the trace of the covariance of grad L for one on-policy response to each prompt, (X,)."""
+    gaps = np.asarray(values)[..., None] - penalised_rewards(rewards, probs, beta)
+    squared = np.sum(probs * gaps**2 * score_norms(probs), axis=-1)
+    variance = squared - np.sum(objective_gradient(rewards, probs, beta) ** 2, axis=-1)
+    return 4 * beta**2 * np.maximum(variance, 0.0)  # rounding may fall below
+
+
+def best_value(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
+    """Give the V-hat of least variance for each prompt, (X,)."""
+    weights = probs * score_norms(probs)
+    return np.sum(weights * penalised_rewards(rewards, probs, beta), axis=-1) / weights.sum(axis=-1)
+
+
+def off_policy_success(p: float, beta: float, value: float) -> float:
+    """Give the chance of a reward under the minimiser of E_ref[L], the responses coming from the reference.
+
+    By symmetry right responses share a = beta ln(pi / pi_ref) and wrong ones b, so with s = P(right), a = beta ln(s /
+    p), b = beta ln((1 - s) / (1 - p)) the loss is p (a + V-hat - 1)^2 + (1 - p) (b + V-hat)^2. In the tilt
+    u = (a - b) / beta, its derivative is 2 beta (p (1 - s) (a + V-hat - 1) - (1 - p) s (b + V-hat)). At pi*, a = 1 - V*
+    and b = -V*, it equals 2 beta (V-hat - V*) (p (1 - s) - (1 - p) s) = 2 beta (V-hat - V*) (p - P*). As P* > p for
+    0 < p < 1, pi* is stationary exactly if V-hat = V*; for p = 0 and 1 there is nothing to move. The loss may have
+    several minima, so the lowest point of a grid is refined by bisection of the derivative.
+
+    Args:
+        p: in (0, 1).
+        beta: KL coefficient.
+        value: V-hat.
+    """
+    reach = _REACH * (1.0 + abs(value)) / beta
+
+    def parts(tilt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Give a, b and s of tilts."""
+        wrong = -beta * np.logaddexp(np.log(p) + tilt, np.log1p(-p))
+        return beta * tilt + wrong, wrong, p * np.exp(tilt + wrong / beta)
+
+    grid = np.linspace(-reach, reach, _GRID)
+    a, b, _ = parts(grid)
+    place = int(np.argmin(p * (a + value - 1) ** 2 + (1 - p) * (b + value) ** 2))
+    low, high = grid[max(place - 1, 0)], grid[min(place + 1, _GRID - 1)]
+    for _ in range(100):
+        middle = (low + high) / 2
+        a, b, s = parts(middle)
+        falling = p * (1 - s) * (a + value - 1) < (1 - p) * s * (b + value)
+        low, high = (middle, high) if falling else (low, middle)
+    return float(parts((low + high) / 2)[2])

@@ -1,0 +1,190 @@
+"""OptimalAdvantage: prompts with verifiable responses and a price of leaving the reference (arXiv 2505.20686)."""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import instance, integer, real
+
+#: With the number of the instance, seeds what is hidden.
+SEED = 2505_20686
+
+
+class PromptState(NamedTuple):
+    """One answer: the prompt's index and the token of the response, 0 before it is given, int64 (n,) each."""
+
+    prompt: Any
+    response: Any
+
+
+class PromptTables(NamedTuple):
+    """The instance: the reward of each of m responses to each of X prompts, float64 (X, m), 0 or 1."""
+
+    rewards: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OptimalAdvantage(Setting):
+    """Prompts with right and wrong responses, in which the optimal value is known before training begins.
+
+    ## Description
+    A prompt x is shown, the agent gives one of m responses, and a verifier says whether it is right. A share p(x) of
+    the responses is right: the chance of the reference, which is uniform. Some prompts have no right response, and no
+    training solves them. The goal is the policy of greatest J(pi) = E r - beta KL(pi || pi_ref). Its optimum tilts the
+    reference, pi* ~ pi_ref e^{r / beta}, and its value needs samples of the reference alone:
+    V*(x) = beta ln E_ref e^{r / beta}. A*-PO estimates V* once and then regresses r - V*(x) on beta ln(pi / pi_ref),
+    with one response a prompt.
+
+    ## Action Space
+    `Discrete(m)`: one response, m = `num_responses`.
+
+    ## Observation Space
+    `MultiDiscrete([m + X + 1] * 2)`: the token m + x + 1 of prompt x (X = `num_prompts`), then that of
+    the response, 0 before it is given.
+
+    ## Starting State
+    A prompt: uniform over the X of them, or `options={"prompt": x}`.
+
+    ## Reward
+    1 for a right response, else 0; the same whenever the prompt and the response are.
+
+    ## Episode End
+    After one response (`terminated`); never truncated.
+
+    ## Arguments
+    | name | default | meaning |
+    |---|---|---|
+    | `num_prompts` | 32 | X (1 to 4096) |
+    | `num_responses` | 32 | m (2 to 1024) |
+    | `accuracy` | 0.25 | mean of the Beta distribution of p on prompts that can be solved |
+    | `concentration` | 2.0 | sum of its two parameters: accuracy * concentration and (1 - accuracy) * concentration |
+    | `zero_share` | 0.25 | share of the prompts that have no right response |
+    | `beta` | 0.1 | weight of the KL term in the objective (0.001 to 10) |
+    | `instance` | 0 | draws p, which prompts have no right response, and which responses are right |
+
+    A prompt that can be solved has round(p m) right responses, at least one and at most m - 1. With a `concentration`
+    of 10^6 all these prompts have the same p. There is no canonical instance: the paper's prompts are those of data
+    sets.
+
+    ## Optimum
+    With k right responses, p = k / m: V*(x) = beta ln(1 + p (e^{1/beta} - 1)), and the optimal policy is right with
+    probability p e^{1/beta} / (1 + p (e^{1/beta} - 1)), shared evenly by right responses, the rest by the wrong ones.
+    At p = .1: V* = .76978 and P* = .99959 with beta = .1, V* = .24701 and P* = .45085 with beta = .5.
+    J* = E V*, J = E p for the reference, and J* - J(pi) = beta KL(pi || pi*).
+
+    ## What theory predicts
+    Stage 1 of A*-PO draws N responses of the reference and puts V-hat = beta ln mean e^{r / beta}. Stage 2 descends
+    (beta ln(pi / pi_ref) + V-hat - r)^2, the sampling frozen.
+
+    1. On-policy, the expected gradient is -2 beta grad J whatever V-hat is: a wrong V-hat costs variance alone.
+    2. That variance is least at E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2: p at the reference, where
+       V* is worse than 0 if V* > 2 p, and V* at the optimum, where the variance is then 0.
+    3. Off-policy, with responses of the reference, the minimiser moves unless V-hat = V*, on prompts with 0 < p < 1.
+    4. V-hat is biased low where p N is small: beta = .1, p = .1, N = 8 give mean .466, deviation .406, against .770.
+    5. The share of prompts with p > 0 bounds pass@K of every policy for every K: what training wins at K = 1 is gone
+       as K grows.
+
+    ## References
+    - Accelerating RL for LLM Reasoning with Optimal Advantage Regression (arXiv 2505.20686): A*-PO.
+
+    ## Version History
+    - v0: first release.
+    """
+
+    track: ClassVar[str] = "preference"
+    policy_view: ClassVar[str] = "prompt"
+    reference_depends_on: ClassVar[str] = "position"
+
+    num_prompts: int = integer(32, 1, 4096, "number of prompts")  # type: ignore[assignment]
+    num_responses: int = integer(32, 2, 1024, "number of responses to each prompt")
+    accuracy: float = real(0.25, 0.0001, 0.9999, "mean of p over the prompts that can be solved, before rounding")
+    concentration: float = real(2.0, 0.01, 1e9, "sum of the parameters of the Beta distribution of p")
+    zero_share: float = real(0.25, 0.0, 0.999, "share of the prompts that have no right response")
+    beta: float = real(0.1, 1e-3, 10.0, "weight of the KL term in the objective")
+    instance: int = instance(0, "p of each prompt, and which responses are right")
+
+    def validate(self) -> None:
+        """Check that there is something to learn.
+
+        Raises:
+            ParameterError: no prompt is left that can be solved.
+        """
+        if self.num_zeros == self.num_prompts:
+            fix = "At least one prompt must have a right response: lower it, or raise num_prompts."
+            raise ParameterError("zero_share", self.zero_share, f"below {1 - 0.5 / self.num_prompts:g}", fix)
+
+    @property
+    def num_zeros(self) -> int:
+        """Prompts that have no right response."""
+        return round(self.zero_share * self.num_prompts)
+
+    @property
+    def num_actions(self) -> int:
+        """m responses."""
+        return self.num_responses
+
+    @property
+    def num_symbols(self) -> int:
+        """Responses, then prompts."""
+        return self.num_responses + self.num_prompts
+
+    @property
+    def prompt_length(self) -> int:
+        """The prompt's index."""
+        return 1
+
+    @property
+    def response_length(self) -> int:
+        """One response."""
+        return 1
+
+    @property
+    def horizon(self) -> int:
+        """One response."""
+        return 1
+
+    @functools.cached_property
+    def tables(self) -> PromptTables:
+        """Draw the instance: how many responses are right, of which prompts, and which ones."""
+        rng = np.random.default_rng([SEED, self.instance])
+        parameters = self.accuracy * self.concentration, (1.0 - self.accuracy) * self.concentration
+        drawn = rng.beta(*parameters, self.num_prompts)
+        right = np.clip(np.rint(drawn * self.num_responses), 1, self.num_responses - 1)
+        right[rng.permutation(self.num_prompts)[: self.num_zeros]] = 0
+        order = rng.permuted(np.tile(np.arange(self.num_responses), (self.num_prompts, 1)), axis=1)
+        return PromptTables((order < right[:, None]).astype(np.float64))
+
+    @property
+    def chances(self) -> np.ndarray:
+        """p(x), the share of right responses: the reference's chance, float64 (X,)."""
+        return self.tables.rewards.mean(axis=1)
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> PromptState:
+        """Show a prompt; there is one stage and no hint."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        return PromptState(prompts, namespace(prompts).zeros_like(prompts))
+
+    def transition(self, state: PromptState, actions: Any, rng: Stream) -> tuple[PromptState, Any, Any]:
+        """Judge the responses, actions int64 (n,): rewards 0 or 1, float64 (n,)."""
+        rewards = self.on(actions).rewards[state.prompt, actions]
+        return PromptState(state.prompt, actions + 1), rewards, rewards >= 0.0
+
+    def observe(self, state: PromptState) -> Any:
+        """Tokens (n, 2): the prompt and the response."""
+        xp = namespace(state.prompt)
+        pair = xp.stack([state.prompt + (self.num_responses + 1), state.response], axis=1)
+        return xp.astype(pair, getattr(xp, self.observation_dtype.name))
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Uniform, float64 (n, m)."""
+        return np.full((len(observations), self.num_responses), 1.0 / self.num_responses)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for prompts."""
+        return f"y{symbol}" if symbol < self.num_responses else f"x{symbol - self.num_responses}"

@@ -1,0 +1,193 @@
+"""What arXiv 2505.20686 says of OptimalAdvantage, as tests that run.
+
+See `theorybench.envs.preference.advantage_experiments` for what is predicted and how it is measured.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from theorybench.envs.core.claim import Claim, Measure
+from theorybench.envs.preference.advantage_experiments import (
+    ONE_PROMPT,
+    Estimate,
+    LeastVariance,
+    MeanGradient,
+    OffPolicy,
+    OnPolicy,
+    PassGain,
+    Solved,
+    VarianceAtOptimalValue,
+)
+from theorybench.envs.preference.optimal_value import optimal_value
+
+#: One prompt with 1 of 10 responses right, and a temperature at which P* = .858 leaves room on both sides.
+WARM: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "beta": 0.25}
+
+
+class _Measurable(Protocol):
+    """What a claim predicts and how it measures it."""
+
+    @property
+    def predicted(self) -> Callable[[Any], float]: ...
+
+    @property
+    def measure(self) -> Measure: ...
+
+
+def _claim(
+    id: str,
+    part: str,
+    statement: str,
+    falsified_by: str,
+    experiment: _Measurable,
+    tolerance: float,
+    formula: str,
+    parameters: dict[str, Any],
+) -> Claim:
+    return Claim(
+        id=f"advantage-{id}",
+        source=f"arXiv 2505.20686, {part}",
+        statement=statement,
+        predicted=experiment.predicted,
+        measure=experiment.measure,
+        tolerance=tolerance,
+        falsified_by=falsified_by,
+        formula=formula,
+        parameters=parameters,
+    )
+
+
+def _gradient(value: float) -> Claim:
+    return _claim(
+        f"gradient-{value:g}",
+        "stage 2, our analysis; tolerance: none",
+        f"On-policy the expected gradient of stage 2 is -2 beta grad J at V-hat = {value:g} as at any other: its "
+        "component along -grad J, at a policy with random logits",
+        "responses of the reference in place of the policy's own",
+        MeanGradient(value),
+        0.0,
+        "2 beta |grad J|",
+        {},
+    )
+
+
+def _least(id: str, statement: str, tilt: float) -> Claim:
+    return _claim(
+        f"variance-{id}",
+        "stage 2, our analysis; tolerance: next order in 1 / episodes of a part, and rounding",
+        statement,
+        "responses of another policy, or a verifier that errs",
+        LeastVariance(tilt),
+        1e-4,
+        "E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2",
+        ONE_PROMPT,
+    )
+
+
+def _ratio(id: str, statement: str, tilt: float) -> Claim:
+    return _claim(
+        f"variance-{id}",
+        "stage 2, our analysis; tolerance: rounding",
+        statement,
+        "responses of another policy, or a verifier that errs",
+        VarianceAtOptimalValue(tilt),
+        1e-9,
+        "(E[(V* - u)^2 w] - |E u g|^2) / (E[u^2 w] - |E u g|^2), u = r - beta ln(pi / pi_ref), g = grad ln pi",
+        ONE_PROMPT,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _gradient(0.0),
+    _gradient(0.3),
+    _gradient(5.0),
+    _least("at-reference", "At the reference the gradient of stage 2 varies least with V-hat = p, far from V*", 0.0),
+    _least("between", "Halfway to the optimum the best V-hat has moved most of the way to V*", 0.5),
+    _least("at-optimum", "At the optimum the best V-hat is V*", 1.0),
+    _ratio(
+        "of-reference",
+        "At the reference V-hat = V* is worse than V-hat = 0 where V* > 2 p: the variance over that at 0",
+        0.0,
+    ),
+    _ratio("of-optimum", "At the optimum V-hat = V* leaves no variance at all: the variance over that at 0", 1.0),
+    _claim(
+        "off-policy",
+        "stage 2, our contrast; tolerance: next order in 1 / episodes of a sample",
+        "On responses of the reference, V-hat = 0 in place of V* moves the minimiser of stage 2 far from P* = .858",
+        "responses of the policy itself, or V-hat = V*",
+        OffPolicy(lambda p, beta: 0.0),
+        5e-4,
+        "argmin over s of p (a - 1)^2 + (1 - p) b^2, a = beta ln(s / p), b = beta ln((1 - s) / (1 - p))",
+        WARM,
+    ),
+    _claim(
+        "off-policy-exact",
+        "stage 2; tolerance: the numerical minimiser's",
+        "On the same responses V-hat = V* leaves it at the optimum",
+        "a V-hat that is not V*, or a verifier that errs",
+        OffPolicy(optimal_value),
+        1e-5,
+        "P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
+        WARM,
+    ),
+    _claim(
+        "on-policy",
+        "stage 2; tolerance: the step size of the optimiser",
+        "On its own responses A*-PO ends at the optimum, though its V-hat is 0 or 1 (N = 1) and V* = .462",
+        "stage 2 on responses of the reference",
+        OnPolicy(),
+        0.003,
+        "P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
+        {**WARM, "num_prompts": 8},
+    ),
+    _claim(
+        "value-mean",
+        "stage 1, our analysis; tolerance: none",
+        "V-hat from N = 8 responses is biased low at p = .1, beta = .1, where V* = .770: its mean",
+        "responses of a policy that is better than the reference",
+        Estimate(moment=0),
+        0.0,
+        "sum over k of Bin(k; N, p) beta ln(1 + k (e^(1/beta) - 1) / N)",
+        ONE_PROMPT,
+    ),
+    _claim(
+        "value-spread",
+        "stage 1, our analysis; tolerance: next order in 1 / estimates of a part",
+        "and its standard deviation, which exceeds the bias",
+        "responses of a policy that is better than the reference",
+        Estimate(moment=1),
+        5e-4,
+        "square root of the variance of beta ln(1 + k (e^(1/beta) - 1) / N), k ~ Bin(N, p)",
+        ONE_PROMPT,
+    ),
+    _claim(
+        "ceiling",
+        "prompts that are never solved; tolerance: none",
+        "Prompts with p > 0 are solved sooner or later after A*-PO, the others never",
+        "prompts that have a right response after all, or a policy that gives some of them up",
+        Solved(),
+        0.0,
+        "share of prompts with p > 0",
+        {},
+    ),
+    _claim(
+        "pass-1",
+        "pass@K; tolerance: the step size of the optimiser",
+        "At one try A*-PO gains on the reference what the optimum does",
+        "a learner that does not leave the reference",
+        PassGain(k=1, groups=4096),
+        0.002,
+        "E[P* - p]",
+        {"beta": 0.5},
+    ),
+    _claim(
+        "pass-128",
+        "pass@K; tolerance: none",
+        "At 128 tries nearly all of that gain is gone, for the reference has come near the ceiling",
+        "prompts that only training makes solvable, or a policy that gives some up",
+        PassGain(k=128, groups=512),
+        0.0,
+        "E[(1 - p)^128 - (1 - P*)^128]",
+        {"beta": 0.5},
+    ),
+)
