@@ -25,6 +25,25 @@ def mean_interval(values: np.ndarray) -> tuple[float, float, float]:
     return interval(values.mean(), values.std(ddof=1) / math.sqrt(len(values)))
 
 
+def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
+    """Return the share of hits, bool (n,), with its Wilson interval, as wide as those of means."""
+    share, z = float(np.mean(hits)), WIDTH / math.sqrt(len(hits))
+    centre, spread = share + z**2 / 2, z * math.sqrt(share * (1 - share) + z**2 / 4)
+    return share, (centre - spread) / (1 + z**2), (centre + spread) / (1 + z**2)
+
+
+def ratio_of_means(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
+    """Return the ratio of the means of independent positive samples, its interval from standard errors of logarithms.
+
+    All three are infinite where a sample is not finite.
+    """
+    if not np.isfinite([*first, *second]).all():
+        return (math.inf,) * 3
+    variance = sum(values.var(ddof=1) / values.mean() ** 2 / len(values) for values in (first, second))
+    ratio, factor = float(first.mean() / second.mean()), math.exp(WIDTH * math.sqrt(variance))
+    return ratio, ratio / factor, ratio * factor
+
+
 class Lab(Protocol):
     """What a claim may do: train registered agents and simulate policies on the claim's setting."""
 

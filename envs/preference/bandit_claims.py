@@ -10,16 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import WIDTH, Claim, Lab, mean_interval
+from theorybench.envs.core.claim import Claim, Lab, mean_interval, ratio_of_means, share_interval
 from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.bandit_lessons import EXACT, SAFE, groups
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 
-#: Chance of a separated coordinate in a run that is meant to be above the threshold.
-SAFE = 1e-5
-#: Hyper-parameters of exact learning in the linear softmax class.
-EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
-#: Episodes of all runs that train together, which bounds memory.
-EPISODES_TOGETHER = 4_000_000
 #: Rounds over which offline and on-policy learning are compared.
 ROUNDS = 6
 
@@ -54,9 +49,7 @@ class CoverageImprovement:
     def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
         """Share of runs with C <= level, and its Wilson interval."""
         coverage = _on_policy(lab, seed, self.seeds, self.pairs(setting), self.rounds, "coverage")
-        share, z = float(np.mean(coverage <= self.level)), WIDTH / math.sqrt(self.seeds)
-        centre, spread = share + z**2 / 2, z * math.sqrt(share * (1 - share) + z**2 / 4)
-        return share, (centre - spread) / (1 + z**2), (centre + spread) / (1 + z**2)
+        return share_interval(coverage <= self.level)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +97,7 @@ class OfflineRatio:
         n = self.pairs or math.ceil(PreferenceBanditOracle(setting).batch_threshold(SAFE))
         online = _on_policy(lab, seed, self.seeds, n, ROUNDS, "error")
         offline = _measure(lab, "dpo-offline", seed, self.seeds, n * ROUNDS, "error")
-        variance = sum(errors.var(ddof=1) / errors.mean() ** 2 / self.seeds for errors in (online, offline))
-        ratio, factor = float(offline.mean() / online.mean()), math.exp(WIDTH * math.sqrt(variance))
-        return ratio, ratio / factor, ratio * factor
+        return ratio_of_means(offline, online)
 
 
 def _on_policy(lab: Lab, seed: int, seeds: int, pairs: int, rounds: int, metric: str) -> np.ndarray:
@@ -118,10 +109,8 @@ def _measure(
     lab: Lab, agent: str, seed: int, seeds: int, budget: int, metric: str, **hyperparameters: int
 ) -> np.ndarray:
     """Train an agent, as many runs at a time as memory allows, and give one metric of each run, (seeds,)."""
-    numbers = range(seed * seeds, (seed + 1) * seeds)
-    together = max(1, EPISODES_TOGETHER // budget)
-    groups = [numbers[i : i + together] for i in range(0, seeds, together)]
-    policies = [p for group in groups for p in lab.train(agent, group, budget, **EXACT, **hyperparameters)]
+    runs = groups(seed, seeds, budget)
+    policies = [policy for group in runs for policy in lab.train(agent, group, budget, **EXACT, **hyperparameters)]
     return np.array([lab.oracle.evaluate(policy, [metric])[metric] for policy in policies])
 
 

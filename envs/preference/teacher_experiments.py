@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import Lab, interval, mean_interval
+from theorybench.envs.core.claim import Lab, interval, mean_interval, ratio_of_means
 from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.reward_teacher_oracle import RewardTeacherOracle
 from theorybench.envs.preference.teacher_flow import time_bound, two_response_time
@@ -19,7 +19,6 @@ from theorybench.envs.preference.teacher_lessons import (
     exact_best_of_n,
     finite_mean,
     random_settings,
-    ratio_of_means,
     sampled_best_of_n,
     spread,
     squared_gradient,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.claim import WIDTH, Lab, mean_interval
+from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.selection import Candidates, best_of_n
 from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.reward_teacher_oracle import RewardTeacherOracle
@@ -90,15 +90,6 @@ def _crossing(times: np.ndarray, gains: np.ndarray, gain: float) -> float:
 def finite_mean(times: np.ndarray) -> tuple[float, float, float]:
     """Give the mean of times (n,) and its interval; infinite throughout where some run did not get there."""
     return mean_interval(times) if np.isfinite(times).all() else (math.inf,) * 3
-
-
-def ratio_of_means(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
-    """Give the ratio of the means of independent samples, its interval from the standard errors of logarithms."""
-    if not np.isfinite([*first, *second]).all():
-        return (math.inf,) * 3
-    variance = sum(times.var(ddof=1) / times.mean() ** 2 / len(times) for times in (first, second))
-    ratio, factor = float(first.mean() / second.mean()), math.exp(WIDTH * math.sqrt(variance))
-    return ratio, ratio / factor, ratio * factor
 
 
 # Settings to compare.
