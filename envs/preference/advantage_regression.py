@@ -17,10 +17,9 @@ worse than 0 exactly if V* > 2 p. At pi* with V-hat = V* every A is 0, and so is
 
 import numpy as np
 
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.preference.coverage import softmax
-
-#: Tilts, in units of 1 / beta, at which the off-policy loss is looked up before its minimum is refined.
-_GRID, _REACH = 4001, 8.0
+from theorybench.envs.preference.optimal_value import optimal_value
 
 
 def path_probs(rewards: np.ndarray, beta: float, tilt: float) -> np.ndarray:
@@ -61,32 +60,35 @@ def best_value(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarra
 def off_policy_success(p: float, beta: float, value: float) -> float:
     """Give the chance of a reward under the minimiser of E_ref[L], the responses coming from the reference.
 
-    By symmetry right responses share a = beta ln(pi / pi_ref) and wrong ones b, so with s = P(right), a = beta ln(s /
-    p), b = beta ln((1 - s) / (1 - p)) the loss is p (a + V-hat - 1)^2 + (1 - p) (b + V-hat)^2. In the tilt
-    u = (a - b) / beta, its derivative is 2 beta (p (1 - s) (a + V-hat - 1) - (1 - p) s (b + V-hat)). At pi*, a = 1 - V*
-    and b = -V*, it equals 2 beta (V-hat - V*) (p (1 - s) - (1 - p) s) = 2 beta (V-hat - V*) (p - P*). As P* > p for
-    0 < p < 1, pi* is stationary exactly if V-hat = V*; for p = 0 and 1 there is nothing to move. The loss may have
-    several minima, so the lowest point of a grid is refined by bisection of the derivative.
+    Put f(y) = beta ln(pi / pi_ref), so that E_ref e^{f / beta} = 1. A stationary point has f + V-hat - r = c e^{f /
+    beta} for one number c. If V-hat < V*, then c < 0, for else f >= r - V-hat > r - V* everywhere and the mean would
+    exceed 1. The left side then rises in f and the right side falls, so each r has one f, which rises with c: the
+    stationary point is unique and the minimum, right responses share a and wrong ones b. It is not pi* (a = 1 - V*,
+    b = -V*), whose left side is the constant V-hat - V*, unless p is 0 or 1. With u = (a - b) / beta and s = P(right)
+    the slope in u is
+
+        2 beta (p (1 - s) (a + V-hat - 1) - (1 - p) s (b + V-hat)),
+
+    and its only zero lies in (0, 1 / beta], at 1 / beta exactly if V-hat = V*. If V-hat > V*, pi* is not stationary
+    either, but c > 0: there may be several minima, in the lowest of which right responses may differ.
 
     Args:
         p: in (0, 1).
         beta: KL coefficient.
-        value: V-hat.
+        value: V-hat, at most V*.
+
+    Raises:
+        ParameterError: V-hat is above V*.
     """
-    reach = _REACH * (1.0 + abs(value)) / beta
-
-    def parts(tilt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Give a, b and s of tilts."""
-        wrong = -beta * np.logaddexp(np.log(p) + tilt, np.log1p(-p))
-        return beta * tilt + wrong, wrong, p * np.exp(tilt + wrong / beta)
-
-    grid = np.linspace(-reach, reach, _GRID)
-    a, b, _ = parts(grid)
-    place = int(np.argmin(p * (a + value - 1) ** 2 + (1 - p) * (b + value) ** 2))
-    low, high = grid[max(place - 1, 0)], grid[min(place + 1, _GRID - 1)]
+    top = float(optimal_value(np.array(p), beta))
+    if value > top + 1e-12:
+        raise ParameterError("value", value, f"at most V* = {top:g}", "Above it the minimiser may not be symmetric.")
+    low, high = 0.0, 1.0 / beta
     for _ in range(100):
-        middle = (low + high) / 2
-        a, b, s = parts(middle)
-        falling = p * (1 - s) * (a + value - 1) < (1 - p) * s * (b + value)
-        low, high = (middle, high) if falling else (low, middle)
-    return float(parts((low + high) / 2)[2])
+        tilt = (low + high) / 2
+        wrong = -beta * float(np.logaddexp(np.log(p) + tilt, np.log1p(-p)))
+        success = p * float(np.exp(tilt + wrong / beta))
+        gap_right, gap_wrong = beta * tilt + wrong + value - 1, wrong + value
+        falling = p * (1 - success) * gap_right < (1 - p) * success * gap_wrong
+        low, high = (tilt, high) if falling else (low, tilt)
+    return success

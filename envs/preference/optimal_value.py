@@ -16,7 +16,8 @@ def optimal_value(p: np.ndarray, beta: float) -> np.ndarray:
 
 def optimal_success(p: np.ndarray, beta: float) -> np.ndarray:
     """Give P* = p e^{1 / beta} / (p e^{1 / beta} + 1 - p), the chance of a reward under pi*, for p of any shape."""
-    return np.asarray(p) / (p + (1.0 - np.asarray(p)) * np.exp(-1.0 / beta))
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1.0 / (1.0 + np.exp(np.log1p(-np.asarray(p)) - np.log(p) - 1.0 / beta))
 
 
 def estimated_value(rewards: np.ndarray, beta: float) -> np.ndarray:
