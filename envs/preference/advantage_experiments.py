@@ -201,7 +201,7 @@ class OffPolicy:
         episodes: responses in each of `PARTS` samples.
     """
 
-    value: Callable[[np.ndarray, float], Any]
+    value: Callable[[float, float], Any]
     episodes: int = 4096
 
     def predicted(self, setting: OptimalAdvantage) -> float:
@@ -212,7 +212,7 @@ class OffPolicy:
     def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
         """P(right) of the softmax of least squared error on a sample of the reference; mean over samples."""
         played = lab.simulate(lab.oracle.reference_policy, PARTS * self.episodes, seed)
-        value, found = float(self.value(setting.chances[0], setting.beta)), []
+        value, found = float(self.value(float(setting.chances[0]), setting.beta)), []
         for actions, rewards in zip(*(a.reshape(PARTS, -1) for a in (played.actions, played.rewards)), strict=True):
             counts = np.bincount(actions, minlength=setting.num_responses)
             earned = np.bincount(actions, rewards, setting.num_responses) / np.maximum(counts, 1)

@@ -80,7 +80,7 @@ def off_policy_success(p: float, beta: float, value: float) -> float:
     Raises:
         ParameterError: V-hat is above V*.
     """
-    top = float(optimal_value(np.array(p), beta))
+    top = float(optimal_value(p, beta))
     if value > top + 1e-12:
         raise ParameterError("value", value, f"at most V* = {top:g}", "Above it the minimiser may not be symmetric.")
     low, high = 0.0, 1.0 / beta

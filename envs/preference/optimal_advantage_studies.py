@@ -55,9 +55,9 @@ def value_bias(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Ex
         played = there.simulate(there.oracle.reference_policy, seeds * RESPONSES, key)
         rewards, name = played.rewards.reshape(seeds, -1), f"p = {p:g}"
         exact = np.array([estimate_moments(p, n, setting.beta) for n in DRAWN_SIZES])
-        exact[:, 0] -= optimal_value(np.array(p), setting.beta)
+        exact[:, 0] -= optimal_value(p, setting.beta)
         counted = np.stack([_moments(rewards, n, setting.beta) for n in SIZES])
-        counted[:, 0] -= optimal_value(np.array(p), setting.beta)
+        counted[:, 0] -= optimal_value(p, setting.beta)
         for place, series in enumerate((bias, spread)):
             series.append(measured(name, SIZES, counted[:, place].T, style="simulated"))
             series.append(Series(name, "predicted", DRAWN_SIZES, exact[:, place].tolist()))
@@ -82,7 +82,7 @@ def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
 def _row(p: float, beta: float, rewards: np.ndarray) -> tuple[Cell, ...]:
     mean, deviation = estimate_moments(p, TABLE_SIZE, beta)
     means, deviations = (Quantity(*mean_interval(counted)) for counted in _moments(rewards, TABLE_SIZE, beta))
-    value = float(optimal_value(np.array(p), beta))
+    value = float(optimal_value(p, beta))
     return (p, beta, value, (1 - p) ** TABLE_SIZE, mean, means, deviation, deviations)
 
 
@@ -93,7 +93,7 @@ def _moments(rewards: np.ndarray, samples: int, beta: float) -> np.ndarray:
 
 
 def _bias(p: float, samples: int, beta: float) -> float:
-    return estimate_moments(p, samples, beta)[0] - float(optimal_value(np.array(p), beta))
+    return estimate_moments(p, samples, beta)[0] - float(optimal_value(p, beta))
 
 
 def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Exhibit:
@@ -103,7 +103,7 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
     likely = estimate_moments(float(setting.chances[0]), TABLE_SIZE, beta)[0]
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
-    vertices = []
+    vertices, ends = [], []
     for number, tilt in enumerate(TILTS):
         probs, name = on_path(setting, tilt).table, _name(tilt)
         asked = np.concatenate([VALUES, PROBES])
@@ -114,6 +114,7 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
         vertices.append(parabola_vertex(heights[:, len(VALUES) :]))
         best = float(best_value(rewards, probs, beta)[0])
         at = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in (0.0, best, likely, star)]
+        ends.append(at)
         success = float((probs * rewards).sum())
         rows.append((name, success, best, Quantity(*mean_interval(vertices[-1])), *at))
     curve = [float(best_value(rewards, on_path(setting, tilt).table, beta)[0]) for tilt in DRAWN_TILTS]
@@ -132,11 +133,10 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
         "A policy of tilt t is pi_ref e^(t r / beta) / Z."
     )
     table = Table("Which V-hat is best?", (Column("policy"), *(Column(h, ".4f") for h in heads)), tuple(rows), note)
-    first, last = rows[0], rows[-1]
     notes = (
-        f"At the reference the best V-hat is p = {first[2]:.3f}, and V* gives {first[-1] / first[4]:.2f} times the "
-        "variance of V-hat = 0.",
-        f"At the optimum V* leaves no variance, and V-hat = 0 leaves {last[4]:.3f}.",
+        f"At the reference the best V-hat is p = {setting.chances[0]:.3f}, and V* gives {ends[0][-1] / ends[0][0]:.2f} "
+        "times the variance of V-hat = 0.",
+        f"At the optimum V* leaves no variance, and V-hat = 0 leaves {ends[-1][0]:.3f}.",
     )
     return Exhibit(tables=(table,), charts=charts, notes=notes)
 

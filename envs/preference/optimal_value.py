@@ -8,13 +8,13 @@ with V* = beta ln E_ref e^{r / beta}; with r in {0, 1} the sum has two terms.
 import numpy as np
 
 
-def optimal_value(p: np.ndarray, beta: float) -> np.ndarray:
+def optimal_value(p: np.ndarray | float, beta: float) -> np.ndarray:
     """Give V* = beta ln(p e^{1 / beta} + 1 - p) for chances p of any shape; finite for every beta > 0."""
     with np.errstate(divide="ignore"):
         return beta * np.logaddexp(np.log(p) + 1.0 / beta, np.log1p(-np.asarray(p)))
 
 
-def optimal_success(p: np.ndarray, beta: float) -> np.ndarray:
+def optimal_success(p: np.ndarray | float, beta: float) -> np.ndarray:
     """Give P* = p e^{1 / beta} / (p e^{1 / beta} + 1 - p), the chance of a reward under pi*, for p of any shape."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1.0 / (1.0 + np.exp(np.log1p(-np.asarray(p)) - np.log(p) - 1.0 / beta))
