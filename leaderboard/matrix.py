@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from theorybench.agents.harness import can_lift
+from theorybench.agents.harness import FRACTIONS, can_lift
 from theorybench.agents.loading import make_agent
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
 from theorybench.envs.core.plugins import resolve_env
@@ -39,6 +39,7 @@ class Job:
         hyperparameters: those that the suite gives beside the reference.
         runs: they differ in their seeds.
         seconds: time limit of one run.
+        fractions: of the budget at which policies are scored; they are no part of a run's key.
     """
 
     names: tuple[str, str]
@@ -47,6 +48,7 @@ class Job:
     hyperparameters: dict[str, Any]
     runs: tuple[Identity, ...]
     seconds: float
+    fractions: tuple[float, ...] = FRACTIONS
 
     @property
     def timeout(self) -> float:
@@ -77,6 +79,7 @@ class Job:
             env_label=first.env_label,
             agent_label=first.agent_label,
             progress=progress,
+            fractions=self.fractions,
         )
 
     def failures(self, event: Event) -> list[Record]:
@@ -153,12 +156,23 @@ def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, r
         RecordError: the folder holds a record store that is damaged or foreign.
         TheoryBenchError: workers cannot start.
     """
-    planned, watcher = plan(suite), watcher or Watcher()
-    store = RecordStore(folder)
+    return fulfil(plan(suite), folder, suite.workers, watcher=watcher, retry=retry)
+
+
+def fulfil(
+    planned: Plan, folder: str | Path, workers: int, *, watcher: Watcher | None = None, retry: bool = False
+) -> Outcome:
+    """Run what a plan asks for and a folder has no record of, as `sweep` does.
+
+    Raises:
+        RecordError: the folder holds a record store that is damaged or foreign.
+        TheoryBenchError: workers cannot start.
+    """
+    store, watcher = RecordStore(folder), watcher or Watcher()
     done = store.keys(status="ok") if retry else store.keys()
     queue = deque(planned.without(done))
     watcher.begin(planned, list(queue))
-    events = execute(queue, suite.workers, Path(folder) / OUTPUT_NAME)
+    events = execute(queue, workers, Path(folder) / OUTPUT_NAME)
     try:
         for event in events:
             records = []

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.budget import Budget
-from theorybench.agents.harness import can_lift, check_feedback, train
+from theorybench.agents.harness import FRACTIONS, can_lift, check_feedback, train
 from theorybench.agents.loading import is_agent, make_agent
 from theorybench.envs.core.errors import AgentError, NonFiniteError, ParameterError, PolicyError, TheoryBenchError
 from theorybench.envs.core.oracle import Oracle
@@ -81,6 +81,7 @@ def run_many(
     agent_label: str | None = None,
     lift: bool = True,
     progress: Progress | None = None,
+    fractions: Sequence[float] = FRACTIONS,
 ) -> list[Record]:
     """Train an agent once for each seed, together where it can, and score every run.
 
@@ -95,6 +96,7 @@ def run_many(
         agent_label: how boards call the agent; None to let them make a name.
         lift: train seeds together where the agent can.
         progress: told the share of the budget that is spent.
+        fractions: of the budget at which policies are scored, increasing, the last of them 1.
 
     Returns:
         One record for each seed. Where runs trained together fail, each is tried alone, so that none pays for another.
@@ -133,9 +135,9 @@ def run_many(
         agent_label=agent_label,
     )
     identities = [identity.with_seed(seed) for seed in seeds]
-    attempts = _attempt(subject, identities, setting, progress) if together else []
+    attempts = _attempt(subject, identities, setting, progress, fractions) if together else []
     if not attempts:
-        attempts = [attempt for one in identities for attempt in _attempt(fresh(), [one], setting, progress)]
+        attempts = [_attempt(fresh(), [one], setting, progress, fractions)[0] for one in identities]
     return [record_of(identity, attempt) for identity, attempt in zip(identities, attempts, strict=True)]
 
 
@@ -207,7 +209,13 @@ class Attempt:
             self.error = describe(error)
 
 
-def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progress: Progress | None) -> list[Attempt]:
+def _attempt(
+    agent: Any,
+    identities: Sequence[Identity],
+    setting: Setting,
+    progress: Progress | None,
+    fractions: Sequence[float],
+) -> list[Attempt]:
     """Train runs together and score each; nothing where several fail together, for who is to blame is then unknown."""
     first = identities[0]
     oracle = oracle_of(first.env_id, setting)
@@ -227,7 +235,7 @@ def _attempt(agent: Any, identities: Sequence[Identity], setting: Setting, progr
     seeds, checkpoints = [identity.seed for identity in identities], [checkpoint(attempt) for attempt in attempts]
     ledger: list[Budget] = []
     try:
-        trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints, ledger)
+        trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints, ledger, fractions)
     except (Exception, SystemExit) as error:
         if len(attempts) > 1:
             return []

@@ -8,12 +8,24 @@ import pytest
 
 import theorybench as tb
 
+READ = ("wall seconds", "CPU seconds", "generations", "gradient steps", "KL at the target")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.mark.parametrize(
     ("script", "options", "rows"),
     [
+        (
+            "astar_po.py",
+            ["--quick", "--results", "{tmp_path}"],
+            [
+                "table beta 0.1",
+                "peak memory, table,",
+                "verdicts, in 1 cells",
+                *(f"{rival}: {read} " for rival in ("ppo", "grpo", "rloo", "rebel") for read in READ),
+                *(f"memory {share} below" for share in ("22% to 34%", "2% to 18%", "1% to 2%")),
+            ],
+        ),
         (
             "environments.py",
             ["--num-envs", "8", "--repeats", "2", "--steps", "5"],
@@ -36,9 +48,10 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
         ),
     ],
 )
-def test_it_prints_what_it_measures(script, options, rows):
+def test_it_prints_what_it_measures(tmp_path, script, options, rows):
+    options = [option.format(tmp_path=tmp_path) for option in options]
     done = subprocess.run(
-        [sys.executable, str(FOLDER / script), *options], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, str(FOLDER / script), *options], capture_output=True, text=True, timeout=300, check=True
     )
     lines = done.stdout.splitlines()
     for row in rows:

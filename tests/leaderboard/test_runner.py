@@ -44,6 +44,13 @@ def test_a_run_is_scored_exactly_at_fractions_of_its_budget():
     assert parse_record(record.to_json()) == record
 
 
+def test_fractions_may_be_chosen():
+    agent = "rlvr[episodes_per_update=64]"
+    (usual,), (chosen,) = run_many(ENV, agent, [0]), run_many(ENV, agent, [0], fractions=(0.3, 1.0))
+    assert [point.episodes for point in chosen.curve] == [192, 640] and chosen.key == usual.key
+    assert list(chosen.curve) == [point for point in usual.curve if point.episodes in (192, 640)]
+
+
 def test_a_run_is_a_function_of_its_seed():
     first, again, other = tb.run(ENV, "rlvr", seed=1), tb.run(ENV, "rlvr", seed=1), tb.run(ENV, "rlvr", seed=2)
     assert untimed(first) == untimed(again)

@@ -1,0 +1,233 @@
+"""Algorithms, cells and stages of `astar_po.py`: what is run, through the package's own workers, and what it cost."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from theorybench.leaderboard.config import AgentEntry, EnvironmentEntry, Suite
+from theorybench.leaderboard.matrix import Job, Plan, fulfil, plan
+from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.store import load_records
+
+TARGET = 0.95
+BATCH = 64
+FRACTIONS = tuple(2.0 ** (-k / 12) for k in range(12 * 9, -1, -1))
+Options = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """An algorithm: the options that are the weight of the KL term, and the one that is tuned beside the step size."""
+
+    name: str
+    weights: tuple[str, ...]
+    knob: str
+    values: tuple[Any, ...]
+    fixed: Options = dataclasses.field(default_factory=dict)
+
+    def variants(self, weight: float, policy: str, step_sizes: Sequence[float]) -> list[Options]:
+        """List the options of all variants."""
+        common = {**self.fixed, **dict.fromkeys(self.weights, weight), "policy": policy, "episodes_per_update": BATCH}
+        return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in step_sizes]
+
+
+def astar_po(*samples: int) -> Contender:
+    """Make A*-PO with numbers of samples in its first stage."""
+    return Contender("astar-po", ("beta_1", "beta_2"), "reference_samples", samples, {"first_stage": 0.9})
+
+
+RIVALS = (
+    Contender("ppo", ("kl",), "epochs", (1, 4)),
+    Contender("grpo", ("beta",), "scale_rewards", ("group", "none")),
+    Contender("rloo", ("beta",), "group_size", (4, 8)),
+    Contender("rebel", ("beta",), "eta", (1.0, 4.0)),
+)
+CONTENDERS = (astar_po(2, 8), *RIVALS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A setting without its instance, the weight of the KL term, a policy class and a budget."""
+
+    name: str
+    env_id: str
+    parameters: Options
+    weight: float
+    policy: str
+    budget: int
+
+    def suite(self, instances: Iterable[int], variants: Sequence[tuple[str, Options]], **options: Any) -> Plan:
+        """Plan runs of variants, (agent, options), on instances of the cell."""
+        environments = [
+            EnvironmentEntry(id=self.env_id, parameters={**self.parameters, "instance": i}) for i in instances
+        ]
+        agents = [AgentEntry(agent=agent, hyperparameters=values) for agent, values in variants]
+        return plan(
+            Suite(name="astar-po", environments=environments, agents=agents, **{"budget": self.budget, **options})
+        )
+
+
+def advantage(name: str, beta: float, policy: str = "prompt", budget: int = 2**14, **parameters: Any) -> Cell:
+    """Make a cell of OptimalAdvantage."""
+    return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget)
+
+
+def tree(weight: float, policy: str) -> Cell:
+    """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is the algorithms' own."""
+    shape = {"L": 5, "M0": 4, "M": 4, "num_tasks": 4, "num_questions": 64}
+    name = f"tree {policy} weight {weight:g}"
+    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**14)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """How much is run."""
+
+    headline: tuple[Cell, ...]
+    variations: tuple[Cell, ...]
+    samples: tuple[int, ...]
+    memory: tuple[Cell, ...]
+    network: Options
+    step_sizes: tuple[float, ...]
+    tuning_seeds: int
+    instances: tuple[int, ...]
+    seeds: int
+    memory_seeds: int
+
+
+# Costs of one run.
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What a run had spent when its score first was the target: interpolated, and at the scored policy after."""
+
+    episodes: float
+    kl: float
+    steps: float
+    scored_at: int
+
+
+def cost(record: Record) -> Cost | None:
+    """Return the cost of the target; None where it was not reached."""
+    before = None
+    for point in record.curve:
+        if point.metrics["score"] >= TARGET:
+            share, last = 1.0, before or point
+            if before is not None:
+                share = (TARGET - before.metrics["score"]) / (point.metrics["score"] - before.metrics["score"])
+            spent = math.exp((1 - share) * math.log(last.episodes) + share * math.log(point.episodes))
+            kl = (1 - share) * last.metrics["kl"] + share * point.metrics["kl"]
+            return Cost(spent, kl, gradient_steps(record, spent), point.episodes)
+        before = point
+    return None
+
+
+def gradient_steps(record: Record, episodes: float) -> float:
+    """Return the steps of the policy within some episodes."""
+    options = record.hyperparameters
+    prompts = record.parameters.get("num_questions") or record.parameters.get("num_prompts", 0)
+    first_stage = prompts * options.get("reference_samples", 0)
+    return (episodes - first_stage) / BATCH * options.get("epochs", options.get("num_iterations", 1))
+
+
+def rank(records: Sequence[Record]) -> tuple[int, float]:
+    """Order variants: first who reaches the target in most runs, then by the mean of ln episodes."""
+    reached = [math.log(found.episodes) for found in map(cost, records) if found]
+    return -len(reached), float(np.mean(reached)) if reached else math.inf
+
+
+# Stages.
+
+
+Winner = tuple[Cell, Contender, Options]
+
+
+class Study:
+    """Runs stages and reads their records from a folder."""
+
+    def __init__(self, scale: Scale, folder: Path) -> None:
+        self.scale, self.folder = scale, folder
+
+    def run(self, stage: str, plans: Sequence[Plan], workers: int = 2, **changes: Any) -> list[list[Record]]:
+        """Run what is missing; return the records of each plan."""
+        jobs = [dataclasses.replace(job, **changes) for one in plans for job in one.jobs]
+        if workers == 1:
+            jobs.sort(key=lambda job: job.runs[0].seed)  # the algorithms take turns
+        folder = self.folder / stage
+        fulfil(Plan(_distinct(jobs), []), folder, workers)
+        records = {record.key: record for record in load_records(folder)}
+        return [[records[run.key] for job in one.jobs for run in job.runs] for one in plans]
+
+    def tune(self, pairs: Sequence[tuple[Cell, Contender]]) -> list[Winner]:
+        """Return the best variant of each contender in each cell, on tuning instance 0."""
+        every = [
+            (cell, contender, options)
+            for cell, contender in pairs
+            for options in contender.variants(cell.weight, cell.policy, self.scale.step_sizes)
+        ]
+        seeds = list(range(self.scale.tuning_seeds))
+        plans = [cell.suite([0], [(contender.name, options)], seeds=seeds) for cell, contender, options in every]
+        found = self.run("search", plans, fractions=FRACTIONS)
+        best: dict[int, Winner] = {}
+        ranks: dict[int, tuple[int, float]] = {}
+        numbers = {(id(cell), id(contender)): i for i, (cell, contender) in enumerate(pairs)}
+        for one, records in zip(every, found, strict=True):
+            number = numbers[id(one[0]), id(one[1])]
+            if number not in best or rank(records) < ranks[number]:
+                best[number], ranks[number] = one, rank(records)
+        return [best[i] for i in range(len(pairs))]
+
+    def score(self, winners: Sequence[Winner]) -> list[list[Record]]:
+        """Train the winners on the scoring instances."""
+        seeds = list(range(self.scale.seeds))
+        plans = [
+            cell.suite(self.scale.instances, [(contender.name, options)], seeds=seeds)
+            for cell, contender, options in winners
+        ]
+        return self.run("search", plans, fractions=FRACTIONS)
+
+    def time(self, winners: Sequence[Winner], scored: Sequence[Sequence[Record]]) -> list[dict[int, Record]]:
+        """Train again until the target, on the first scoring instance: records by seed."""
+        instance = self.scale.instances[0]
+        plans, places = [], []
+        for number, ((cell, contender, options), records) in enumerate(zip(winners, scored, strict=True)):
+            for record in records:
+                found = cost(record)
+                if found and record.parameters["instance"] == instance:
+                    variant = [(contender.name, options)]
+                    plans.append(
+                        cell.suite([instance], variant, seeds=[record.seed], budget=found.scored_at, lift=False)
+                    )
+                    places.append((number, record.seed))
+        timed: list[dict[int, Record]] = [{} for _ in winners]
+        for (number, seed), (record,) in zip(places, self.run("time", plans, 1, fractions=(1.0,)), strict=True):
+            timed[number][seed] = record
+        return timed
+
+    def memory(self) -> list[tuple[Cell, dict[str, list[float]]]]:
+        """Return the peaks in MB of each cell's algorithms, and of a process that trains hardly at all."""
+        rows = []
+        for cell in self.scale.memory:
+            options = {"policy": cell.policy, **(self.scale.network if cell.policy == "mlp" else {})}
+            variants: dict[str, tuple[str, Options, int]] = {
+                "empty": ("rloo", {"policy": "prompt", "episodes_per_update": 2, "group_size": 2}, 2)
+            }
+            for one in CONTENDERS:
+                variants[one.name] = (one.name, {**options, "episodes_per_update": BATCH, **one.fixed}, cell.budget)
+            peaks: dict[str, list[float]] = {name: [] for name in variants}
+            for seed in range(self.scale.memory_seeds):
+                for name, (agent, values, budget) in variants.items():
+                    planned = cell.suite([10_000], [(agent, values)], seeds=[seed], budget=budget, lift=False)
+                    ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))  # a worker of its own
+                    peaks[name].append((record.peak_memory_bytes or math.nan) / 2**20)
+            rows.append((cell, peaks))
+        return rows
+
+
+def _distinct(jobs: Iterable[Job]) -> list[Job]:
+    return list({tuple(run.key for run in job.runs): job for job in jobs}.values())

@@ -1,0 +1,234 @@
+"""A*-PO's headline (arXiv 2505.20686) beside PPO, GRPO, RLOO and REBEL: what 95 % of the optimum costs.
+
+    python benchmarks/astar_po.py [--quick] [--results results/astar-po]
+
+1. *Search.* In each cell (setting, weight of the KL term, policy class) every algorithm trains eight variants, four
+   step sizes times two values of one option of its own, on a tuning instance. The variant that reaches a score of
+   .95 in the fewest episodes is kept, and trained on two scoring instances. Its weight of the KL term is the setting's
+   beta; for A*-PO that is beta_1 and beta_2. Episodes of A*-PO's first stage are charged. Policies are scored at every
+   twelfth of a doubling of the episodes; between two of them the score is linear in ln episodes.
+2. *Time.* Every algorithm then trains again until its first scored policy above .95, one run at a time in one process,
+   never lifted, the algorithms taking turns. Seconds are without scoring. Ratios are of pairs with the same seed.
+3. *Memory.* Peak of the whole process, a fresh one for each run, and above that of a run of two episodes.
+
+Runs go through the package's own workers and are kept as records: what is there is not run again. Intervals are 99.7 %
+(three standard errors) over runs, for geometric means in the logarithm.
+"""
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _contest import BATCH, CONTENDERS, RIVALS, TARGET, Cell, Scale, Study, Winner, advantage, astar_po, cost, tree
+
+from theorybench.envs.core.claim import mean_interval
+from theorybench.leaderboard.records import Record
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FULL = Scale(
+    headline=(
+        *(advantage(f"table beta {beta:g}", beta) for beta in (0.05, 0.1, 0.2, 0.5, 1.0)),
+        *(advantage(f"mlp beta {beta:g}", beta, "mlp") for beta in (0.1, 0.5)),
+        *(tree(weight, "markov") for weight in (0.02, 0.1)),
+        tree(0.02, "mlp"),
+    ),
+    variations=(
+        advantage("X = 8", 0.1, num_prompts=8, budget=2**13),
+        advantage("X = 32", 0.1),
+        advantage("X = 96", 0.1, num_prompts=96, budget=2**15),
+        advantage("p = .05", 0.1, accuracy=0.05, concentration=1e6, zero_share=0.0),
+        advantage("p = .5", 0.1, accuracy=0.5, concentration=1e6, zero_share=0.0),
+        advantage("p = .5, beta = .5", 0.5, accuracy=0.5, concentration=1e6, zero_share=0.0),
+    ),
+    samples=(1, 2, 8, 32),
+    memory=(advantage("table", 0.1, budget=1536), advantage("mlp 512 x 2", 0.1, "mlp", 1536)),
+    network={"hidden_units": 512, "hidden_layers": 2},
+    step_sizes=(0.03, 0.1, 0.3, 1.0),
+    tuning_seeds=2,
+    instances=(10_000, 10_001),
+    seeds=5,
+    memory_seeds=3,
+)
+_SMALL = advantage("table beta 0.1", 0.1, budget=2048, num_prompts=4)
+QUICK = Scale(
+    headline=(_SMALL,),
+    variations=(),
+    samples=(8,),
+    memory=(dataclasses.replace(_SMALL, name="table", budget=256),),
+    network={},
+    step_sizes=(0.3,),
+    tuning_seeds=1,
+    instances=(10_000,),
+    seeds=2,
+    memory_seeds=1,
+)
+
+
+def geometric(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean with its interval, NaN ends for one value."""
+    logs = np.log(values)
+    if len(logs) < 2:
+        return (float(np.exp(logs.mean())), math.nan, math.nan) if len(logs) else (math.nan,) * 3
+    middle, low, high = map(math.exp, mean_interval(logs))
+    return middle, low, high
+
+
+def shown(values: Sequence[float], digits: str = ".0f") -> str:
+    """Print a geometric mean with its interval."""
+    if not values:
+        return "-"
+    middle, low, high = geometric(values)
+    return f"{middle:{digits}} [{low:{digits}}, {high:{digits}}]"
+
+
+def paired(ours: dict[int, Record], theirs: dict[int, Record], read: Callable[[Record], float]) -> list[float]:
+    """Return their value over ours for the seeds that both have."""
+    return [read(theirs[seed]) / read(ours[seed]) for seed in sorted(ours.keys() & theirs.keys())]
+
+
+def wall(record: Record) -> float:
+    """Seconds of wall time."""
+    return record.seconds_wall
+
+
+def cpu(record: Record) -> float:
+    """Seconds of the processor."""
+    return record.seconds_cpu or math.nan
+
+
+def print_headline(
+    winners: Sequence[Winner], scored: Sequence[Sequence[Record]], timed: Sequence[dict[int, Record]]
+) -> None:
+    """Print what the target costs every algorithm in every cell."""
+    head = f"{'':10}{'variant':>31}{'reach':>7}{'episodes':>24}{'steps':>7}{'KL':>7}{'ms':>7}"
+    head += f"{'wall / ours':>21}{'CPU / ours':>21}"
+    ours: dict[int, Record] = {}
+    for number, ((cell, contender, options), records, times) in enumerate(zip(winners, scored, timed, strict=True)):
+        if number % len(CONTENDERS) == 0:
+            ours = times
+            print(f"\n{cell.name}\n{head}")
+        costs = [found for found in map(cost, records) if found]
+        variant = f"step {options['learning_rate']:g}, {contender.knob} {options[contender.knob]}"
+        line = f"{contender.name:10}{variant.replace('reference_samples', 'N'):>28}{f'{len(costs)}/{len(records)}':>7}"
+        if costs:
+            episodes, steps, kl = ([getattr(one, name) for one in costs] for name in ("episodes", "steps", "kl"))
+            line += f"{shown(episodes):>24}{geometric(steps)[0]:7.0f}{np.mean(kl):7.3f}"
+            line += f"{1e3 * geometric([wall(one) for one in times.values()])[0]:7.0f}"
+            if times is not ours:
+                line += "".join(f"{shown(paired(ours, times, read), '.2f'):>21}" for read in (wall, cpu))
+        print(line)
+
+
+def print_memory(rows: Sequence[tuple[Cell, dict[str, list[float]]]]) -> None:
+    """Print peaks and what A*-PO saves."""
+    for cell, peaks in rows:
+        print(f"\npeak memory, {cell.name}, MB of the process (and above an empty one)")
+        empty, ours = np.mean(peaks["empty"]), np.array(peaks["astar-po"])
+        for name, values in peaks.items():
+            line = f"{name:10}{np.mean(values):9.1f} ({np.mean(values) - empty:+.1f})"
+            if name not in ("empty", "astar-po"):
+                saved = 1 - ours / np.array(values)
+                line += f"   A*-PO's is {saved.mean():+.1%} below, from {saved.min():+.1%} to {saved.max():+.1%}"
+            print(line)
+
+
+def print_variations(study: Study) -> None:
+    """Print the episodes to the target where the setting varies, of A*-PO by N, and of its rivals."""
+    cells = study.scale.variations
+    contenders = (*(astar_po(n) for n in study.scale.samples), *RIVALS)
+    winners = study.tune([(cell, contender) for cell in cells for contender in contenders])
+    scored = study.score(winners)
+    print("\nepisodes to the target where the setting varies (beta = .1, X = 32 unless named); reach where not all do")
+    names = [*(f"A*-PO N={n}" for n in study.scale.samples), *(rival.name for rival in RIVALS)]
+    print(f"{'':20}" + "".join(f"{name:>14}" for name in names) + "   best rival / best A*-PO")
+    for number, cell in enumerate(cells):
+        found = [
+            [one for one in map(cost, records) if one]
+            for records in scored[number * len(contenders) : (number + 1) * len(contenders)]
+        ]
+        runs = len(scored[0])
+        entries = [
+            f"{geometric([one.episodes for one in costs])[0]:.0f}" if len(costs) == runs else f"({len(costs)}/{runs})"
+            for costs in found
+        ]
+        whole = [[one.episodes for one in costs] if len(costs) == runs else [math.inf] * runs for costs in found]
+        split = len(study.scale.samples)
+        ours, theirs = (min(part, key=lambda costs: geometric(costs)[0]) for part in (whole[:split], whole[split:]))
+        ratio = shown([b / a for a, b in zip(ours, theirs, strict=True)], ".2f")
+        print(f"{cell.name:20}" + "".join(f"{entry:>14}" for entry in entries) + f"   {ratio}")
+
+
+def judge(name: str, ratios: Sequence[Sequence[float]], least: float) -> None:
+    """Print in how many cells a ratio, rival / A*-PO, is surely above a threshold, and surely below 1."""
+    known = [geometric(values) for values in ratios if len(values) > 1]
+    middle = [value for value, _, _ in known]
+    span = f"{min(middle):.2f} to {max(middle):.2f}" if middle else "unknown"
+    above, below = sum(low > least for _, low, _ in known), sum(high < 1 for _, _, high in known)
+    print(f"{name:36}{span:>16}{f'{above} (> {least:g})':>14}{below:>10}{len(ratios) - len(known):>10}")
+
+
+def print_verdicts(
+    scored: Sequence[Sequence[Record]],
+    timed: Sequence[dict[int, Record]],
+    memory: Sequence[tuple[Cell, dict[str, list[float]]]],
+) -> None:
+    """Print what holds of each statement of the paper, rival by rival."""
+    width = len(CONTENDERS)
+
+    def spent(place: int, read: str) -> dict[tuple[Any, int], float]:
+        pairs = ((record, cost(record)) for record in scored[place])
+        return {(r.parameters["instance"], r.seed): getattr(found, read) for r, found in pairs if found}
+
+    def against(number: int, read: str) -> list[list[float]]:
+        pairs = [(spent(i, read), spent(i + number, read)) for i in range(0, len(scored), width)]
+        return [[theirs[key] / ours[key] for key in ours.keys() & theirs.keys()] for ours, theirs in pairs]
+
+    def clocks(number: int, read: Callable[[Record], float]) -> list[list[float]]:
+        return [paired(timed[i], timed[i + number], read) for i in range(0, len(timed), width)]
+
+    print(f"\nverdicts, in {len(scored) // width} cells; surely: with its interval; neither: too few runs reach both")
+    print(f"{'rival / A*-PO':36}{'means':>16}{'surely above':>14}{'below 1':>10}{'neither':>10}")
+    for number in range(1, width):
+        name = CONTENDERS[number].name
+        judge(f"{name}: wall seconds", clocks(number, wall), 1.3)
+        judge(f"{name}: CPU seconds", clocks(number, cpu), 1.3)
+        judge(f"{name}: generations", against(number, "episodes"), 1.0)
+        judge(f"{name}: gradient steps", against(number, "steps"), 1.0)
+        judge(f"{name}: KL at the target", against(number, "kl"), 1.0)
+    for name, low, high in (("rebel", 0.22, 0.34), ("ppo", 0.02, 0.18), ("grpo", 0.01, 0.02)):
+        for cell, peaks in memory:
+            saved = 1 - np.mean(peaks["astar-po"]) / np.mean(peaks[name])
+            verdict = "more than that" if saved > high else "holds" if saved >= low else "does not hold"
+            print(f"memory {low:.0%} to {high:.0%} below {name}, {cell.name}: {saved:+.1%}, {verdict}")
+
+
+def main() -> None:
+    """Run what is missing, and print tables and verdicts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one small cell, to see that it works")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "astar-po")
+    options = parser.parse_args()
+    study = Study(QUICK if options.quick else FULL, options.results)
+    scale = study.scale
+    print(
+        f"target {TARGET:g} of the objective; steps of {BATCH} episodes; {len(scale.instances)} scoring instances x "
+        f"{scale.seeds} seeds, {scale.tuning_seeds} seeds for tuning"
+    )
+    winners = study.tune([(cell, contender) for cell in scale.headline for contender in CONTENDERS])
+    scored = study.score(winners)
+    timed = study.time(winners, scored)
+    print_headline(winners, scored, timed)
+    if scale.variations:
+        print_variations(study)
+    memory = study.memory()
+    print_memory(memory)
+    print_verdicts(scored, timed, memory)
+
+
+if __name__ == "__main__":
+    main()
