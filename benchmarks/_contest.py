@@ -15,6 +15,8 @@ from theorybench.leaderboard.store import load_records
 
 TARGET = 0.95
 BATCH = 64
+#: Grids of step sizes.
+SMALL, MIDDLE, LARGE = (0.01, 0.03, 0.1), (0.03, 0.1, 0.3), (0.1, 0.3, 1.0)
 FRACTIONS = tuple(2.0 ** (-k / 12) for k in range(12 * 9, -1, -1))
 Options = dict[str, Any]
 
@@ -29,10 +31,11 @@ class Contender:
     values: tuple[Any, ...]
     fixed: Options = dataclasses.field(default_factory=dict)
 
-    def variants(self, weight: float, policy: str, step_sizes: Sequence[float]) -> list[Options]:
-        """List the options of all variants."""
-        common = {**self.fixed, **dict.fromkeys(self.weights, weight), "policy": policy, "episodes_per_update": BATCH}
-        return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in step_sizes]
+    def variants(self, cell: "Cell") -> list[Options]:
+        """List the options of all variants in a cell."""
+        weights = dict.fromkeys(self.weights, cell.weight)
+        common = {**self.fixed, **weights, "policy": cell.policy, "episodes_per_update": BATCH}
+        return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in cell.step_sizes]
 
 
 def astar_po(*samples: int) -> Contender:
@@ -51,7 +54,7 @@ CONTENDERS = (astar_po(2, 8), *RIVALS)
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A setting without its instance, the weight of the KL term, a policy class and a budget."""
+    """A setting without its instance, the weight of the KL term, a policy class, a budget and a grid of step sizes."""
 
     name: str
     env_id: str
@@ -59,6 +62,7 @@ class Cell:
     weight: float
     policy: str
     budget: int
+    step_sizes: tuple[float, ...]
 
     def suite(self, instances: Iterable[int], variants: Sequence[tuple[str, Options]], **options: Any) -> Plan:
         """Plan runs of variants, (agent, options), on instances of the cell."""
@@ -72,15 +76,16 @@ class Cell:
 
 
 def advantage(name: str, beta: float, policy: str = "prompt", budget: int = 2**14, **parameters: Any) -> Cell:
-    """Make a cell of OptimalAdvantage."""
-    return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget)
+    """Make a cell of OptimalAdvantage; where beta is large, little is to be won, and noise calls for small steps."""
+    steps = LARGE if policy == "prompt" and beta < 0.15 else MIDDLE if beta < 0.3 else SMALL
+    return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget, steps)
 
 
 def tree(weight: float, policy: str) -> Cell:
     """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is the algorithms' own."""
     shape = {"L": 5, "M0": 4, "M": 4, "num_tasks": 4, "num_questions": 64}
-    name = f"tree {policy} weight {weight:g}"
-    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**14)
+    name, steps = f"tree {policy} weight {weight:g}", LARGE if policy == "markov" else MIDDLE
+    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**13, steps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +97,6 @@ class Scale:
     samples: tuple[int, ...]
     memory: tuple[Cell, ...]
     network: Options
-    step_sizes: tuple[float, ...]
     tuning_seeds: int
     instances: tuple[int, ...]
     seeds: int
@@ -136,9 +140,11 @@ def gradient_steps(record: Record, episodes: float) -> float:
 
 
 def rank(records: Sequence[Record]) -> tuple[int, float]:
-    """Order variants: first who reaches the target in most runs, then by the mean of ln episodes."""
+    """Order variants: who reaches the target in most runs, in the fewest episodes; of those who never do, the best."""
     reached = [math.log(found.episodes) for found in map(cost, records) if found]
-    return -len(reached), float(np.mean(reached)) if reached else math.inf
+    if reached:
+        return -len(reached), float(np.mean(reached))
+    return 0, -float(np.mean([max(point.metrics["score"] for point in record.curve) for record in records]))
 
 
 # Stages.
@@ -165,11 +171,7 @@ class Study:
 
     def tune(self, pairs: Sequence[tuple[Cell, Contender]]) -> list[Winner]:
         """Return the best variant of each contender in each cell, on tuning instance 0."""
-        every = [
-            (cell, contender, options)
-            for cell, contender in pairs
-            for options in contender.variants(cell.weight, cell.policy, self.scale.step_sizes)
-        ]
+        every = [(cell, contender, options) for cell, contender in pairs for options in contender.variants(cell)]
         seeds = list(range(self.scale.tuning_seeds))
         plans = [cell.suite([0], [(contender.name, options)], seeds=seeds) for cell, contender, options in every]
         found = self.run("search", plans, fractions=FRACTIONS)
