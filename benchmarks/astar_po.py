@@ -5,8 +5,8 @@
 1. *Search.* In each cell (setting, weight of the KL term, policy class) every algorithm trains six variants, three step
    sizes times two values of one option of its own, with two seeds on tuning instance 0. The variant that reaches .95 in
    the fewest episodes is kept, and trained on two scoring instances. Its weight of the KL term is the setting's beta;
-   for A*-PO that is beta_1 and beta_2. Episodes of A*-PO's first stage are charged. Policies are scored at every twelfth
-   of a doubling of the episodes; between two of them the score is linear in ln episodes.
+   for A*-PO that is beta_1 and beta_2. Episodes of A*-PO's first stage are charged. Policies are scored twelve times
+   a doubling of the episodes; between two of them the score is linear in ln episodes.
 2. *Time.* Every algorithm then trains again until its first scored policy above .95, one run at a time in one process,
    never lifted, the algorithms taking turns. Seconds are without scoring. Ratios are of pairs with the same seed.
 3. *Memory.* Peak of the whole process, a fresh one for each run, and above that of a run of two episodes.
