@@ -12,6 +12,7 @@ import numpy as np
 
 from theorybench.envs.core.claim import Claim, Lab, mean_interval, ratio_of_means, share_interval
 from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.bandit_design_claims import CLAIMS as DESIGN_CLAIMS
 from theorybench.envs.preference.bandit_lessons import EXACT, SAFE, groups
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 
@@ -190,4 +191,5 @@ CLAIMS: tuple[Claim, ...] = (
     _ratio("3", 0.7, OfflineRatio(seeds=100), theta_init=3.0),
     _ratio("4", 5.0, OfflineRatio(seeds=50), theta_init=4.0),
     _ratio("gaussian", 0.03, OfflineRatio(seeds=200, pairs=2000), geometry="gaussian", num_responses=16),
+    *DESIGN_CLAIMS,
 )

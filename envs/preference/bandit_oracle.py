@@ -10,6 +10,7 @@ from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference import coverage
 from theorybench.envs.preference.bandit import BanditState, PreferenceBandit
+from theorybench.envs.preference.design import preferential_design
 
 #: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
 CLASS_TOLERANCE = 1e-8
@@ -122,6 +123,22 @@ class PreferenceBanditOracle(Oracle[PreferenceBandit]):
     def offline_variance(self, n: float) -> float:
         """Asymptotic error tr(Sigma* I(pi_init)^-1) / n of n labels of pairs from the initial policy."""
         return coverage.error_floor(self.fisher_information(self.initial_policy), self.optimal_covariance) / n
+
+    def hybrid_floor(self, n: float, policy: Any = None) -> float:
+        """Asymptotic error tr(Sigma* I^-1) / n of n labels of a policy's responses beside designed ones.
+
+        Args:
+            n: labels.
+            policy: draws the first response of a pair, and its preferential G-optimal design p(x, y) the context and
+                the second; pi* unless given.
+        """
+        setting, probs = self.setting, self.table(self.optimal_policy if policy is None else policy)
+        design = preferential_design(setting.tables.features, probs[None])[0][0]
+        # Contexts count as they are drawn: information is linear in the second policy, whose rows here sum to X p(x).
+        information = coverage.fisher_information(
+            setting.tables.features, self._rewards, setting.beta, probs, len(probs) * design
+        )
+        return coverage.error_floor(information, self.optimal_covariance) / n
 
     # The phase transition of the hypercube.
 

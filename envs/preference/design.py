@@ -14,12 +14,18 @@ The multiplicative update p <- p g / d keeps p a distribution and never decrease
 
 import numpy as np
 
+#: Features and means of features that differ by less are one.
+_SAME = 1e-9
 
-def optimal_design(vectors: np.ndarray, *, gap: float = 1e-6, steps: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
-    """Find G-optimal designs by multiplicative updates from the uniform one, many at once.
+
+def optimal_design(
+    vectors: np.ndarray, *, start: np.ndarray | None = None, gap: float = 1e-6, steps: int = 20_000
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find G-optimal designs by multiplicative updates, many at once.
 
     Args:
         vectors: v of the N candidates of each of B designs, (B, N, d), spanning d dimensions; see `spanned`.
+        start: the distribution to begin with, (N,), positive; uniform unless given.
         gap: a design is finished when max g - d is below this.
         steps: most updates.
 
@@ -28,13 +34,13 @@ def optimal_design(vectors: np.ndarray, *, gap: float = 1e-6, steps: int = 20_00
         not suffice.
     """
     count, size = vectors.shape[1:]
-    design, gaps = np.full(vectors.shape[:2], 1.0 / count), np.full(len(vectors), np.inf)
+    start = np.full(count, 1.0 / count) if start is None else start
+    design, gaps = np.tile(start, (len(vectors), 1)), np.full(len(vectors), np.inf)
     open_ = np.arange(len(vectors))
     held, rows = design, np.ascontiguousarray(np.swapaxes(vectors, 1, 2))  # (B, d, N)
     for step in range(steps + 1):
         information = (rows * held[:, None]) @ np.swapaxes(rows, 1, 2)
-        whitened = np.linalg.solve(np.linalg.cholesky(information), rows)
-        worth = (whitened**2).sum(axis=1)
+        worth = ((np.linalg.inv(information) @ rows) * rows).sum(axis=1)
         gaps[open_] = worth.max(axis=1) - size
         done = (gaps[open_] < gap) | (step == steps)
         if done.any():
@@ -58,6 +64,9 @@ def preferential_design(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the preferential G-optimal design of each policy: over contexts and responses together.
 
+    Where phibar_pi(x) is the same in all contexts, as for linear policies on the hypercube, candidates with equal
+    features are one candidate: the updates from the uniform design keep them equal.
+
     Args:
         features: phi(x, y), (X, K, d).
         probs: of B policies, (B, X, K).
@@ -68,6 +77,14 @@ def preferential_design(
         p(x, y), (B, X, K) with sum 1 over both, and the gaps (B,).
     """
     basis = spanned(features)
-    vectors = basis - probs[:, :, None, :] @ basis
-    design, gaps = optimal_design(vectors.reshape(len(probs), -1, basis.shape[2]), gap=gap, steps=steps)
+    candidates, means = basis.reshape(-1, basis.shape[2]), probs[:, :, None, :] @ basis
+    if np.ptp(means, axis=1).max() < _SAME:
+        _, first, which, counts = np.unique(
+            np.round(candidates / _SAME), axis=0, return_index=True, return_inverse=True, return_counts=True
+        )
+        vectors, start = candidates[first] - means[:, 0], counts / len(candidates)
+        merged, gaps = optimal_design(vectors, start=start, gap=gap, steps=steps)
+        return (merged / counts)[:, which].reshape(probs.shape), gaps
+    vectors = (basis - means).reshape(len(probs), *candidates.shape)
+    design, gaps = optimal_design(vectors, gap=gap, steps=steps)
     return design.reshape(probs.shape), gaps

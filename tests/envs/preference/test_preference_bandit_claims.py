@@ -9,9 +9,10 @@ from theorybench.agents.bradley_terry import fit_bradley_terry
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS
+from theorybench.envs.preference.bandit_design_claims import CLAIMS as DESIGN_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 
-CLAIM = {claim.id.removeprefix("preference-"): claim for claim in CLAIMS}
+CLAIM = {claim.id.removeprefix("preference-"): claim for claim in CLAIMS if claim not in DESIGN_CLAIMS}
 
 
 class CountingLab:
