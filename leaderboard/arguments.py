@@ -32,7 +32,8 @@ def choose_suite(
         config: a TOML file, or None.
         suite: the name of a suite that ships, or None.
         environments: leave out all others of the suite; without a file or suite, these with their default parameters.
-        agents: run these instead of the suite's; one that the suite names keeps the suite's hyper-parameters.
+        agents: run these instead of the suite's. A label of the suite is that entry; the name of an agent is the
+            suite's plain entry of it, or else all of its entries, with their hyper-parameters.
         overrides: fields of `Suite` to replace; None leaves one as it is.
 
     Raises:
@@ -48,13 +49,20 @@ def choose_suite(
     else:
         chosen = load_suite(config) if config is not None else named_suite(suite or DEFAULT_SUITE)
         chosen = _only(chosen, environments)
-    named = {name: entry for entry in chosen.agents for name in (entry.agent, entry.label) if name is not None}
-    entries = [named.get(reference, AgentEntry(agent=reference)) for reference in agents] or chosen.agents
+    entries = [entry for reference in agents for entry in _entries(chosen, reference)] or chosen.agents
     values = chosen.model_copy(update={"agents": entries}).model_dump()
     replaced = {name: value for name, value in overrides.items() if value is not None}
     if "budget" in replaced:
         values["environments"] = [{**entry, "budget": None} for entry in values["environments"]]
     return make_suite({**values, **replaced}, "command line")
+
+
+def _entries(suite: Suite, reference: str) -> list[AgentEntry]:
+    """Return what a suite runs under a label or the name of an agent; the agent itself where it is not of the suite."""
+    labelled = [entry for entry in suite.agents if entry.label == reference]
+    named = [entry for entry in suite.agents if entry.agent == reference]
+    plain = [entry for entry in named if entry.label is None and not entry.hyperparameters]
+    return labelled or plain or named or [AgentEntry(agent=reference)]
 
 
 def _only(suite: Suite, environments: Sequence[str]) -> Suite:

@@ -101,9 +101,10 @@ def has_band(chart: Chart, group: str) -> bool:
 
 
 def _end(chart: Chart, group: str, side: str) -> float:
-    """Return the value of the series that carries the group's name, at that side of it."""
+    """Return the value of the series that carries the group's name, at that side of it: the one that goes furthest."""
     own = [series for series in chart.series if series.group == group]
-    series: Series = min(own, key=lambda one: LABELLED.index(one.style))
+    furthest = max(max(one.x) for one in own) if side == "right" else min(min(one.x) for one in own)
+    series: Series = min((one for one in own if furthest in one.x), key=lambda one: LABELLED.index(one.style))
     points = sorted(zip(series.x, series.y, strict=True))
     return points[-1 if side == "right" else 0][1]
 
@@ -113,7 +114,7 @@ def chart_key(chart: Chart) -> list[str]:
     used = {series.style for series in chart.series}
     words = {
         "band": "line and shade: mean of runs and its interval",
-        "measured": "● mean of runs, bar: its interval",
+        "measured": f"● mean of runs, bar: {chart.bars}",
         "simulated": "× counted in roll-outs",
         "predicted": "dashed: theory" if "band" in used else "line: theory",
         "published": "○ published",

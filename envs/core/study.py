@@ -170,6 +170,7 @@ class Chart:
         y: the vertical axis.
         series: what is drawn, at least one.
         note: below it.
+        bars: what the bars of measured points are.
     """
 
     title: str
@@ -177,6 +178,7 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     note: str = ""
+    bars: str = "its interval"
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -333,8 +333,8 @@ def _chart(place: int, reruns: Mapping[str, Spread], agents: Mapping[str, Spread
     )
     ends = [end for one in series for end in (*one.low, *one.high)]
     ticks = tuple(tick for tick in TICKS if min(ends) <= tick <= max(ends))
-    percent = Axis("%, bars: single runs", "log", ticks=ticks) if place else Axis("%, bars: single runs")
-    return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), BARS)
+    percent = Axis("%, logarithmic", "log", ticks=ticks) if place else Axis("%")
+    return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), BARS, "a single run")
 
 
 def _names(outside: np.ndarray) -> str:

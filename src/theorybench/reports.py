@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.output import Json, make_console, print_json
 
 if TYPE_CHECKING:
@@ -80,6 +80,11 @@ def study(
         raise ParameterError("seeds", seeds, "a number of runs >= 2", "One run has no interval.")
     _one_thread()
     bound = catalogue.find_studies(ids or [])
+    if not bound:
+        known = ", ".join(one.id for one in catalogue.find_studies([]))
+        raise ConfigurationError(f"no studies of {', '.join(ids or [])}; there are: {known}")
+    if pictures is not None and pictures.exists() and not pictures.is_dir():
+        raise ConfigurationError(f"--pictures {pictures}: expected a folder, and this is a file")
     console = make_console(stderr=as_json)
     shown = _show(bound, seed, seeds, console, quiet=as_json)
     if pictures is not None:

@@ -153,6 +153,8 @@ def test_arguments_choose_from_a_suite():
     assert [entry.label for entry in suite.environments] == ["Tree pass@1", "Tree pass@4"]
     assert suite.seeds == [0, 1] and {run.budget for job in plan(suite).jobs for run in job.runs} == {64}
     assert len(choose_suite(suite="starter", environments=["Tree pass@4"]).environments) == 1
+    plain, network = choose_suite(suite="tree", agents=["grpo", "grpo, network"]).agents
+    assert not plain.hyperparameters and network.hyperparameters == {"policy": "mlp"}
     assert choose_suite(environments=[ENV]).name == "custom"
     assert choose_suite().name == "starter"
     with pytest.raises(UnknownNameError, match="environment of the suite starter"):
