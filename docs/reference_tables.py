@@ -105,13 +105,13 @@ def claims_table(claims: Sequence[Claim]) -> str:
     for claim in claims:
         row = found.get(claim.id)
         if row is None:
-            rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "not measured yet", ""))
+            rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "", "not measured yet", ""))
             continue
         interval = f"{row['measured']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
         verdict = "holds" if row["holds"] else "**fails**"
-        said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval, verdict)
-        rows.append((*said, format_seconds(row["seconds"])))
-    return table(("claim", "statement", "formula", "predicted", "measured", "verdict", "time"), rows)
+        said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval)
+        rows.append((*said, f"{claim.tolerance:g}", verdict, format_seconds(row["seconds"])))
+    return table(("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "time"), rows)
 
 
 def studies() -> dict[str, dict[str, Any]]:
