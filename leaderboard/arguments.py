@@ -136,6 +136,7 @@ def find_policy(reference: str, env_id: str, parameters: dict[str, Any]) -> Any:
     except UnknownNameError as error:
         raise UnknownNameError("policy or file", reference, {"initial", *error.known}) from error
     if getattr(agent, "feedback", "reward") != "none":
-        example = f"theorybench run --agents {reference} --envs {env_id}"
-        raise AgentError(f"{reference} has to be trained before it can be evaluated: {example}")
+        call = f"train(tb.make_agent({reference!r}), {env_id!r}, {{}}, [0], {entry.budget})"
+        fix = f"theorybench.agents.harness.{call}[0].policy.save('policy.npz')"
+        raise AgentError(f"{reference} has to be trained first: {fix}")
     return train(agent, env_id, parameters, [0], entry.budget)[0].policy

@@ -189,7 +189,7 @@ def test_study(command, tmp_path):
         (
             ["evaluate", "rlvr", "TreeMarkovChain"],
             1,
-            "rlvr has to be trained before it can be evaluated: theorybench run",
+            "rlvr has to be trained first: theorybench.agents.harness.train(",
         ),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k"], 2, "expected name=value"),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k=0"], 2, "pass_k = 0: expected an integer in"),
