@@ -11,9 +11,11 @@
    never lifted, the algorithms taking turns. Seconds are without scoring. Ratios are of pairs with the same seed.
 3. *Memory.* Peak of the whole process, a fresh one for each run, and above that of a run of two episodes.
 
-Step sizes: .1, .3, 1 in tables at beta <= .1 and on the tree; .03, .1, .3 at beta = .2 and in networks; .01, .03, .1 at
-beta >= .5. Runs go through the package's own workers and are kept as records: what is there is not run again. Means are
-geometric (but of KL), with three standard errors of their logarithm over runs to each side.
+Step sizes: .1, .3, 1 at beta <= .1 and in networks; .03, .1, .3 at beta = .2 and in the table of the tree; .01, .03, .1
+at beta >= .5. The KL term's weight on the tree: .05 in the table, .02 in the network. Runs go through the package's own
+workers and are kept as records: what is there is not run again. Means are geometric (but of KL) over the runs that
+reach the target, with three standard errors of their logarithm to each side. "expected" charges the others as well: all
+episodes, whole budgets where the target was missed, over the runs that reach it.
 """
 
 import argparse
@@ -35,8 +37,8 @@ FULL = Scale(
     headline=(
         *(advantage(f"table beta {beta:g}", beta) for beta in (0.05, 0.1, 0.2, 0.5, 1.0)),
         advantage("mlp beta 0.1", 0.1, "mlp", 2**13, num_prompts=8, num_responses=16),
-        tree(0.02, "markov"),
-        tree(0.02, "mlp"),
+        tree(0.05, "markov", 7, 5),
+        tree(0.02, "mlp", 5, 4),
     ),
     variations=(
         advantage("X = 8", 0.1, num_prompts=8, budget=2**13),
@@ -106,7 +108,7 @@ def print_headline(
     winners: Sequence[Winner], scored: Sequence[Sequence[Record]], timed: Sequence[dict[int, Record]]
 ) -> None:
     """Print what the target costs every algorithm in every cell."""
-    head = f"{'':10}{'variant':>31}{'reach':>7}{'episodes':>24}{'steps':>7}{'KL':>7}{'ms':>7}"
+    head = f"{'':10}{'variant':>31}{'reach':>7}{'episodes':>24}{'expected':>10}{'steps':>7}{'KL':>7}{'ms':>7}"
     head += f"{'wall / ours':>21}{'CPU / ours':>21}"
     ours: dict[int, Record] = {}
     for number, ((cell, contender, options), records, times) in enumerate(zip(winners, scored, timed, strict=True)):
@@ -115,10 +117,11 @@ def print_headline(
             print(f"\n{cell.name}\n{head}")
         costs = [found for found in map(cost, records) if found]
         variant = f"step {options['learning_rate']:g}, {contender.knob} {options[contender.knob]}"
-        line = f"{contender.name:10}{variant.replace('reference_samples', 'N'):>28}{f'{len(costs)}/{len(records)}':>7}"
+        line = f"{contender.name:10}{variant.replace('reference_samples', 'N'):>31}{reached(records):>7}"
         if costs:
             episodes, steps, kl = ([getattr(one, name) for one in costs] for name in ("episodes", "steps", "kl"))
-            line += f"{shown(episodes):>24}{geometric(steps)[0]:7.0f}{np.mean(kl):7.3f}"
+            line += f"{shown(episodes):>24}{expected(records, cell.budget):10.0f}"
+            line += f"{geometric(steps)[0]:7.0f}{np.mean(kl):7.3f}"
             line += f"{1e3 * geometric([wall(one) for one in times.values()])[0]:7.0f}"
             if times is not ours:
                 line += "".join(f"{shown(paired(ours, times, read), '.2f'):>21}" for read in (wall, cpu))
@@ -139,29 +142,31 @@ def print_memory(rows: Sequence[tuple[Cell, dict[str, list[float]]]]) -> None:
 
 
 def print_variations(study: Study) -> None:
-    """Print the episodes to the target where the setting varies, of A*-PO by N, and of its rivals."""
-    cells = study.scale.variations
+    """Print the expected episodes to the target where the setting varies, of A*-PO by N, and of its rivals."""
+    cells, split = study.scale.variations, len(study.scale.samples)
     contenders = (*(astar_po(n) for n in study.scale.samples), *CLOSEST)
-    winners = study.tune([(cell, contender) for cell in cells for contender in contenders])
-    scored = study.score(winners)
-    print("\nepisodes to the target where the setting varies (beta = .1, X = 32 unless named); reach where not all do")
+    scored = study.score(study.tune([(cell, contender) for cell in cells for contender in contenders]))
+    print("\nexpected episodes where the setting varies (beta = .1, X = 32, p mixed unless named), and who reaches")
     names = [*(f"A*-PO N={n}" for n in study.scale.samples), *(rival.name for rival in CLOSEST)]
-    print(f"{'':20}" + "".join(f"{name:>14}" for name in names) + "   best rival / best A*-PO")
+    print(f"{'':12}" + "".join(f"{name:>16}" for name in names) + "   best rival / best A*-PO")
     for number, cell in enumerate(cells):
-        found = [
-            [one for one in map(cost, records) if one]
-            for records in scored[number * len(contenders) : (number + 1) * len(contenders)]
-        ]
-        runs = len(scored[0])
-        entries = [
-            f"{geometric([one.episodes for one in costs])[0]:.0f}" if len(costs) == runs else f"({len(costs)}/{runs})"
-            for costs in found
-        ]
-        whole = [[one.episodes for one in costs] if len(costs) == runs else [math.inf] * runs for costs in found]
-        split = len(study.scale.samples)
-        ours, theirs = (min(part, key=lambda costs: geometric(costs)[0]) for part in (whole[:split], whole[split:]))
-        ratio = shown([b / a for a, b in zip(ours, theirs, strict=True)], ".2f")
-        print(f"{cell.name:20}" + "".join(f"{entry:>14}" for entry in entries) + f"   {ratio}")
+        found = scored[number * len(contenders) : (number + 1) * len(contenders)]
+        means = [expected(records, cell.budget) for records in found]
+        entries = [f"{mean:.0f} {reached(records)}" for mean, records in zip(means, found, strict=True)]
+        line = f"{cell.name:12}" + "".join(f"{entry:>16}" for entry in entries)
+        print(line + f"   {min(means[split:]) / min(means[:split]):.2f}")
+
+
+def reached(records: Sequence[Record]) -> str:
+    """Print how many runs reach the target."""
+    return f"{sum(cost(record) is not None for record in records)}/{len(records)}"
+
+
+def expected(records: Sequence[Record], budget: int) -> float:
+    """Return all episodes, whole budgets where the target was missed, over the runs that reach it."""
+    costs = [found.episodes for found in map(cost, records) if found]
+    missed = budget * (len(records) - len(costs))
+    return (sum(costs) + missed) / len(costs) if costs else math.inf
 
 
 def judge(name: str, ratios: Sequence[Sequence[float]], least: float) -> None:
@@ -193,7 +198,7 @@ def print_verdicts(
         return [paired(timed[i], timed[i + number], read) for i in range(0, len(timed), width)]
 
     print(f"\nverdicts, in {len(scored) // width} cells; surely: with its interval; neither: too few runs reach both")
-    print(f"{'rival / A*-PO':36}{'means':>16}{'surely above':>14}{'below 1':>10}{'neither':>10}")
+    print(f"{'rival / A*-PO, pairs that reach':36}{'means':>16}{'surely above':>14}{'below 1':>10}{'neither':>10}")
     for number in range(1, width):
         name = CONTENDERS[number].name
         judge(f"{name}: wall seconds", clocks(number, wall), 1.3)
