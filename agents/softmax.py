@@ -241,9 +241,10 @@ class LinearSoftmax(RowSoftmax):
         if contexts * responses**2 > _LISTED:
             return None
         rows = (self.features[:, :, None] - self.features[:, None]).reshape(-1, size)
+        factors = np.random.default_rng(0).random((size,))
         signature = np.zeros(len(rows))  # equal for equal rows; sorting numbers is faster than sorting rows
-        for column, factor in zip(rows.T, np.random.default_rng(0).random(size), strict=True):
-            signature += column * factor
+        for column in range(size):
+            signature += factors[column] * rows[:, column]
         _, first, row = np.unique(signature, return_index=True, return_inverse=True)
         if not np.array_equal(rows[first][row], rows):  # different rows share a signature
             return Differences(*np.unique(rows, axis=0, return_inverse=True))

@@ -25,6 +25,7 @@ enumeration of all responses.
 """
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -68,12 +69,12 @@ class DPOHybrid(DPOOnPolicy):
             parameters[first], np.tile(observations, (len(first), 1)), None, np.repeat(np.arange(len(first)), contexts)
         )
         probs = (probs if rows is None else probs[rows]).reshape(len(first), contexts, -1)
-        limits = {"gap": self.design_gap, "steps": self.design_steps}
+        find = functools.partial(preferential_design, gap=self.design_gap, steps=self.design_steps)
         if type(setting).features is not Setting.features:
-            design, gaps = preferential_design(setting.features(observations), probs, **limits)
+            design, gaps = find(setting.features(observations), probs)
         else:
             alone = probs.reshape(-1, 1, setting.num_actions)
-            design, gaps = preferential_design(np.eye(setting.num_actions)[None], alone, **limits)
+            design, gaps = find(np.eye(setting.num_actions)[None], alone)
             design, gaps = design.reshape(probs.shape) / contexts, gaps.reshape(-1, contexts).max(axis=1)
         return design[which], gaps[which]
 
