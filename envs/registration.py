@@ -7,6 +7,7 @@ from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracl
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.bandit_studies import STUDIES as PREFERENCE_BANDIT_STUDIES
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
 from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
@@ -44,6 +45,7 @@ register(
     PreferenceBanditOracle,
     claims=PREFERENCE_BANDIT_CLAIMS,
     budget=30_000,
+    studies=PREFERENCE_BANDIT_STUDIES,
 )
 register(
     "TheoryBench/ReasoningTree-v0",

@@ -3,12 +3,14 @@
 What a trained policy is worth is exact; intervals are about the labels that the runs drew.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.claim import Lab
+from theorybench.envs.preference.coverage import Transition
 
 #: Hyper-parameters of exact learning in the linear softmax class.
 EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
@@ -44,3 +46,23 @@ def courses(
     ]
     values = [[lab.oracle.evaluate(policy, names) for _, policy in trace] for trace in traces]
     return np.array([[[point[name] for name in names] for point in run] for run in values])
+
+
+def first_round_error(transition: Transition, n: int) -> float:
+    """Give n times the mean error of the first round of n pairs on the hypercube, in runs without separation.
+
+    The law is that of `Transition.improvement_probability`, coordinate by coordinate: k wins of the better sign among N
+    informative pairs give the estimate ln(k / (N - k)) / (2 beta). Its variance tends to that of Fisher information, n
+    over 2 cosh^2 theta_init pairs at a time; at some 40 pairs it is a tenth larger. Coordinates with k = 0 or k = N are
+    left out.
+    """
+    from scipy.stats import binom
+
+    share = transition.informative
+    pairs = np.arange(2, min(n, math.ceil(n * share + 12 * math.sqrt(n * share) + 12)) + 1)[:, None]
+    wins = np.arange(1, pairs[-1, 0])
+    inside = wins < pairs
+    estimate = np.log(wins / np.where(inside, pairs - wins, 1)) / (2 * transition.beta)
+    squares = np.where(inside, (estimate - transition.theta_star) ** 2, 0.0)
+    one = float((binom.pmf(pairs, n, share) * binom.pmf(wins, pairs, transition.win) * squares).sum())
+    return n * transition.dimension * one / math.cosh(transition.theta_star) ** 2

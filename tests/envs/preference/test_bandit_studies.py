@@ -1,0 +1,173 @@
+"""The studies of PreferenceBandit: what they show is what theory says, and a learner of another kind is elsewhere."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import theorybench as tb
+from theorybench.envs.core.claim import mean_interval
+from theorybench.envs.preference import bandit_separation, bandit_studies
+from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.bandit_lessons import courses, first_round_error, groups
+from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.bandit_separation import STEP, Learner, crossing
+
+STUDY = {study.id.removeprefix("preference-"): study for study in tb.studies("TheoryBench/PreferenceBandit-v0")}
+
+
+def cells(table, name):
+    (place,) = [i for i, column in enumerate(table.columns) if column.name == name]
+    return [row[place] for row in table.rows]
+
+
+def agreement(chart):
+    return {found.group: (found.inside, found.points) for found in chart.agreement()}
+
+
+# How runs are made, and what they are compared with.
+
+
+@given(seed=st.integers(0, 9), seeds=st.integers(1, 300), labels=st.integers(1, 10**8))
+def test_groups_hold_every_run_once_within_memory(seed, seeds, labels):
+    found = groups(seed, seeds, labels)
+    assert [run for group in found for run in group] == list(range(seed * seeds, (seed + 1) * seeds))
+    assert all(len(group) == 1 or len(group) * labels <= 4_000_000 for group in found)
+
+
+def test_courses_give_each_round_and_are_those_of_its_seed_alone():
+    _, lab = STUDY["rounds"].bound()
+    two = courses(lab, "dpo-on-policy", 0, 2, 500, ["coverage", "error"], rounds=3)
+    one = courses(lab, "dpo-on-policy", 1, 1, 500, ["coverage", "error"], rounds=3)
+    assert two.shape == (2, 3, 2) and (two[1] == one[0]).all()
+    assert len(np.unique(two[:, :, 1])) == 6
+
+
+@pytest.mark.parametrize("labels", [7612, 2500])
+def test_the_law_of_the_first_round_is_that_of_drawn_wins(labels):
+    transition = PreferenceBanditOracle(PreferenceBandit(beta=0.7)).transition
+    rng = np.random.default_rng(0)
+    pairs = rng.binomial(labels, transition.informative, 400_000)
+    wins = rng.binomial(pairs, transition.win)
+    told = (wins > 0) & (wins < pairs)
+    squares = np.zeros(len(pairs))
+    squares[told] = (np.log(wins[told] / (pairs - wins)[told]) / 1.4 - 0.3) ** 2
+    scale = labels * 6 / math.cosh(0.3) ** 2
+    assert first_round_error(transition, labels) == pytest.approx(
+        scale * squares.mean(), abs=4 * scale * squares.std() / 632
+    )
+
+
+def test_the_law_of_the_first_round_tends_to_fisher_information():
+    oracle = PreferenceBanditOracle(PreferenceBandit(theta_init=4.0))
+    far = [first_round_error(oracle.transition, n) / oracle.offline_variance(1) - 1 for n in (56_002, 560_020)]
+    assert far[0] == pytest.approx(0.118, abs=2e-3) and 0 < far[1] < 0.015
+
+
+@given(slope=st.floats(0.2, 3), level=st.floats(1e-3, 1), at=st.floats(1.01, 7.9))
+def test_the_crossing_of_a_power_law_is_exact(slope, level, at):
+    labels = np.array([1.0, 2.0, 4.0, 8.0])
+    assert crossing(labels, level * (labels / at) ** -slope, level) == pytest.approx(at)
+
+
+def test_a_crossing_beyond_the_ends_is_one_step_away_at_most():
+    labels = np.array([100.0, 200.0])
+    assert crossing(labels, np.array([1e-9, 1e-9]), 1.0) == pytest.approx(100 / STEP)
+    assert crossing(labels, np.array([1e9, 1e9]), 1.0) == pytest.approx(200 * STEP)
+    assert crossing(labels, np.array([3.0, 1.1]), 1.0) == pytest.approx(220)
+
+
+def test_small_batches_stay_above_the_floor_by_the_next_order():
+    lab = STUDY["rounds"].bound()[1].at(theta_init=1.0)
+    errors = 179 * courses(lab, "dpo-on-policy", 1, 300, 179, ["error"], rounds=5)[:, 2:, 0].mean(axis=1)
+    value, low, high = mean_interval(errors / lab.oracle.floor(1))
+    assert low < 1.19 < high and value > 1.05
+
+
+# The studies.
+
+
+def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
+    monkeypatch.setattr(bandit_studies, "INITS", (2.0, 3.0))
+    exhibit = STUDY["rounds"].exhibit(seed=1, seeds=60)
+    (table,) = exhibit.tables
+    expected = [171.82, None, 15.2626, 15.2626, 15.2626, 1218.24, None, 15.2626, 15.2626, 15.2626]
+    assert cells(table, "Fisher") == [value and pytest.approx(value, abs=5e-3) for value in expected]
+    laws = [value for value in cells(table, "law") if value]
+    assert laws == [pytest.approx(189.705, abs=1e-3), pytest.approx(1359.90, abs=1e-2)]
+    runs = cells(table, "runs")
+    assert all(
+        run.low < (law or theory) < run.high
+        for run, law, theory in zip(runs, cells(table, "law"), expected, strict=True)
+        if law or theory
+    )
+    after = cells(table, "C after")
+    assert [round(value, 1) for value in cells(table, "C that sampled")[::5]] == [13.0, 92.8]
+    assert all(1 < value.value < (1.5 if t % 5 == 0 else 1.1) for t, value in enumerate(after))
+    error, cover = exhibit.charts
+    assert error.groups == ("theta_init 2", "theta_init 3", "floor") == cover.groups
+    assert error.series[-1].y == pytest.approx([15.2626] * 6, abs=1e-4) and cover.series[-1].y == (1.0,) * 6
+
+
+def test_offline_pays_for_coverage_and_wins_where_it_is_mild(monkeypatch):
+    monkeypatch.setattr(bandit_studies, "OFFLINE_INITS", (1.5, 2.0))
+    exhibit = STUDY["offline"].exhibit(seed=1, seeds=30)
+    errors, ratio = exhibit.charts
+    assert agreement(errors) == {"offline": (2, 2), "on-policy": (2, 2)} and agreement(ratio) == {"ratio": (2, 2)}
+    (table,) = exhibit.tables
+    assert cells(table, "theta_init") == ["1.5", "2", "gaussian"]
+    assert cells(table, "ratio") == [pytest.approx(value, abs=1e-3) for value in (0.7469, 1.8762, 0.5561)]
+    mild = table.rows[-1][-1]
+    assert mild.low < 0.5561 < mild.high < 1 and "3.3 times the floor" in table.note
+
+
+def test_the_transition_follows_its_law_and_another_ridge_has_none(monkeypatch):
+    monkeypatch.setattr(bandit_studies, "TRANSITION_INITS", (3.0,))
+    monkeypatch.setattr(bandit_studies, "SHARES", (0.35, 1.0))
+    monkeypatch.setattr(bandit_studies, "DRAWN_SHARES", (0.1, 0.35, 1.0))
+    monkeypatch.setattr(bandit_studies, "RIDGE_SHARES", (0.35, 1.0))
+    exhibit = STUDY["transition"].exhibit(seed=1, seeds=100)
+    first, later = exhibit.charts
+    assert agreement(first) == {"theta_init 3": (2, 2)} and agreement(later) == {"ridge to theta_t": (2, 2)}
+    table, ridges = exhibit.tables
+    assert cells(table, "law") == [pytest.approx(0.1180, abs=1e-3), pytest.approx(0.6783, abs=1e-3)]
+    assert cells(table, "no coordinate separated") == [pytest.approx(0.1231, abs=1e-3), pytest.approx(0.9011, abs=1e-3)]
+    assert all(value.low > 0.85 for value in cells(ridges, "ridge to the reference"))
+    assert cells(ridges, "ridge to theta_t")[0].high < 0.4
+    worst = min(value.value for value in cells(ridges, "ridge to the reference"))
+    assert f"at least {worst:.2f} of the runs" in exhibit.notes[0]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(bandit_separation, "INITS", (0.3, 2.0, 6.5))
+    monkeypatch.setattr(bandit_separation, "DRAWN", (0.3, 2.0, 4.0, 6.5))
+    monkeypatch.setattr(bandit_separation, "LIMIT", 9000)
+
+
+def test_the_separation_is_where_theory_says(small):
+    exhibit = STUDY["separation"].exhibit(seed=1, seeds=12)
+    (chart,), (table,) = exhibit.charts, exhibit.tables
+    assert agreement(chart) == {"offline": (2, 2), "on-policy": (2, 2), "hybrid": (3, 3)}
+    assert cells(table, "C") == [pytest.approx(value, rel=1e-4) for value in (1, 12.953, 101217.7)]
+    theory = {"offline": [763.13, 8590.8, 6.63624e7], "hybrid": [1462.81] * 3}
+    for name, values in theory.items():
+        assert cells(table, name) == [pytest.approx(value, rel=1e-4) for value in values]
+    # Pairs at which 12 runs escape with probability 1/2, or the floor's.
+    threshold = 2 * math.cosh(6.5) ** 2 * math.log(6 * 12 / math.log(2)) * (1 + math.exp(0.6))
+    assert cells(table, "on-policy") == [pytest.approx(v, rel=1e-4) for v in (2289.4, 2289.4, 3 * threshold)]
+    assert [row[3] is None for row in table.rows] == [False, False, True] == [row[5] is None for row in table.rows]
+    assert all("from C = 101,218 on" in note for note in exhibit.notes[:2]) and len(exhibit.notes) == 4
+    assert "are 3.00 (on-policy) and 1.92 (hybrid)" in exhibit.notes[2]
+
+
+@pytest.mark.parametrize("init", [2.0, 3.0])
+def test_a_sampler_that_stays_needs_more_labels_than_one_that_moves(init):
+    lab = STUDY["separation"].bound()[1].at(theta_init=init)
+    moving = bandit_separation.LEARNERS["on-policy"]
+    staying = Learner("dpo-offline", 1, moving.batch)
+    _, _, high = moving.measure(lab, 0.05, 0, 8)
+    _, low, _ = staying.measure(lab, 0.05, 0, 8)
+    assert low > high
