@@ -77,14 +77,14 @@ class Cell:
 
 def advantage(name: str, beta: float, policy: str = "prompt", budget: int = 2**14, **parameters: Any) -> Cell:
     """Make a cell of OptimalAdvantage; where beta is large, little is to be won, and noise calls for small steps."""
-    steps = LARGE if policy == "prompt" and beta < 0.15 else MIDDLE if beta < 0.3 else SMALL
+    steps = LARGE if beta < 0.15 else MIDDLE if beta < 0.3 else SMALL
     return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget, steps)
 
 
-def tree(weight: float, policy: str) -> Cell:
+def tree(weight: float, policy: str, size: int, branches: int) -> Cell:
     """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is the algorithms' own."""
-    shape = {"L": 5, "M0": 4, "M": 4, "num_tasks": 4, "num_questions": 64}
-    name, steps = f"tree {policy} weight {weight:g}", LARGE if policy == "markov" else MIDDLE
+    shape = {"L": size, "M0": branches, "M": branches, "num_tasks": branches, "num_questions": 64}
+    name, steps = f"tree of L = {size}, {policy}", MIDDLE if policy == "markov" else LARGE
     return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**13, steps)
 
 

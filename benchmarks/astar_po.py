@@ -31,6 +31,8 @@ from _contest import BATCH, CONTENDERS, RIVALS, TARGET, Cell, Scale, Study, Winn
 from theorybench.envs.core.claim import mean_interval
 from theorybench.leaderboard.records import Record
 
+#: Runs that an interval needs.
+FEWEST = 3
 ROOT = Path(__file__).resolve().parents[1]
 
 FULL = Scale(
@@ -73,9 +75,9 @@ CLOSEST = tuple(rival for rival in RIVALS if rival.name in ("rloo", "rebel"))
 
 
 def geometric(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the geometric mean with its interval, NaN ends for one value."""
+    """Return the geometric mean with its interval, whose ends are NaN for fewer values than `FEWEST`."""
     logs = np.log(values)
-    if len(logs) < 2:
+    if len(logs) < FEWEST:
         return (float(np.exp(logs.mean())), math.nan, math.nan) if len(logs) else (math.nan,) * 3
     middle, low, high = map(math.exp, mean_interval(logs))
     return middle, low, high
@@ -86,7 +88,7 @@ def shown(values: Sequence[float], digits: str = ".0f") -> str:
     if not values:
         return "-"
     middle, low, high = geometric(values)
-    return f"{middle:{digits}} [{low:{digits}}, {high:{digits}}]"
+    return f"{middle:{digits}} " + (f"[{low:{digits}}, {high:{digits}}]" if len(values) >= FEWEST else "[few]")
 
 
 def paired(ours: dict[int, Record], theirs: dict[int, Record], read: Callable[[Record], float]) -> list[float]:
@@ -171,7 +173,7 @@ def expected(records: Sequence[Record], budget: int) -> float:
 
 def judge(name: str, ratios: Sequence[Sequence[float]], least: float) -> None:
     """Print in how many cells a ratio, rival / A*-PO, is surely above a threshold, and surely below 1."""
-    known = [geometric(values) for values in ratios if len(values) > 1]
+    known = [geometric(values) for values in ratios if len(values) >= FEWEST]
     middle = [value for value, _, _ in known]
     span = f"{min(middle):.2f} to {max(middle):.2f}" if middle else "unknown"
     above, below = sum(low > least for _, low, _ in known), sum(high < 1 for _, _, high in known)
