@@ -154,8 +154,8 @@ def separation(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
     x = Axis("coverage C of the initial policy", "log", ticks=tuple(10.0**i for i in range(6)))
     y = Axis("labels in all", "log", ticks=tuple(10.0**i for i in range(3, 9)))
     title = f"Labels until the mean error is below {ERROR:g}"
-    heads = (Column("theta_init", "g"), Column("C", ",.1f"))
-    heads += tuple(Column(text, ",.0f") for name in LEARNERS for text in (name, "runs"))
+    labels = (Column(text, ",.0f") for name in LEARNERS for text in (name, "runs"))
+    heads = (Column("theta_init", "g"), Column("C", ",.1f"), *labels)
     return Exhibit(
         tables=(Table(title, heads, tuple(rows), _method(seeds)),),
         charts=(Chart(title, x, y, tuple(series)),),

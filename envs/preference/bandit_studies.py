@@ -116,7 +116,7 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
         series.append(Series(group, "predicted", OFFLINE_INITS, theory[group]))
     x = Axis("theta_init", ticks=(1, 2, 3, 4))
     value, low, high = np.array(ratios).T
-    line = np.divide(*theory.values())
+    line = np.divide(theory[OFFLINE], theory[ON_POLICY])
     both = (
         Series("ratio", "measured", OFFLINE_INITS, value, low, high),
         Series("ratio", "predicted", OFFLINE_INITS, line),
