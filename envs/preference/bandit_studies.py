@@ -214,7 +214,7 @@ STUDIES: tuple[Study, ...] = (
         "rounds",
         "convergence above the batch threshold",
         "Error and coverage per round of on-policy DPO",
-        "One round above the batch threshold brings coverage from thousands to about 1; from the third round on the "
+        "One round above the batch threshold brings coverage from hundreds to about 1; from the third round on the "
         "error is at the floor of the optimum's own pairs, wherever learning started.",
         rounds,
         50,
