@@ -3,6 +3,7 @@
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
+from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
 from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
@@ -53,6 +54,7 @@ register(
     ReasoningTreeOracle,
     claims=REASONING_TREE_CLAIMS,
     budget=20_000,
+    difficulties=REASONING_TREE_DIFFICULTIES,
 )
 register(
     "TheoryBench/RewardTeacher-v0",

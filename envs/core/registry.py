@@ -11,6 +11,7 @@ from theorybench.envs.core.setting import Setting
 
 if TYPE_CHECKING:
     from theorybench.envs.core.claim import Claim
+    from theorybench.envs.core.difficulty import Difficulty
     from theorybench.envs.core.oracle import Oracle
     from theorybench.envs.core.study import Study
 
@@ -28,6 +29,7 @@ class Entry:
         claims: makes the claims; called when they are asked for.
         budget: default number of episodes of a run, the same for all agents.
         studies: makes the studies; called when they are asked for.
+        difficulties: ladders of ever harder settings.
     """
 
     id: str
@@ -36,6 +38,7 @@ class Entry:
     claims: "Callable[[], Sequence[Claim]]"
     budget: int
     studies: "Callable[[], Sequence[Study]]"
+    difficulties: "tuple[Difficulty, ...]" = ()
 
     def make_setting(self, parameters: dict[str, Any]) -> Setting:
         """Build the setting.
@@ -49,6 +52,17 @@ class Entry:
                 raise ParameterError(name, parameters[name], f"a parameter of {self.id}", closest(name, known))
         return self.setting(**parameters)
 
+    def difficulty(self, parameter: str) -> "Difficulty":
+        """Return the ladder along a parameter.
+
+        Raises:
+            UnknownNameError: no such ladder; those that there are are named.
+        """
+        known = {difficulty.parameter: difficulty for difficulty in self.difficulties}
+        if parameter not in known:
+            raise UnknownNameError(f"ladder of {self.id}", parameter, known)
+        return known[parameter]
+
 
 def register(
     id: str,
@@ -57,6 +71,7 @@ def register(
     claims: "Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
     budget: int = 10_000,
     studies: "Sequence[Study] | Callable[[], Sequence[Study]]" = (),
+    difficulties: "Sequence[Difficulty]" = (),
 ) -> None:
     """Register a setting: `gym.make(id)`, `gym.make_vec(id)`, the command line and the leaderboard then know it.
 
@@ -67,6 +82,7 @@ def register(
         claims: the claims, or a function that makes them when they are asked for.
         budget: default number of episodes of a run.
         studies: the studies, or a function that makes them when they are asked for.
+        difficulties: ladders of ever harder settings, for suites that measure how the cost of learning grows.
 
     Raises:
         ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
@@ -89,9 +105,13 @@ def register(
     held = _ENTRIES.get(id)
     if held is not None and held.setting.__qualname__ != setting.__qualname__:
         raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")
+    known = {field.name for field in dataclasses.fields(setting)}
+    for name in (name for difficulty in difficulties for name in difficulty.rungs()[0]):
+        if name not in known:
+            raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
     make_claims = claims if callable(claims) else lambda: claims
     make_studies = studies if callable(studies) else lambda: studies
-    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies)
+    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies, tuple(difficulties))
     if id not in gym.registry:
         gym.register(
             id,

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.difficulty import Difficulty, Law
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
@@ -244,3 +245,31 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
 def _standard_error(samples: np.ndarray) -> float:
     return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+_SOURCE = "arXiv 2511.07372"
+DIFFICULTIES = (
+    Difficulty(
+        parameter="L",
+        values=(1, 2, 3, 4, 5, 6, 7, 9, 12, 16),
+        size="entries of the path, L + 1",
+        size_of=lambda setting: setting.L + 1,
+        parameters={"d": 4, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="exponential",
+                formula="(d + 1)^(L + 1)",
+                queries=ReasoningTreeOracle.direct_queries,
+                source=f"{_SOURCE}, lower bound without a curriculum",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="(L + 1)(d + 1)",
+                queries=ReasoningTreeOracle.curriculum_queries,
+                source=f"{_SOURCE}, upper bound with a curriculum",
+            ),
+        ),
+    ),
+)
