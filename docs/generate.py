@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import reference_tables as tables
-import tree_page
 from agent_groups import KINDS, kind, shipped_agents
+from families import families, families_with_pages, family_name, shipped_settings
+from family_page import render
 from reference_data import Numbers
 from reference_tables import table
 
-import theorybench as tb
 from theorybench.agents.loading import agent_class
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.config import named_suite
@@ -34,11 +34,12 @@ def fields_of(cls: type) -> str:
 
 def setting_page(id: str) -> str:
     """Return the page of a setting: its docstring, parameters, metrics, claims, studies and numbers."""
-    entry = lookup(id)
+    entry, family = lookup(id), families()[family_name(id)]
+    story = f" · its story: [the {family.name} family](../{family.name}.md)" if family.has_page else ""
     parts = [
         f"# {id}",
         f"`gym.make({id!r})` · track *{entry.setting.track}* · feedback *{entry.setting.feedback}* · "
-        f"default budget {entry.budget:,} episodes",
+        f"default budget {entry.budget:,} episodes" + story,
         inspect.getdoc(entry.setting) or "",
         "## Parameters",
         fields_of(entry.setting),
@@ -86,10 +87,9 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "## Families",
     ]
     lines = []
-    for family, own in families().items():
-        title = f"[{family}]({family}.md)" if _has_page(family) else family
-        about = inspect.getdoc(sys.modules[f"theorybench.envs.{family}"])
-        lines.append(f"- **{title}**: {about} {', '.join(map(_setting_link, own))}")
+    for family in families().values():
+        title = f"[{family.name}]({family.name}.md)" if family.has_page else family.name
+        lines.append(f"- **{title}**: {family.about} {', '.join(map(_setting_link, family.settings))}")
     parts.append("\n".join(lines))
     parts += ["## Settings", "\n".join(f"- {_setting_link(id)}: {_first_line(lookup(id).setting)}" for id in ids)]
     parts += ["## Suites", "\n".join(map(_suite_line, tables.all_numbers())), "## Algorithms"]
@@ -109,23 +109,6 @@ def _suite_line(numbers: Numbers) -> str:
     return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."
 
 
-def shipped_settings() -> list[str]:
-    """Return the ids that ship, whatever else is registered."""
-    return [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
-
-
-def families() -> dict[str, list[str]]:
-    """Group settings by the folder of `envs` that they stand in; families with a page of their own come first."""
-    found: dict[str, list[str]] = {}
-    for id in shipped_settings():
-        found.setdefault(lookup(id).setting.__module__.split(".")[2], []).append(id)
-    return dict(sorted(found.items(), key=lambda entry: (not _has_page(entry[0]), entry[0])))
-
-
-def _has_page(family: str) -> bool:
-    return (ROOT / f"{family}.md.j2").exists()
-
-
 def _setting_link(id: str) -> str:
     return f"[{id.partition('/')[2]}](settings/{id.partition('/')[2]}.md)"
 
@@ -140,7 +123,8 @@ def pages() -> dict[Path, str]:
     ids, names = shipped_settings(), shipped_agents()
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
-    return result | {ROOT / "tree.md": tree_page.render(), ROOT / "README.md": index_page(ids, names)}
+    result |= {ROOT / f"{family.name}.md": render(family) for family in families_with_pages()}
+    return result | {ROOT / "README.md": index_page(ids, names)}
 
 
 if __name__ == "__main__":

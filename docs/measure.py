@@ -1,8 +1,9 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships, whose runs go to `results/<suite>` and are resumed from there; `claims` and `studies` of
-the tree family; `policies`, the pictures of what policies do. Data goes to `docs/reference`, pictures to
-`docs/pictures`. It does what these commands do, and keeps what pages need of their output:
+Parts: each suite that ships, whose runs go to `results/<suite>` and are resumed from there; of each family that has a
+page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
+`docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages need of their
+output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -13,35 +14,30 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claims and studies train small arrays
 
-import gymnasium as gym
-import numpy as np
 import reference_data as data
 from agent_groups import curve_groups
+from families import Family, families_with_pages
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
-from theorybench.envs.tree.flow import flow_policies
-from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.leaderboard.board import make_board
 from theorybench.leaderboard.config import list_suites, named_suite
 from theorybench.leaderboard.curve_picture import picture_of_curves
 from theorybench.leaderboard.exhibit_pictures import write_pictures
 from theorybench.leaderboard.lab import claims, studies
 from theorybench.leaderboard.matrix import plan, sweep
-from theorybench.leaderboard.picture import picture, save
+from theorybench.leaderboard.picture import picture
 from theorybench.leaderboard.report import check_claim, show_study
 from theorybench.leaderboard.store import load_records
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
-#: Environments whose claims and studies the pages show.
-TREES = ("TheoryBench/TreeMarkovChain-v0", "TheoryBench/MetastableChain-v0")
 
 
 def measure_suite(name: str) -> None:
@@ -63,56 +59,31 @@ def measure_suite(name: str) -> None:
     data.write(name, dataclasses.asdict(data.numbers_of(name, board, _shrunk(drawn))))
 
 
-def measure_claims() -> None:
-    """Check the claims of the tree family."""
-    bound = [claim for id in TREES for claim in claims(id)]
+def measure_claims(family: Family) -> None:
+    """Check the claims of a family."""
+    bound = [claim for id in family.settings for claim in claims(id)]
     rows = [data.claim_data(check_claim(claim, seed=0), _fingerprint(claim)) for claim in bound]
-    data.write("claims-tree", {"provenance": data.here(), "claims": rows})
+    data.write(f"claims-{family.name}", {"provenance": data.here(), "claims": rows})
 
 
-def measure_studies() -> None:
-    """Run the studies of the tree family, and draw them."""
+def measure_studies(family: Family) -> None:
+    """Run the studies of a family, and draw them."""
     rows = []
-    for study in [study for id in TREES for study in studies(id)]:
+    for study in [study for id in family.settings for study in studies(id)]:
         shown = show_study(study, seed=0, seeds=None)
         if shown.exhibit is None:
             raise TheoryBenchError(f"the study {study.id} failed: {shown.error}")
         drawn = write_pictures(shown.exhibit, PICTURES, study.id)
         rows.append(data.study_data(shown, shown.exhibit, _fingerprint(study), _shrunk(drawn)))
-    data.write("studies-tree", {"provenance": data.here(), "studies": rows})
+    data.write(f"studies-{family.name}", {"provenance": data.here(), "studies": rows})
 
 
-def draw_policies() -> None:
-    """Draw what training does to the policies of the tree, and walks on the metastable chain."""
-    tree = TreeMarkovChain(train_tasks=(0,))
-    trained = {"REINFORCE, 1000 updates on task 0": 0, "reject-easy, 1000 updates on task 0": 5}
-    policies: dict[str, Policy] = {"base model": SettingPolicy(tree, "reference")}
-    policies |= {name: flow_policies(tree, 0.05, [1000], reject_easy=n)[0] for name, n in trained.items()}
-    drawn = [save(tree.policy_picture(policies), PICTURES / "tree-policies.png"), _draw_walks()]
-    fingerprints = {id: lookup(id).make_setting({}).fingerprint for id in TREES}
-    data.write("policies-tree", {"fingerprints": fingerprints, "pictures": _shrunk(drawn)})
-
-
-def _draw_walks() -> Path:
-    """Draw one walk of the base model on the metastable chain, and one of the optimum, both at their ends."""
-    from matplotlib.figure import Figure
-
-    env = gym.make(TREES[1], render_mode="rgb_array")
-    chain: Any = env.unwrapped
-    rng = np.random.default_rng(3)
-    figure = Figure(figsize=(10.4, 5.9), dpi=110)
-    policies = {"the base model": chain.reference_policy, "the optimum": chain.oracle.optimal_policy}
-    for axes, (name, policy) in zip(figure.subplots(1, 2), policies.items(), strict=True):
-        observation, _ = env.reset(seed=3)
-        ended = False
-        while not ended:
-            action = policy.sample(observation[None], rng)[0]
-            observation, _, ended, _, _ = env.step(int(action))
-        axes.imshow(env.render())
-        axes.set_title(name, fontsize=12)
-        axes.axis("off")
-    figure.subplots_adjust(0, 0, 1, 0.95, 0.02, 0)
-    return save(figure, PICTURES / "metastable-walks.png")
+def draw_pictures(family: Family) -> None:
+    """Draw the pictures that are those of neither the family's suite nor its studies."""
+    assert family.parts is not None
+    fingerprints = {id: lookup(id).make_setting({}).fingerprint for id in family.settings}
+    drawn = _shrunk(family.parts.draw(PICTURES))
+    data.write(f"pictures-{family.name}", {"fingerprints": fingerprints, "pictures": drawn})
 
 
 def _shrunk(paths: Sequence[Path]) -> dict[str, str]:
@@ -137,8 +108,13 @@ def _fingerprint(experiment: Any) -> str:
 
 def parts() -> dict[str, Callable[[], None]]:
     """Return what can be measured, by name."""
-    suites = {name: lambda name=name: measure_suite(name) for name in list_suites()}
-    return {**suites, "claims": measure_claims, "studies": measure_studies, "policies": draw_policies}
+    found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in list_suites()}
+    for family in families_with_pages():
+        found[f"claims-{family.name}"] = partial(measure_claims, family)
+        found[f"studies-{family.name}"] = partial(measure_studies, family)
+        if family.draws:
+            found[f"pictures-{family.name}"] = partial(draw_pictures, family)
+    return found
 
 
 if __name__ == "__main__":

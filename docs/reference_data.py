@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.study import Exhibit
 from theorybench.leaderboard import meters
 from theorybench.leaderboard.board import Board, EnvironmentBoard
@@ -241,8 +242,15 @@ def _json(value: Any) -> str:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Read `reference/<name>.json`."""
-    values: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    """Read `reference/<name>.json`, what the part of that name of `measure.py` wrote.
+
+    Raises:
+        TheoryBenchError: it was never measured.
+    """
+    path = FOLDER / f"{name}.json"
+    if not path.exists():
+        raise TheoryBenchError(f"there is no {path.name} yet: run `python docs/measure.py {name}`")
+    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return values
 
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import reference_data as data
+from families import family_name
 from reference_data import Agent, Environment, Numbers, Provenance, Row
 
+import theorybench as tb
 from theorybench.envs.core.claim import Claim
 from theorybench.leaderboard.table import format_number, format_queries, format_seconds
 
@@ -86,23 +88,30 @@ def ranking(numbers: Numbers, environment: str) -> str:
     return _without_empty(header, rows)
 
 
-def overview(suite: str, folder: str = "agents") -> str:
-    """Return one table for a suite: the score of each agent on each environment, with its rank."""
+def overview(suite: str, id: str | None = None, folder: str = "agents") -> str:
+    """Return one table for a suite: the score of each agent on each environment, with its rank.
+
+    Args:
+        suite: its name.
+        id: of the setting whose environments are shown, with the agents that ran there; None for all.
+        folder: of the pages of agents.
+    """
     numbers = data.read_numbers(suite)
-    cells = {(row.agent, row.environment): row for row in numbers.rows}
-    labels = [environment.label for environment in numbers.environments]
+    labels = [environment.label for environment in numbers.environments if id in (None, environment.env_id)]
+    cells = {(row.agent, row.environment): row for row in numbers.rows if row.environment in labels}
+    ran = [agent for agent in numbers.agents if any(label == agent.label for label, _ in cells)]
     rows = []
-    for agent in sorted(numbers.agents, key=lambda agent: -_mean(cells, agent.label, labels)):
+    for agent in sorted(ran, key=lambda agent: -_mean(cells, agent.label, labels)):
         own = [cells.get((agent.label, label)) for label in labels]
         rows.append((_link(agent, folder), *(_ranked_score(row) for row in own)))
     return table(("agent", *labels), rows)
 
 
-def claims_table(claims: Sequence[Claim]) -> str:
-    """Return claims as they were measured: prediction, measurement with its interval, verdict."""
-    found = {row["id"]: row for row in data.read("claims-tree")["claims"]}
+def claims_table(id: str) -> str:
+    """Return the claims of a setting as they were measured: prediction, measurement with its interval, verdict."""
+    found = {row["id"]: row for row in data.read(f"claims-{family_name(id)}")["claims"]}
     rows = []
-    for claim in claims:
+    for claim in tb.claims(id):
         row = found.get(claim.id)
         if row is None:
             rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "", "not measured yet", ""))
@@ -112,11 +121,6 @@ def claims_table(claims: Sequence[Claim]) -> str:
         said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval)
         rows.append((*said, f"{claim.tolerance:g}", verdict, format_seconds(row["seconds"])))
     return table(("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "time"), rows)
-
-
-def studies() -> dict[str, dict[str, Any]]:
-    """Return the studies that were run, by id."""
-    return {row["id"]: row for row in data.read("studies-tree")["studies"]}
 
 
 def study_tables(study: dict[str, Any]) -> str:

@@ -8,8 +8,10 @@ import sys
 
 import agent_groups
 import generate
+import measure
 import pytest
 import reference_data as data
+from families import families, families_with_pages, shipped_settings
 
 import theorybench as tb
 from theorybench.agents.loading import agent_class
@@ -21,6 +23,7 @@ from theorybench.leaderboard.statistics import clip_scores, interquartile_mean
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.
 QUICK = ("random", "reference", "best-of-n", "dpo-offline")
+FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) != "References"]
 
 
@@ -61,7 +64,7 @@ def test_the_index_names_every_page_and_every_agent_once():
 
 def test_the_readme_names_every_setting_that_ships_and_every_learner():
     readme = (DOCS.parent / "README.md").read_text("utf-8")
-    settings = [id.partition("/")[2] for id in generate.shipped_settings()]
+    settings = [id.partition("/")[2] for id in shipped_settings()]
     pages = [f"settings/{name}" for name in settings] + [f"agents/{name}" for name in LEARNERS]
     assert not [page for page in pages if f"(docs/{page}.md)" not in readme]
 
@@ -94,8 +97,12 @@ def test_numbers_of_another_environment_are_found(change):
 @pytest.mark.parametrize("suite", list_suites())
 def test_a_run_today_gives_the_recorded_score(suite):
     numbers = data.read_numbers(suite)
-    environment = numbers.environments[0] if suite == "tree" else numbers.environments[-1]
-    rows = [(agent, row) for agent, row in numbers.of_environment(environment.label) if agent.label in QUICK]
+
+    def quick(environment):
+        return [(agent, row) for agent, row in numbers.of_environment(environment.label) if agent.label in QUICK]
+
+    environment = max(numbers.environments, key=lambda environment: len(quick(environment)))
+    rows = quick(environment)
     assert len(rows) > 2
     for agent, row in rows:
         asked = {"budget": environment.budget, **environment.parameters}
@@ -103,19 +110,46 @@ def test_a_run_today_gives_the_recorded_score(suite):
         assert interquartile_mean([clip_scores(scores)]) == pytest.approx(row.score, abs=1e-3), agent.label
 
 
+def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():
+    assert sorted(id for family in families().values() for id in family.settings) == shipped_settings()
+    assert set(FAMILIES) <= set(list_suites()) and "tree" in FAMILIES
+    for family in FAMILIES.values():
+        ids = {environment.env_id for environment in data.read_numbers(family.name).environments}
+        assert ids == set(family.settings), f"the suite {family.name} has environments of its whole family"
+
+
+def test_what_can_be_measured_is_what_there_is():
+    assert {file.stem for file in data.FOLDER.glob("*.json")} == set(measure.parts())
+
+
 @pytest.mark.parametrize("kind", ["claims", "studies"])
-def test_claims_and_studies_are_those_of_the_tree_family(kind):
-    ids = generate.families()["tree"]
-    now = [(one.id, one.env_id, one.setting.fingerprint) for id in ids for one in getattr(tb, kind)(id)]
-    kept = [(row["id"], row["environment"], row["fingerprint"]) for row in data.read(f"{kind}-tree")[kind]]
-    assert sorted(kept) == sorted(now), f"`python docs/measure.py {kind}`, then `python docs/generate.py`"
+@pytest.mark.parametrize("family", FAMILIES)
+def test_claims_and_studies_are_those_of_the_family(family, kind):
+    now = [
+        (one.id, one.env_id, one.setting.fingerprint)
+        for id in FAMILIES[family].settings
+        for one in getattr(tb, kind)(id)
+    ]
+    kept = [(row["id"], row["environment"], row["fingerprint"]) for row in data.read(f"{kind}-{family}")[kind]]
+    assert sorted(kept) == sorted(now), f"`python docs/measure.py {kind}-{family}`, then `python docs/generate.py`"
 
 
-def test_the_claims_predict_what_they_predicted():
-    rows = {row["id"]: row for row in data.read("claims-tree")["claims"]}
-    claims = [claim for id in {row["environment"] for row in rows.values()} for claim in tb.claims(id)]
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_claims_predict_what_they_predicted(family):
+    rows = {row["id"]: row for row in data.read(f"claims-{family}")["claims"]}
+    claims = [claim for id in FAMILIES[family].settings for claim in tb.claims(id)]
     now = {claim.id: float(claim.predicted(claim.setting)) for claim in claims}
     assert now == pytest.approx({id: row["predicted"] for id, row in rows.items()}, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_page_of_a_family_shows_every_setting_study_claim_and_learner(family):
+    page = generate.pages()[DOCS / f"{family}.md"]
+    ids = FAMILIES[family].settings
+    assert not [id for id in ids if f"(settings/{id.partition('/')[2]}.md)" not in page]
+    assert not [study.id for id in ids for study in tb.studies(id) if f"`theorybench study {study.id}`" not in page]
+    assert not [claim.id for id in ids for claim in tb.claims(id) if f"| `{claim.id}` |" not in page]
+    assert not [agent.label for agent in data.read_numbers(family).agents if f"[{agent.label}](" not in page]
 
 
 def test_pictures_belong_to_the_numbers_and_are_small():
@@ -131,6 +165,7 @@ def test_pictures_belong_to_the_numbers_and_are_small():
     assert not [name for name in named if f"pictures/{name}" not in pages]
 
 
-def test_pictures_of_policies_are_of_the_settings_as_they_are():
-    now = {id: lookup(id).make_setting({}).fingerprint for id in generate.families()["tree"]}
-    assert data.read("policies-tree")["fingerprints"] == now, "`python docs/measure.py policies`"
+@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if family.draws])
+def test_pictures_of_a_family_are_of_the_settings_as_they_are(family):
+    now = {id: lookup(id).make_setting({}).fingerprint for id in FAMILIES[family].settings}
+    assert data.read(f"pictures-{family}")["fingerprints"] == now, f"`python docs/measure.py pictures-{family}`"

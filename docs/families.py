@@ -1,0 +1,86 @@
+"""Families of settings, read off the registry and the files beside this one: no list is kept by hand.
+
+A family is a folder of `envs` that holds settings. It has a page where there is a template `<family>.md.j2`; then its
+claims and studies are measured, and those of the suite that has its name. What its page alone shows stands in
+`<family>_parts.py`, if there is anything:
+
+- `values(numbers)`: names of the template and their values, given the suite's numbers;
+- `draw(folder)`: draws pictures other than those of suite and studies, and returns their paths.
+"""
+
+import dataclasses
+import functools
+import importlib
+import importlib.util
+import inspect
+from pathlib import Path
+from types import ModuleType
+
+import theorybench as tb
+from theorybench.envs.core.registry import lookup
+
+FOLDER = Path(__file__).parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Settings that belong together.
+
+    Attributes:
+        name: of its folder, its suite and its page.
+        settings: their ids.
+    """
+
+    name: str
+    settings: tuple[str, ...]
+
+    @property
+    def about(self) -> str:
+        """The docstring of its folder."""
+        return inspect.getdoc(importlib.import_module(f"theorybench.envs.{self.name}")) or ""
+
+    @property
+    def template(self) -> str:
+        """Name of the template of its page."""
+        return f"{self.name}.md.j2"
+
+    @property
+    def has_page(self) -> bool:
+        """Whether there is a template."""
+        return (FOLDER / self.template).exists()
+
+    @functools.cached_property
+    def parts(self) -> ModuleType | None:
+        """What its page alone shows, or None."""
+        name = f"{self.name}_parts"
+        return importlib.import_module(name) if importlib.util.find_spec(name) else None
+
+    @property
+    def draws(self) -> bool:
+        """Whether it has pictures other than those of its suite and its studies."""
+        return hasattr(self.parts, "draw")
+
+
+def shipped_settings() -> list[str]:
+    """Return the ids that ship, whatever else is registered."""
+    return [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
+
+
+@functools.cache
+def families() -> dict[str, Family]:
+    """Return the families by name; those with a page come first."""
+    found: dict[str, list[str]] = {}
+    for id in shipped_settings():
+        found.setdefault(family_name(id), []).append(id)
+    made = [Family(name, tuple(ids)) for name, ids in found.items()]
+    return {family.name: family for family in sorted(made, key=lambda f: (not f.has_page, f.name))}
+
+
+def families_with_pages() -> list[Family]:
+    """Return the families that have a page."""
+    return [family for family in families().values() if family.has_page]
+
+
+def family_name(id: str) -> str:
+    """Return the name of the family that a setting belongs to."""
+    return lookup(id).setting.__module__.split(".")[2]

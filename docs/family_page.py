@@ -1,0 +1,60 @@
+"""The page of a family: prose in its template, every number from the code or from the reference numbers."""
+
+from typing import Any
+
+import reference_data as data
+import reference_tables as tables
+from families import FOLDER, Family
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+import theorybench as tb
+from theorybench.leaderboard.table import format_number
+
+
+def render(family: Family) -> str:
+    """Return the page. Templates are given:
+
+    - `claim(id)`: a claim's numbers; `claims_table(setting)`; `claims_made`, where they come from;
+    - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
+    - `suite`: the suite's numbers; `score(environment, agent)`; `overview(setting)`, without it of all;
+      `suite_command`, `suite_made`;
+    - what `<family>_parts.py` says.
+
+    A setting is named without its namespace.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    numbers = data.read_numbers(family.name)
+    scores = {(row.agent, row.environment): row.score for row in numbers.rows}
+    checked, ran = (data.read(f"{kind}-{family.name}") for kind in ("claims", "studies"))
+    claims = {row["id"]: row for row in checked["claims"]}
+
+    def studies(setting: str | None = None) -> list[dict[str, Any]]:
+        own = [row for row in ran["studies"] if setting in (None, row["environment"].partition("/")[2])]
+        return [{**row, **_about(row)} for row in own]
+
+    return environment.get_template(family.template).render(
+        claim=claims.__getitem__,
+        claims_table=lambda setting: tables.claims_table(f"TheoryBench/{setting}"),
+        claims_made=tables.provenance(data.Provenance(**checked["provenance"])),
+        studies=studies,
+        study_tables=tables.study_tables,
+        studies_made=tables.provenance(data.Provenance(**ran["provenance"])),
+        suite=numbers,
+        score=lambda environment, agent: format_number(scores[agent, environment]),
+        overview=lambda setting=None: tables.overview(family.name, setting and f"TheoryBench/{setting}"),
+        suite_command=tables.suite_command(family.name),
+        suite_made=tables.provenance(numbers.provenance),
+        **(family.parts.values(numbers) if family.parts else {}),
+    )
+
+
+def _about(row: dict[str, Any]) -> dict[str, str]:
+    """Return what the code says of a study."""
+    study = next(study for study in tb.studies(row["environment"]) if study.id == row["id"])
+    return {"title": study.title, "text": study.text, "source": study.source}
