@@ -151,7 +151,8 @@ def _check_policy(policy: Any, env_id: str, parameters: dict[str, Any], observat
     alone = np.allclose(part, table[:1], rtol=0, atol=1e-5)
     require(alone, "the probabilities of an observation depend on the others in the batch: use no batch statistics")
     declared = getattr(policy, "depends_on", "prefix")
-    require(declared in ("prefix", "state", "position"), f"depends_on is {declared!r}: 'prefix', 'state' or 'position'")
+    known = ("prefix", "state", "position", "local")
+    require(declared in known, f"depends_on is {declared!r}: one of {', '.join(map(repr, known))}")
     if declared != "prefix":
         view = View.of(setting, {"state": "markov"}.get(declared, declared))
         _, first, rows = np.unique(view.index(observations), return_index=True, return_inverse=True)

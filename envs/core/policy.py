@@ -24,8 +24,8 @@ class Policy:
 
     Attributes:
         depends_on: what the probabilities depend on: "prefix" (the whole observation), "state" (the number of
-            response tokens and the last token) or "position" (the number of response tokens). Oracles use it to
-            evaluate large settings exactly, and check it on samples.
+            response tokens and the last token), "position" (the number of response tokens) or "local" (what the view
+            of that name reads). Oracles use it to evaluate large settings exactly, and check it on samples.
         queries_per_response: how often one response asks a reward model, on average: what test-time methods cost.
     """
 

@@ -18,6 +18,7 @@ from theorybench.envs.core.arrays import smallest_integer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
+from theorybench.envs.core.views import Local
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,6 +114,11 @@ class Setting(ABC):
     def prompt_symbols(self) -> range:
         """The symbols that prompts are made of."""
         return range(self.num_actions if self.num_symbols > self.num_actions else 0, self.num_symbols)
+
+    @property
+    def local(self) -> Local | None:
+        """What the view "local" reads; None where the setting has no such view."""
+        return None
 
     # Dynamics.
 

@@ -1,6 +1,8 @@
 """Views: what part of an observation a tabular policy sees, as a row number of its table."""
 
-from collections.abc import Callable
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +12,25 @@ from theorybench.envs.core.errors import ParameterError
 if TYPE_CHECKING:
     from theorybench.envs.core.setting import Setting
 
-VIEWS = ("prefix", "markov", "position", "prompt")
+VIEWS = ("prefix", "markov", "position", "prompt", "local")
 #: The largest table a view may ask for.
 MAX_ROWS = 2**22
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """What the view "local" of a setting reads: a few tokens of the observation, at places that move with the response.
+
+    Attributes:
+        columns: for each number of response tokens 0, 1, ..., the columns of the observation that are read.
+        tokens: for each of these reads (first, count): tokens first..first + count - 1 are its values 0..count - 1, a
+            lower token (padding) counts as the first and a higher one as the last.
+        shared: whether all positions share their rows.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    tokens: tuple[tuple[int, int], ...]
+    shared: bool = False
 
 
 class View:
@@ -22,17 +40,19 @@ class View:
     - "markov": how many response tokens there are, and the last token.
     - "position": how many response tokens there are.
     - "prompt": the prompt alone (settings with one action).
+    - "local": what a setting says that each step depends on, such as the current letter and the last token.
 
     Args:
-        name: one of the four.
+        name: one of the five.
         num_actions: size A of the action space.
         prompt_length: prompt tokens.
         response_length: response tokens.
         first_prompt_symbol: the first symbol of prompts.
         num_prompt_symbols: how many symbols prompts are made of.
+        local: the fields of a `Local` by name, for the view of that name.
 
     Raises:
-        ParameterError: an unknown name, or a table of more than 4,194,304 rows.
+        ParameterError: an unknown name, one that the setting does not define, or a table of more than 4,194,304 rows.
     """
 
     def __init__(
@@ -43,6 +63,7 @@ class View:
         response_length: int,
         first_prompt_symbol: int,
         num_prompt_symbols: int,
+        local: Mapping[str, Any] | None = None,
     ) -> None:
         if name not in VIEWS:
             raise ParameterError("view", name, "one of " + ", ".join(map(repr, VIEWS)))
@@ -60,14 +81,23 @@ class View:
         prompts = num_prompt_symbols**prompt_length
         prefixes = sum(num_actions**t for t in range(response_length))
         tokens = max(num_actions, first_prompt_symbol + num_prompt_symbols)
-        self._tokens = tokens
+        self._tokens, self._values, self._shared = tokens, 1, False
+        if name == "local":
+            if local is None:
+                raise ParameterError("view", name, "a view that the setting defines: it has no `local`")
+            self.parameters["local"] = dict(local)
+            self._columns, self._shared = np.array(local["columns"]), bool(local["shared"])
+            self._low, self._counts = np.array(local["tokens"]).T
+            self._values = math.prod(self._counts.tolist())
+            self._strides = self._values // np.cumprod(self._counts)
         self.rows = {
             "prefix": prompts * prefixes,
             "markov": response_length * tokens,
             "position": response_length,
             "prompt": prompts,
+            "local": self._values * (1 if self._shared else response_length),
         }[name]
-        self.depends_on = {"markov": "state", "position": "position"}.get(name, "prefix")
+        self.depends_on = {"markov": "state", "position": "position", "local": "local"}.get(name, "prefix")
         if self.rows > MAX_ROWS:
             fix = "Choose 'markov' or 'position', or a smaller setting."
             raise ParameterError("view", name, f"a view of at most {MAX_ROWS} rows (this one has {self.rows})", fix)
@@ -84,6 +114,7 @@ class View:
             setting.response_length,
             symbols.start,
             len(symbols),
+            None if setting.local is None else dataclasses.asdict(setting.local),
         )
 
     def index(self, observations: np.ndarray) -> np.ndarray:
@@ -110,6 +141,15 @@ class View:
                 response[more, 0] = digit[more]
                 code = np.where(more, (code - digit) // self.num_actions, 0)
             return tokens
+        if self.name == "local":
+            position, value = np.divmod(rows, self._values)
+            prompt[:] = self._first + 1
+            response[:] = np.arange(self.response_length) < position[:, None]
+            digits = value[:, None] // self._strides % self._counts
+            np.put_along_axis(tokens, self._columns[position], (self._low + digits).astype(dtype), axis=1)
+            # Padding stays where a read is beyond the response.
+            response[np.arange(self.response_length) >= position[:, None]] = 0
+            return tokens
         position, last = np.divmod(rows, self.rows // self.response_length)
         first = np.clip(last, self._first, self._first + self._base - 1)
         prompt[:] = first[:, None] + 1
@@ -123,6 +163,12 @@ class View:
 
     def _position(self, observations: np.ndarray) -> np.ndarray:
         return np.count_nonzero(observations[:, self.prompt_length :], axis=1)
+
+    def _local(self, observations: np.ndarray) -> np.ndarray:
+        position = self._position(observations)
+        read = np.take_along_axis(observations, self._columns[position], axis=1).astype(np.int64)
+        row = np.clip(read - self._low, 0, self._counts - 1) @ self._strides
+        return row if self._shared else position * self._values + row
 
     def _markov(self, observations: np.ndarray) -> np.ndarray:
         position = self._position(observations)
