@@ -15,11 +15,14 @@ from theorybench.leaderboard.series import Panel, Series, learning_curves, pass_
 
 #: Version of the JSON form.
 BOARD_SCHEMA = 1
+#: What agents are told, in titles of tracks on which not all are told the same.
+FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: How the numbers are made, for whoever reads the board.
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
-    "An aggregate is the interquartile mean of all runs of all environments of its track; environments weigh the same.",
+    "An aggregate is the interquartile mean of all runs of all environments of its track, those that teach by rewards "
+    "apart from those that teach by comparisons or labels; environments weigh the same.",
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
     "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
     "share a rank, and a rank is one more than the number of agents that are surely better.",
@@ -95,7 +98,8 @@ class Board:
         runs: number of records.
         seeds: all that occur.
         agents: by label.
-        standings: by track, then overall where an agent learns on several tracks; canonical instances apart.
+        standings: by track and feedback, then overall where an agent learns on several tracks; canonical instances
+            apart.
         environments: by track and label.
         failures: every failed run.
         provenance: of the records.
@@ -177,7 +181,7 @@ def _leaders(standing: Standing) -> str:
 
 
 def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
-    """Give a standing for each track and split, then overall where an agent that learns ran on several tracks."""
+    """Give a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
 
     def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
         members = [group for group in groups if group.environment in own]
@@ -186,12 +190,18 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker
         return Standing(scope.capitalize() + ending, scope, split, ids, ranker.rows(members), series)
 
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
+    taught = {g.environment.id: g.agent.feedback for g in groups if g.agent.feedback != "none"}
     for track in dict.fromkeys(info.track for info in infos):
-        own = [[info for info in infos if (info.track, info.split) == (track, split)] for split in splits]
-        several = sum(map(bool, own)) > 1
-        for split, members in zip(splits, own, strict=True):
-            if members:
-                yield standing(track, split, members, f", {split} instances" if several else "")
+        on_track = [info for info in infos if info.track == track]
+        kinds = list(dict.fromkeys(taught.get(info.id, "") for info in on_track))
+        for kind in kinds:
+            same = [info for info in on_track if taught.get(info.id, "") == kind]
+            word = f", {FEEDBACK.get(kind, 'no learner')}" if len(kinds) > 1 else ""
+            own = [[info for info in same if info.split == split] for split in splits]
+            several = sum(map(bool, own)) > 1
+            for split, members in zip(splits, own, strict=True):
+                if members:
+                    yield standing(track, split, members, word + (f", {split} instances" if several else ""))
     learners = {(g.agent.id, g.environment.split, g.environment.track) for g in groups if g.agent.feedback != "none"}
     for split in splits:
         tracks = {info.track for info in infos if info.split == split}

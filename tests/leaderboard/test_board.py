@@ -47,6 +47,24 @@ def test_overall_where_one_agent_learns_on_every_track(synthetic_sweep):
     assert "Reasoning: " in board.summary and "Overall: " in board.summary
 
 
+def test_a_track_that_teaches_some_by_rewards_and_some_by_comparisons_has_a_standing_for_each(synthetic_run):
+    def runs(agent, score, **changes):
+        return seeds(synthetic_run, agent, [score] * 5, track="preference", **changes)
+
+    by_rewards, by_comparisons = {"env_label": "rewards"}, {"env_label": "pairs", "parameters": {"K": 7}}
+    records = [
+        *runs("rlvr", 0.5, feedback="reward", **by_rewards),
+        *runs("dpo-offline", 0.7, feedback="preference", **by_comparisons),
+        *runs("reference", 0.0, feedback="none", **by_rewards),
+        *runs("reference", 0.0, feedback="none", **by_comparisons),
+    ]
+    found = {s.title: [(row.label, row.rank) for row in s.rows] for s in make_board(records, draws=50).standings}
+    assert found == {
+        "Preference, comparisons": [("dpo-offline", 1), ("reference", 2)],
+        "Preference, rewards": [("rlvr", 1), ("reference", 2)],
+    }
+
+
 def test_scores_that_differ_by_less_than_is_shown_share_a_rank(synthetic_run):
     near = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.4995] * 5)]
     far = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.498] * 5)]
