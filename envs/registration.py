@@ -1,6 +1,9 @@
 """The settings that ship: one registration each."""
 
 from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.k_fold import KFoldComposition
+from theorybench.envs.curriculum.k_fold_oracle import DIFFICULTIES as K_FOLD_DIFFICULTIES
+from theorybench.envs.curriculum.k_fold_oracle import KFoldOracle
 from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
@@ -25,6 +28,13 @@ from theorybench.envs.tree.metastable_chain import MetastableChain
 from theorybench.envs.tree.metastable_chain_claims import CLAIMS as METASTABLE_CHAIN_CLAIMS
 from theorybench.envs.tree.metastable_chain_oracle import MetastableChainOracle
 
+register(
+    "TheoryBench/KFoldComposition-v0",
+    KFoldComposition,
+    KFoldOracle,
+    budget=20_000,
+    difficulties=K_FOLD_DIFFICULTIES,
+)
 register(
     "TheoryBench/MetastableChain-v0",
     MetastableChain,

@@ -18,7 +18,7 @@ from theorybench.envs.core.arrays import smallest_integer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
-from theorybench.envs.core.views import Local
+from theorybench.envs.core.views import Local, View
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +48,7 @@ class Setting(ABC):
         feedback: "reward", or "preference" where an action is a pair of responses.
         policy_view: the view of the observation that tabular agents use unless told otherwise.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
+        moving_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
     """
 
     version: ClassVar[int] = 0
@@ -55,6 +56,7 @@ class Setting(ABC):
     feedback: ClassVar[str] = "reward"
     policy_view: ClassVar[str] = "prefix"
     reference_depends_on: ClassVar[str] = "prefix"
+    moving_prompt: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Validate the parameters.
@@ -116,9 +118,22 @@ class Setting(ABC):
         return range(self.num_actions if self.num_symbols > self.num_actions else 0, self.num_symbols)
 
     @property
+    def replies(self) -> int:
+        """Tokens that the environment itself appends to the response after each action, as a tool does that is asked."""
+        return 0
+
+    @property
     def local(self) -> Local | None:
         """What the view "local" reads; None where the setting has no such view."""
         return None
+
+    def listed_view(self) -> View:
+        """Return the view "listed" of a setting whose states can be listed.
+
+        Raises:
+            ParameterError: this setting has no such view.
+        """
+        raise ParameterError("view", "listed", f"a view that {type(self).__name__} has")
 
     # Dynamics.
 
@@ -157,7 +172,10 @@ class Setting(ABC):
         """Return tokens (n, prompt_length + response_length) of type `observation_dtype`, 0 being padding."""
 
     def action_mask(self, state: State) -> Any:
-        """Return legal actions, bool (n, num_actions), or None where all always are."""
+        """Return legal actions, bool (n, num_actions), or None where all always are.
+
+        The reference's support is the legal actions: what policies that are restricted to them rely on.
+        """
         return None
 
     def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:  # noqa: B027
@@ -245,7 +263,7 @@ class Setting(ABC):
             prompts: int (n,) prompt indices.
             completions: n token sequences, or n pairs of them where actions are pairs; token t is action t - 1. What
                 follows the end of the episode is ignored; a completion that stops early or leaves the action tokens
-                earns nothing more.
+                earns nothing more. The environment's own replies stand not in the completions.
             seed: of the label noise, where there is any.
             stage: rung of the ladder; None for the full task.
             hint: response tokens that are given and stand not in the completions.

@@ -221,14 +221,21 @@ def some_actions(setting: Setting, mask: np.ndarray, generator: np.random.Genera
 
 
 def _check_appended(setting: Setting, before: np.ndarray, actions: np.ndarray, after: np.ndarray) -> None:
-    """Check that a legal action a appends token a + 1 and leaves all other tokens alone."""
+    """Check that a legal action a appends token a + 1, that replies follow, and that all other tokens stay."""
     if setting.feedback == "preference":
         return
     expected = before.copy()
+    if setting.moving_prompt:
+        expected[:, : setting.prompt_length] = after[:, : setting.prompt_length]
     position = setting.prompt_length + np.count_nonzero(before[:, setting.prompt_length :], axis=1)
     room = position < before.shape[1]
     require(room.all(), "an episode goes on with a full response: terminate it, or raise response_length")
     expected[np.arange(len(before)), position] = actions + 1
+    for reply in position + 1 + np.arange(setting.replies)[:, None]:
+        fix = "append as many tokens as `replies` says, and leave room in response_length"
+        answered = (reply < before.shape[1]).all() and (after[np.arange(len(before)), reply] > 0).all()
+        require(answered, f"no reply follows an action: {fix}")
+        expected[np.arange(len(before)), reply] = after[np.arange(len(before)), reply]
     require(np.array_equal(expected, after), "an action a must append token a + 1 and change no other token")
 
 

@@ -12,7 +12,7 @@ from theorybench.envs.core.errors import ParameterError
 if TYPE_CHECKING:
     from theorybench.envs.core.setting import Setting
 
-VIEWS = ("prefix", "markov", "position", "prompt", "local")
+VIEWS = ("prefix", "markov", "position", "prompt", "local", "listed")
 #: The largest table a view may ask for.
 MAX_ROWS = 2**22
 
@@ -26,11 +26,14 @@ class Local:
         tokens: for each of these reads (first, count): tokens first..first + count - 1 are its values 0..count - 1, a
             lower token (padding) counts as the first and a higher one as the last.
         shared: whether all positions share their rows.
+        shifts: for each number of response tokens, what is added to the values, each modulo its count: a token that
+            says where a walk began tells where it is now; empty for nothing.
     """
 
     columns: tuple[tuple[int, ...], ...]
     tokens: tuple[tuple[int, int], ...]
     shared: bool = False
+    shifts: tuple[tuple[int, ...], ...] = ()
 
 
 class View:
@@ -41,6 +44,8 @@ class View:
     - "position": how many response tokens there are.
     - "prompt": the prompt alone (settings with one action).
     - "local": what a setting says that each step depends on, such as the current letter and the last token.
+
+    Settings whose states can be listed have one more, "listed", a subclass of their own (see `Setting.listed_view`).
 
     Args:
         name: one of the five.
@@ -65,8 +70,8 @@ class View:
         num_prompt_symbols: int,
         local: Mapping[str, Any] | None = None,
     ) -> None:
-        if name not in VIEWS:
-            raise ParameterError("view", name, "one of " + ", ".join(map(repr, VIEWS)))
+        if name not in VIEWS[:-1]:
+            raise ParameterError("view", name, "one of " + ", ".join(map(repr, VIEWS[:-1])))
         self.parameters: dict[str, Any] = {
             "name": name,
             "num_actions": num_actions,
@@ -90,6 +95,7 @@ class View:
             self._low, self._counts = np.array(local["tokens"]).T
             self._values = math.prod(self._counts.tolist())
             self._strides = self._values // np.cumprod(self._counts)
+            self._shifts = np.array(local["shifts"] or np.zeros_like(self._columns))
         self.rows = {
             "prefix": prompts * prefixes,
             "markov": response_length * tokens,
@@ -106,6 +112,8 @@ class View:
     @classmethod
     def of(cls, setting: "Setting", name: str | None = None) -> "View":
         """Build the view of a setting: by name, or the setting's own `policy_view`."""
+        if (name or setting.policy_view) == "listed":
+            return setting.listed_view()
         symbols = setting.prompt_symbols
         return cls(
             name or setting.policy_view,
@@ -145,7 +153,7 @@ class View:
             position, value = np.divmod(rows, self._values)
             prompt[:] = self._first + 1
             response[:] = np.arange(self.response_length) < position[:, None]
-            digits = value[:, None] // self._strides % self._counts
+            digits = (value[:, None] // self._strides - self._shifts[position]) % self._counts
             np.put_along_axis(tokens, self._columns[position], (self._low + digits).astype(dtype), axis=1)
             # Padding stays where a read is beyond the response.
             response[np.arange(self.response_length) >= position[:, None]] = 0
@@ -167,7 +175,8 @@ class View:
     def _local(self, observations: np.ndarray) -> np.ndarray:
         position = self._position(observations)
         read = np.take_along_axis(observations, self._columns[position], axis=1).astype(np.int64)
-        row = np.clip(read - self._low, 0, self._counts - 1) @ self._strides
+        value = np.clip(read - self._low, 0, self._counts - 1)
+        row = (value + self._shifts[position]) % self._counts @ self._strides
         return row if self._shared else position * self._values + row
 
     def _markov(self, observations: np.ndarray) -> np.ndarray:
