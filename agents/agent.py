@@ -1,7 +1,7 @@
 """What an agent is."""
 
 import dataclasses
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from theorybench.agents.budget import Budget
 from theorybench.envs.core.policy import Policy
@@ -27,12 +27,15 @@ class Agent:
         num_envs: how many environments `train` gets.
         autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
+        way: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task: which
+            law of theory its cost on ladders of difficulty is compared with.
     """
 
     feedback: ClassVar[str] = "reward"
     num_envs: int = 64
     autoreset_mode: ClassVar[str] = "SameStep"
     privileged: ClassVar[bool] = False
+    way: ClassVar[Literal["direct", "curriculum"]] = "direct"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train a policy.

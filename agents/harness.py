@@ -127,7 +127,7 @@ def train(
             policies = agent.train_runs(envs, budgets, list(seeds), logs)
         else:
             policies = [agent.train(envs, budgets[0], seed=int(seeds[0]), log=logs[0])]
-    except BudgetExhausted as error:
+    except BudgetExhausted as error:  # or its target is reached
         policies = [log.last for log in logs]
         if any(policy is None for policy in policies):
             raise AgentError(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from theorybench.envs.core.errors import RecordError
 from theorybench.leaderboard.groups import AgentInfo, EnvironmentInfo, Group, group_records
+from theorybench.leaderboard.ladders import LadderBoard, ladder_boards
 from theorybench.leaderboard.ranking import RANKED_SEEDS, Ranker, Row
 from theorybench.leaderboard.records import Record
 from theorybench.leaderboard.series import Panel, Series, learning_curves, pass_panels, profiles
@@ -101,6 +102,7 @@ class Board:
         standings: by track and feedback, then overall where an agent learns on several tracks; canonical instances
             apart.
         environments: by track and label.
+        ladders: of difficulty; their runs are in no standing.
         failures: every failed run.
         provenance: of the records.
         method: how the numbers are made, in sentences.
@@ -112,6 +114,7 @@ class Board:
     agents: tuple[AgentInfo, ...]
     standings: tuple[Standing, ...]
     environments: tuple[EnvironmentBoard, ...]
+    ladders: tuple[LadderBoard, ...]
     failures: tuple[Failure, ...]
     provenance: Provenance
     method: tuple[str, ...] = METHOD
@@ -119,11 +122,12 @@ class Board:
     @property
     def summary(self) -> str:
         """What the board says: counts, then who leads each standing."""
-        counts = {"agent": len(self.agents), "environment": len(self.environments), "run": self.runs}
-        agents, environments, runs = (f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+        counts = (len(self.agents), "agent"), (len(self.environments), "environment"), (len(self.ladders), "ladder")
+        agents, *places = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts if n)
+        where, runs = " and ".join(places), f"{self.runs} run{'s' * (self.runs != 1)}"
         failed = f"{len(self.failures)} failed" if self.failures else "none failed"
-        said = f"{agents} on {environments}, {runs}, {failed}."
-        leaders = [_leaders(standing) for standing in self.standings]
+        said = f"{agents} on {where}, {runs}, {failed}."
+        leaders = [*map(_leaders, self.standings), *map(_highest, self.ladders)]
         return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -149,9 +153,10 @@ def make_board(
     held = sorted({record.key: record for record in records}.values(), key=lambda r: (r.started_at, r.key))
     if not held:
         raise RecordError("there are no records to compare: run `theorybench run` first")
-    groups = group_records(held)
+    every = group_records(held)
+    agents = {group.agent.id: group.agent for group in every}.values()
+    groups = [group for group in every if group.records[0].rung is None]
     environments = list({group.environment.id: group.environment for group in groups}.values())
-    agents = {group.agent.id: group.agent for group in groups}.values()
     ranker = Ranker(draws, seed)
     return Board(
         title=title,
@@ -160,9 +165,10 @@ def make_board(
         agents=tuple(sorted(agents, key=lambda agent: agent.label)),
         standings=tuple(_standings(environments, groups, ranker)),
         environments=tuple(_environment_board(info, groups, ranker) for info in environments),
+        ladders=ladder_boards([group for group in every if group.records[0].rung is not None], draws, seed),
         failures=tuple(
             Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
-            for group in groups
+            for group in every
             for record in group.records
             if record.status != "ok"
         ),
@@ -178,6 +184,14 @@ def _leaders(standing: Standing) -> str:
     if len(first) == 1:
         return f"{standing.title}: {first[0]} leads."
     return f"{standing.title}: {', '.join(first[:-1])} and {first[-1]} share the first rank."
+
+
+def _highest(ladder: LadderBoard) -> str:
+    """Say in a sentence who climbs a ladder highest."""
+    top = ladder.climbs[0].top
+    if top == 0:
+        return ""
+    return f"{ladder.title}: {ladder.climbs[0].label} climbs highest, to {top:g} of {ladder.sizes[-1]:g}."
 
 
 def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:

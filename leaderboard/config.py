@@ -18,9 +18,14 @@ A suite names environments, agents and seeds; everything else has a default:
     budget = 20000                  # episodes of each run; the id's own default where it is left out
     parameters = { pass_k = 4, instance = 10000 }
 
+    [[environments]]                # every rung of a ladder of difficulty, each run until its score reaches `target`
+    id = "ReasoningTree"
+    ladder = "L"
+    budget = 600000
+
 Optional, with their defaults: `description = ""`, `budget` (of environments that name none), `workers` (processes; the
 number of cores), `timeout = 600` (seconds of one run, evaluation included), `lift = true` (train seeds together where
-the agent can).
+the agent can), `target = 0.9`.
 """
 
 import os
@@ -75,12 +80,15 @@ class EnvironmentEntry(_Table):
         parameters: of the setting; its defaults where left out.
         budget: episodes of each run; None for the suite's, or else the id's own.
         label: how the board calls it; None to make one.
+        ladder: a parameter along which the id has a ladder of difficulty: the entry stands for all of its rungs, and
+            `parameters` for those that differ from the ladder's own.
     """
 
     id: str
     parameters: dict[str, Any] = {}
     budget: Annotated[int, Field(ge=1)] | None = None
     label: Label | None = None
+    ladder: str | None = None
 
 
 class AgentEntry(_Table):
@@ -110,6 +118,7 @@ class Suite(_Table):
         workers: processes that train.
         timeout: seconds that one run may take, evaluation included; runs trained together get the sum of theirs.
         lift: train the seeds of an agent together where it can; False for comparisons of time and memory.
+        target: score at which a run on a ladder ends, having learnt its task.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -121,6 +130,7 @@ class Suite(_Table):
     workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=lambda: os.cpu_count() or 1)
     timeout: Annotated[float, Field(gt=0, le=1e7)] = 600.0
     lift: bool = True
+    target: Annotated[float, Field(gt=0, le=1)] = 0.9
 
 
 def make_suite(values: Mapping[str, Any], source: str = "suite") -> Suite:

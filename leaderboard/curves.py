@@ -87,7 +87,7 @@ def profile_charts(board: Board) -> list[Chart]:
     for standing in board.standings:
         series = [one for one in standing.profiles if one.agent not in lines]
         figures[standing.title] = _figure(series, styles, layout, hover, markers=False)
-    return [Chart("Performance profiles", figures)]
+    return [Chart("Performance profiles", figures)] if figures else []
 
 
 def _line_agents(board: Board) -> set[str]:

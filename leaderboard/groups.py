@@ -99,7 +99,8 @@ def _distinct(
 def _environment_of(record: Record) -> EnvironmentInfo:
     names = ("env_id", "parameters", "fingerprint", "split", "budget")
     values = {name: getattr(record, name) for name in names}
-    return EnvironmentInfo(id=_hash(values), label=record.env_label or "", track=record.track, **values)
+    rung = {"rung": [record.rung.ladder, record.rung.target]} if record.rung else {}
+    return EnvironmentInfo(id=_hash(values | rung), label=record.env_label or "", track=record.track, **values)
 
 
 def _agent_of(record: Record) -> AgentInfo:

@@ -29,6 +29,7 @@ class Identity:
     privileged: bool
     seed: int
     budget: int
+    rung: dict[str, Any] | None = None
 
     @functools.cached_property
     def key(self) -> str:
@@ -55,6 +56,7 @@ def identify(
     reference: str | None = None,
     env_label: str | None = None,
     agent_label: str | None = None,
+    rung: dict[str, Any] | None = None,
 ) -> Identity:
     """Say which run this is.
 
@@ -67,6 +69,7 @@ def identify(
         reference: how the agent was named; None where an object was given: then its registered name, or its class's.
         env_label: how boards call the environment; None to let them make a name.
         agent_label: how boards call the agent; None for its name and what is not at its default.
+        rung: of a ladder of difficulty, or None.
     """
     name = display_name(reference) if reference else registered_name(type(agent)) or type(agent).__qualname__
     values = _json(hyperparameters(agent))
@@ -88,6 +91,7 @@ def identify(
         privileged=bool(getattr(agent, "privileged", False)),
         seed=seed,
         budget=budget,
+        rung=rung,
     )
 
 

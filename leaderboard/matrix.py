@@ -1,6 +1,7 @@
 """The run matrix: every agent on every environment of a suite with every seed, each run once."""
 
 import dataclasses
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from theorybench.leaderboard.workers import Event, execute
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
 SMALLEST_GAP = 0.02
+#: Episodes after which a run on a ladder is scored for the first time.
+FIRST_LOOK = 8
 #: In the folder of the records: what agents print, and where they crash.
 OUTPUT_NAME = "output.log"
 
@@ -80,6 +83,7 @@ class Job:
             agent_label=first.agent_label,
             progress=progress,
             fractions=self.fractions,
+            rung=first.rung,
         )
 
     def failures(self, event: Event) -> list[Record]:
@@ -96,10 +100,12 @@ class Plan:
     Attributes:
         jobs: in the order of the suite.
         skipped: names of the (environment, agent) pairs whose feedback does not match.
+        hopeless: names of the pairs for which theory asks for more episodes than the budget holds.
     """
 
     jobs: list[Job]
     skipped: list[tuple[str, str]]
+    hopeless: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def keys(self) -> set[str]:
@@ -199,12 +205,18 @@ def plan(suite: Suite) -> Plan:
         ConfigurationError: an environment or agent that is unknown or listed twice, a parameter out of its range, an
             instance whose optimum is hardly better than its reference, or an agent that matches no environment.
     """
-    settings = [_checked(f"environments[{i}]", _setting, entry) for i, entry in enumerate(suite.environments)]
+    environments, settings = [], []
+    for i, named in enumerate(suite.environments):
+        rungs = _checked(f"environments[{i}]", _rungs, named)
+        environments += rungs
+        settings += [_checked(f"environments[{i}]", _setting, rung) for rung in rungs]
     agents = [_checked(f"agents[{i}]", _agent, entry) for i, entry in enumerate(suite.agents)]
     jobs: list[Job] = []
     skipped: list[tuple[str, str]] = []
-    for environment, (id, setting) in zip(suite.environments, settings, strict=True):
+    hopeless: list[tuple[str, str]] = []
+    for environment, (id, setting) in zip(environments, settings, strict=True):
         for entry, agent in zip(suite.agents, agents, strict=True):
+            way = getattr(agent, "way", "direct")
             names = (_env_name(environment), entry.label or given_name(short_name(entry.agent), entry.hyperparameters))
             identity = identify(
                 id,
@@ -215,16 +227,48 @@ def plan(suite: Suite) -> Plan:
                 reference=entry.agent,
                 env_label=environment.label,
                 agent_label=entry.label,
+                rung=environment.ladder and {"ladder": environment.ladder, "target": suite.target, "way": way},
             )
             if identity.feedback not in ("none", setting.feedback):
                 skipped.append(names)
                 continue
+            if environment.ladder and _asks_for(id, setting, environment.ladder, way) > identity.budget:
+                hopeless.append(names)
+                continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
-            job = Job(names, environment.id, entry.agent, entry.hyperparameters, runs, suite.timeout)
+            fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
+            job = Job(names, environment.id, entry.agent, entry.hyperparameters, runs, suite.timeout, fractions)
             jobs += [job] if suite.lift and can_lift(agent) else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
     _refuse_twice(jobs)
-    return Plan(jobs, skipped)
+    return Plan(jobs, skipped, hopeless)
+
+
+def _rungs(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
+    """Return an entry for each rung of a ladder, and the entry itself where it names none."""
+    if entry.ladder is None:
+        return [entry]
+    difficulty = lookup(resolve_env(entry.id)).difficulty(entry.ladder)
+    if entry.ladder in entry.parameters:
+        raise ConfigurationError(f"parameters hold {entry.ladder}, which the ladder changes: leave it out")
+    name = _env_name(entry)
+    return [
+        entry.model_copy(
+            update={"parameters": rung | entry.parameters, "label": f"{name} {entry.ladder}={rung[entry.ladder]:g}"}
+        )
+        for rung in difficulty.rungs()
+    ]
+
+
+def _asks_for(id: str, setting: Setting, ladder: str, way: str) -> float:
+    """Return the episodes that theory asks for, 0 where it is silent."""
+    return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), way) or 0.0
+
+
+def _finely(budget: int) -> tuple[float, ...]:
+    """Return fractions of a budget from `FIRST_LOOK` episodes on, each larger than the last by a factor of 2^(1/4)."""
+    count = max(0, math.floor(4 * math.log2(budget / FIRST_LOOK)))
+    return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))
 
 
 def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:

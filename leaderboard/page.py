@@ -8,6 +8,8 @@ from typing import NamedTuple
 from theorybench.leaderboard.board import Board, Standing
 from theorybench.leaderboard.curves import Chart, agent_styles, learning_charts, pass_charts, profile_charts
 from theorybench.leaderboard.document import Scale, render_document, write_document
+from theorybench.leaderboard.ladder_charts import ladder_charts
+from theorybench.leaderboard.ladder_table import HEADS, rows
 from theorybench.leaderboard.reproduction import configuration
 
 
@@ -39,6 +41,8 @@ def render_page(board: Board) -> str:
         lifted=any(row.lifted for standing in board.standings for row in standing.rows),
         sections=sections,
         configuration=configuration(board),
+        heads=HEADS,
+        laws=[(ladder, rows(ladder)) for ladder in board.ladders],
     )
 
 
@@ -50,6 +54,14 @@ def _sections(board: Board) -> list[Section]:
             "Interquartile mean of the exact score over seeds by episodes spent, with its 95 % interval. A failed run "
             "is at -1 at the end.",
             learning_charts(board),
+        ),
+        (
+            "How the cost of learning grows",
+            "Episodes until a score counts as learnt, against the size of the task: the median run, and a bar from the "
+            "fastest to the slowest. Black lines are theory's: dotted without a curriculum, dashed with one. A hollow "
+            "triangle: the median run did not learn the task within the budget. Where a line of theory has passed the "
+            "budget, agents of its way are spared the rung.",
+            ladder_charts(board),
         ),
         (
             "Pass@K of the final policies",

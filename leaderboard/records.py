@@ -43,6 +43,7 @@ KEY_FIELDS = (
     "hyperparameters",
     "seed",
     "budget",
+    "rung",
 )
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
@@ -115,6 +116,20 @@ class CurvePoint(_Strict):
         return metrics
 
 
+class Rung(_Strict):
+    """Where a run stands on a ladder of difficulty: it ends as soon as it reaches the target.
+
+    Attributes:
+        ladder: the parameter of the setting that is raised from rung to rung.
+        target: the score at which the task counts as learnt.
+        way: how the agent goes about it, "direct" or "curriculum": which law of theory is about it.
+    """
+
+    ladder: Name
+    target: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    way: Literal["direct", "curriculum"]
+
+
 class Record(_Strict):
     """One run. Make one with `make_record`, read one with `parse_record`.
 
@@ -135,6 +150,7 @@ class Record(_Strict):
         privileged: whether it could read the oracle; such agents are drawn as lines and never ranked.
         seed: of the run.
         budget: episodes granted.
+        rung: of a ladder of difficulty; None for runs that use their whole budget.
         spent: episodes and steps used.
         curve: scored policies, by increasing number of episodes.
         metrics: of the final policy, with "objective"; whatever is known where the run failed.
@@ -168,6 +184,7 @@ class Record(_Strict):
     privileged: bool
     seed: Count
     budget: Annotated[int, Field(ge=1, lt=2**63)]
+    rung: Rung | None = None
     spent: Spent
     curve: list[CurvePoint]
     metrics: Metrics
@@ -215,7 +232,8 @@ class Record(_Strict):
                 raise ValueError('status = "ok": expected a score, metrics with "objective" and no error')
         elif self.score is not None or self.error is None:
             raise ValueError(f"status = {self.status!r}: expected no score and an error")
-        key = record_key(**{name: getattr(self, name) for name in KEY_FIELDS})
+        asked = {name: getattr(self, name) for name in KEY_FIELDS}
+        key = record_key(**{**asked, "rung": self.rung.model_dump() if self.rung else None})
         if self.key != key:
             raise ValueError(f"key = {self.key[:16]}...: expected {key[:16]}..., the hash of the record's contents")
         return self
@@ -245,6 +263,7 @@ def record_key(
     hyperparameters: Mapping[str, Any],
     seed: int,
     budget: int,
+    rung: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the key of the run that these values ask for: what "nothing run twice" means.
 
@@ -253,6 +272,8 @@ def record_key(
     """
     parameters, hyperparameters = json_value(parameters, "parameters"), json_value(hyperparameters, "hyperparameters")
     asked = [env_id, parameters, fingerprint, split, agent, agent_digest, hyperparameters, seed, budget]
+    # Keys of runs that use their whole budget are what they were before there were ladders.
+    asked += [dict(rung)] if rung else []
     return hashlib.sha256(_canonical(asked).encode()).hexdigest()
 
 
@@ -263,6 +284,7 @@ def make_record(
     env_label: str | None = None,
     agent_label: str | None = None,
     error: str | None = None,
+    rung: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Record:
     """Make a record: schema and key are added, parameters and hyper-parameters made JSON (see `json_value`).
@@ -273,6 +295,7 @@ def make_record(
         env_label: name of the environment on boards, or None.
         agent_label: name of the agent on boards, or None.
         error: what went wrong; of a long text the end is kept.
+        rung: of a ladder, or None.
         fields: every other field of `Record` but `schema` and `key`.
 
     Raises:
@@ -280,6 +303,7 @@ def make_record(
     """
     labels = {"env_label": env_label, "agent_label": agent_label}
     values = {**fields, **labels, "feedback": feedback, "privileged": privileged, "error": _tidy(error)}
+    values["rung"] = rung
     for name in ("parameters", "hyperparameters"):
         values[name] = json_value(values.get(name, {}), name)
     missing = [name for name in KEY_FIELDS if name not in values]

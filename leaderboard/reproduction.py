@@ -21,6 +21,7 @@ def configuration(board: Board) -> str:
     lines = [
         'name = "reproduction"',
         f"seeds = {len(seeds) if seeds == list(range(len(seeds))) else seeds}",
+        *(f"target = {target}" for target in sorted({ladder.target for ladder in board.ladders})[:1]),
         "agents = [",
         *(f"    {_toml(agent)}," for agent in agents),
         "]",
@@ -28,6 +29,10 @@ def configuration(board: Board) -> str:
     for entry in board.environments:
         info = entry.environment
         values = {"id": info.env_id, **_label(info.label), "budget": info.budget, "parameters": info.parameters}
+        lines += ["", "[[environments]]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
+    for ladder in board.ladders:
+        values = {"id": ladder.env_id, **_label(ladder.label), "ladder": ladder.parameter, "budget": ladder.budget}
+        values["parameters"] = ladder.parameters
         lines += ["", "[[environments]]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
     return "\n".join(lines) + "\n"
 

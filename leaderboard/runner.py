@@ -19,7 +19,14 @@ import numpy as np
 from theorybench.agents.budget import Budget
 from theorybench.agents.harness import FRACTIONS, can_lift, check_feedback, train
 from theorybench.agents.loading import is_agent, make_agent
-from theorybench.envs.core.errors import AgentError, NonFiniteError, ParameterError, PolicyError, TheoryBenchError
+from theorybench.envs.core.errors import (
+    AgentError,
+    NonFiniteError,
+    ParameterError,
+    PolicyError,
+    TargetReached,
+    TheoryBenchError,
+)
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.plugins import resolve_env
 from theorybench.envs.core.registry import lookup
@@ -82,6 +89,7 @@ def run_many(
     lift: bool = True,
     progress: Progress | None = None,
     fractions: Sequence[float] = FRACTIONS,
+    rung: dict[str, Any] | None = None,
 ) -> list[Record]:
     """Train an agent once for each seed, together where it can, and score every run.
 
@@ -97,6 +105,7 @@ def run_many(
         lift: train seeds together where the agent can.
         progress: told the share of the budget that is spent.
         fractions: of the budget at which policies are scored, increasing, the last of them 1.
+        rung: of a ladder of difficulty, whose target ends a run; None to spend the whole budget.
 
     Returns:
         One record for each seed. Where runs trained together fail, each is tried alone, so that none pays for another.
@@ -133,6 +142,7 @@ def run_many(
         reference=agent if isinstance(agent, str) else None,
         env_label=env_label,
         agent_label=agent_label,
+        rung=rung,
     )
     identities = [identity.with_seed(seed) for seed in seeds]
     attempts = _attempt(subject, identities, setting, progress, fractions) if together else []
@@ -189,6 +199,7 @@ class Attempt:
         seconds_wall: training alone, without scoring; of runs trained together, their share.
         seconds_cpu: likewise, of all threads of the process.
         peak_memory: bytes of the process, or None where it cannot be told.
+        reached: whether it has reached the target of its rung: what follows is no part of it.
     """
 
     started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
@@ -201,6 +212,11 @@ class Attempt:
     seconds_wall: float = 0.0
     seconds_cpu: float | None = 0.0
     peak_memory: int | None = None
+    reached: bool = False
+
+    def spend(self, budget: Budget) -> None:
+        """Note what has been spent."""
+        self.spent = {"episodes": budget.spent, "steps": budget.steps}
 
     def fail(self, error: BaseException) -> None:
         """Keep the first thing that went wrong."""
@@ -223,16 +239,26 @@ def _attempt(
     restart_peak_memory()
     watch = Stopwatch()
 
-    def checkpoint(attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
+    def checkpoint(number: int, attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
         def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
+            if attempt.reached:
+                return
             with watch.paused():
                 _score(attempt, oracle, policy, spent, scalars)
                 if progress is not None:
                     progress(spent / first.budget)
+            if first.rung is not None and attempt.status == "ok":
+                attempt.reached = attempt.curve[-1]["metrics"]["score"] >= first.rung["target"]
+            if attempt.reached:
+                attempt.spend(ledger[number])
+                _conclude(attempt, oracle, policy)
+                if all(other.reached for other in attempts):
+                    raise TargetReached("every run has reached its target")
 
         return score
 
-    seeds, checkpoints = [identity.seed for identity in identities], [checkpoint(attempt) for attempt in attempts]
+    seeds = [identity.seed for identity in identities]
+    checkpoints = [checkpoint(number, attempt) for number, attempt in enumerate(attempts)]
     ledger: list[Budget] = []
     try:
         trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints, ledger, fractions)
@@ -246,10 +272,12 @@ def _attempt(
     for attempt in attempts:
         attempt.seconds_wall, attempt.seconds_cpu = wall / len(attempts), cpu / len(attempts)
         attempt.peak_memory = memory
-    for attempt, budget in zip(attempts, ledger, strict=False):
-        attempt.spent = {"episodes": budget.spent, "steps": budget.steps}
-    for attempt, outcome in zip(attempts, trained, strict=False):
-        _conclude(attempt, oracle, outcome.policy)
+    running = [number for number, attempt in enumerate(attempts) if not attempt.reached]
+    for number in running:
+        if number < len(ledger):
+            attempts[number].spend(ledger[number])
+        if number < len(trained):
+            _conclude(attempts[number], oracle, trained[number].policy)
     return attempts
 
 

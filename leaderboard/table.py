@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from theorybench.leaderboard.board import Board, Standing
+from theorybench.leaderboard.ladder_table import HEADS, rows
+from theorybench.leaderboard.ladders import LadderBoard
 from theorybench.leaderboard.ranking import Estimate, Row
 
 #: Failed runs that are listed; the page and the JSON form have all.
@@ -25,6 +27,8 @@ def render(board: Board) -> RenderableType:
     apart = [entry.standing for entry in board.environments if entry.standing.environments not in shown]
     for standing in (*board.standings, *apart):
         parts += [standing_table(standing, labels), Text()]
+    for ladder in board.ladders:
+        parts += [ladder_table(ladder), Text()]
     return Group(*parts, *_failures(board), *_notes(board))
 
 
@@ -52,6 +56,28 @@ def standing_table(standing: Standing, labels: Mapping[str, str]) -> Table:
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold", min_width=least, max_width=most)
     for row in standing.rows:
         table.add_row(*(column.cell(row) for column in columns), style="" if row.rank else "dim")
+    return table
+
+
+def ladder_table(ladder: LadderBoard) -> Table:
+    """Return the table of one ladder: how high each agent climbs, and by which law its cost grows."""
+    title = Text(plain(ladder.title), style="bold")
+    title.append(f"  {plain(ladder.size)}: {ladder.sizes[0]:g} to {ladder.sizes[-1]:g}", style="dim")
+    laws = "; ".join(f"theory, {law.way}: {law.formula}, {law.growth}" for law in ladder.laws)
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption=Text(plain(laws)) if laws else None,
+        caption_justify="left",
+        box=None,
+        pad_edge=False,
+        collapse_padding=True,
+        header_style="dim",
+    )
+    for name, number in HEADS:
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows(ladder):
+        table.add_row(*(Text(plain(cell)) for cell in row))
     return table
 
 

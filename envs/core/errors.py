@@ -49,6 +49,10 @@ class BudgetExhausted(TheoryBenchError):
     """A step would begin more episodes than the budget has left; nothing has moved."""
 
 
+class TargetReached(BudgetExhausted):
+    """Training has reached the score that it was to reach: what was logged last is the result."""
+
+
 class AgentError(TheoryBenchError):
     """An agent that cannot be trained: no policy came back, or its feedback does not match the setting."""
 

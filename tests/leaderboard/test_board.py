@@ -205,7 +205,8 @@ def test_json_is_strict_and_says_what_the_board_says(board):
     assert values["schema"] == 1
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
-        "schema", "title", "runs", "seeds", "agents", "standings", "environments", "failures", "provenance", "method",
+        "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",
+            "method",
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
         "agent", "label", "privileged", "rank", "remark", "score", "optimality_gap", "improvement", "lead", "runs",
