@@ -67,8 +67,20 @@ def suites() -> Rows:
     return {"suites": rows}
 
 
+def environment_named(name: str) -> str | None:
+    """Return the id of the environment that a name refers to, importing the file that it names; None where none is.
+
+    Raises:
+        ConfigurationError: the file cannot be imported.
+    """
+    try:
+        return resolve_env(name)
+    except UnknownNameError:
+        return None
+
+
 def find_claims(names: Sequence[str]) -> list[Claim]:
-    """Return claims by their own ids or by those of environments; all where nothing is named.
+    """Return claims by their own ids or by those of environments, "file.py:" before either; all where nothing is named.
 
     Raises:
         UnknownNameError: neither; the closest are suggested.
@@ -77,7 +89,7 @@ def find_claims(names: Sequence[str]) -> list[Claim]:
 
 
 def find_studies(names: Sequence[str]) -> list[Study]:
-    """Return studies by their own ids or by those of environments; all where nothing is named.
+    """Return studies by their own ids or by those of environments, as `find_claims` does.
 
     Raises:
         UnknownNameError: neither; the closest are suggested.
@@ -89,18 +101,22 @@ E = TypeVar("E", bound=Experiment)
 
 
 def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list[E]:
-    known = {experiment.id: experiment for id in list_envs() for experiment in of(id)}
-    found: dict[str, E] = {} if names else known
+    found: list[E] = [] if names else [experiment for id in list_envs() for experiment in of(id)]
     for name in names:
-        if name in known:
-            found[name] = known[name]
-            continue
-        try:
-            id = resolve_env(name)
-        except UnknownNameError as error:
-            raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known]) from error
-        found |= {experiment.id: experiment for experiment in of(id)}
-    return list(found.values())
+        id = environment_named(name)
+        found += of(id) if id else [_search(name.rpartition(":")[2], of, kind)]
+    return list({experiment.id: experiment for experiment in found}.values())
+
+
+def _search(name: str, of: Callable[[str], list[E]], kind: str) -> E:
+    """Return the experiment of this id; environments are asked one after the other, until one has it."""
+    known = []
+    for id in list_envs():
+        for experiment in of(id):
+            if experiment.id == name:
+                return experiment
+            known.append(experiment.id)
+    raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known])
 
 
 def _first_line(text: str | None) -> str:

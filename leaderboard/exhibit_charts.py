@@ -7,10 +7,11 @@ from theorybench.envs.core.study import Axis, Chart, Series
 from theorybench.leaderboard.curves import plotly_text
 from theorybench.leaderboard.exhibit_layout import (
     WORDS,
-    format_tick,
     has_band,
+    log_ticks,
     place_labels,
     shortened,
+    tick_texts,
     x_range,
     y_range,
 )
@@ -83,9 +84,10 @@ def _axis(axis: Axis, ends: tuple[float, float]) -> dict[str, Any]:
         "range": [math.log10(end) if log else end for end in ends],
     }
     if axis.ticks:
-        layout |= {"tickvals": axis.ticks, "ticktext": [format_tick(tick) for tick in axis.ticks]}
+        layout |= {"tickvals": axis.ticks, "ticktext": tick_texts(axis.ticks)}
     elif log:
-        layout |= {"dtick": 1, "exponentformat": "power"}
+        places, texts = zip(*log_ticks(ends), strict=True)
+        layout |= {"tickvals": places, "ticktext": texts}
     return layout
 
 
@@ -114,19 +116,17 @@ def _shade(series: Series, own: Style) -> dict[str, Any]:
 def _marks(chart: Chart, series: Series, own: Style) -> dict[str, Any]:
     """Return how the points of a series are drawn."""
     if series.style == "predicted":
-        apart = has_band(chart, series.group)
-        line = {
-            "color": INK if apart else own.colour,
-            "width": 1.3 if apart else 1.7,
-            "dash": "dash" if apart else "solid",
-        }
-        lone = len(series.x) == 1
-        return {"mode": "markers" if lone else "lines", "line": line, "marker": {"symbol": "line-ew-open", "size": 14}}
+        colour, dashed = INK if has_band(chart, series.group) else own.colour, has_band(chart)
+        line = {"color": colour, "width": 1.3 if dashed else 1.7, "dash": "dash" if dashed else "solid"}
+        mark = {"symbol": "line-ew-open", "size": 14, "color": colour, "line": {"width": 1.7}}
+        return {"mode": "markers" if len(series.x) == 1 else "lines", "line": line, "marker": mark}
     if series.style == "band":
         return {"mode": "lines", "line": {"color": own.colour, "width": 2.2, "dash": own.dash}}
     if series.style == "published":
         ring = {"symbol": "circle-open", "size": 10, "color": own.colour, "line": {"width": 2}}
         return {"mode": "markers", "marker": ring}
+    if series.style == "censored":
+        return {"mode": "markers", "marker": {"symbol": "arrow-bar-up", "size": 13, "color": own.colour}}
     counted = series.style == "simulated"
     mark = {"symbol": "x-thin-open" if counted else own.symbol, "size": 7 if counted else 6.5, "color": own.colour}
     bars = {

@@ -14,13 +14,15 @@ WORDS = {
     "simulated": "counted in roll-outs",
     "predicted": "theory",
     "published": "published",
+    "censored": "not reached: more than",
 }
 #: A label stands at the end of the first of these that its group has.
-LABELLED = ("band", "measured", "predicted", "simulated", "published")
+LABELLED = ("band", "measured", "predicted", "simulated", "published", "censored")
 #: Share of an axis that its data leave free at each end.
 MARGIN = 0.05
 #: Letters of a name beside its line.
 LETTERS = 28
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def axis_range(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
@@ -71,9 +73,12 @@ def place_labels(chart: Chart, gap: float) -> Labels:
 def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
     """Return the nearest heights, in squares, that are `gap` apart and in the same order.
 
-    With the heights sorted, t_i - i gap must increase: the nearest such sequence pools neighbours that do not.
+    With the heights sorted, t_i - i gap must increase: the nearest such sequence pools neighbours that do not, and the
+    nearest that stays on the chart is that one, clipped. More labels than a chart holds stand closer.
     """
     groups = sorted(wanted, key=lambda group: wanted[group])
+    gap = min(gap, 1 / max(1, len(groups) - 1))
+    highest = 1 - (len(groups) - 1) * gap
     blocks: list[tuple[float, int]] = []
     for i, group in enumerate(groups):
         mean, size = wanted[group] - i * gap, 1
@@ -81,7 +86,7 @@ def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
             earlier, count = blocks.pop()
             mean, size = (earlier * count + mean * size) / (count + size), size + count
         blocks.append((mean, size))
-    flat = [mean for mean, size in blocks for _ in range(size)]
+    flat = [min(max(mean, 0.0), highest) for mean, size in blocks for _ in range(size)]
     return {group: flat[i] + i * gap for i, group in enumerate(groups)}
 
 
@@ -95,9 +100,31 @@ def format_tick(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) and abs(value) >= 1 else f"{value:g}"
 
 
-def has_band(chart: Chart, group: str) -> bool:
-    """Return whether a group is drawn as a line in a band: theory's line is then set off from it."""
-    return any(series.group == group and series.style == "band" for series in chart.series)
+def log_ticks(ends: tuple[float, float]) -> list[tuple[float, str]]:
+    """Return where a logarithmic axis is labelled, and how: at powers of ten, with 2 and 5 between where they are few.
+
+    Powers above 100,000 are written as such, and then all of them: "10⁶".
+    """
+    low, high = (math.log10(end) for end in ends)
+    powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
+    if len(powers) < 3:
+        places = [digit * 10.0**power for power in range(math.floor(low), math.ceil(high)) for digit in (1, 2, 5)]
+        return [(place, format_tick(place)) for place in places if ends[0] <= place <= ends[1]]
+    return [(10.0**power, text) for power, text in zip(powers, tick_texts([10.0**p for p in powers]), strict=True)]
+
+
+def tick_texts(ticks: Sequence[float]) -> list[str]:
+    """Write the numbers of an axis: powers of ten as "10⁶" where one is above 100,000."""
+    powers = [math.log10(tick) if tick > 0 else 0.5 for tick in ticks]
+    if max(ticks, default=0) <= 100_000 or any(abs(power - round(power)) > 1e-9 for power in powers):
+        return [format_tick(tick) for tick in ticks]
+    raised = [str(round(power)).translate(_RAISED) for power in powers]
+    return [{"⁰": "1", "¹": "10"}.get(power, f"10{power}") for power in raised]
+
+
+def has_band(chart: Chart, group: str | None = None) -> bool:
+    """Return whether a group, or any, is drawn as a line in a band: theory's lines are dashed then."""
+    return any(series.group == (group or series.group) and series.style == "band" for series in chart.series)
 
 
 def _end(chart: Chart, group: str, side: str) -> float:
@@ -113,10 +140,11 @@ def chart_key(chart: Chart) -> list[str]:
     """Return what the marks of a chart mean."""
     used = {series.style for series in chart.series}
     words = {
-        "band": "line and shade: mean of runs and its interval",
-        "measured": f"● mean of runs, bar: {chart.bars}",
+        "band": f"line and shade: {chart.points} and {chart.bars}",
+        "measured": f"● {chart.points}, bar: {chart.bars}",
         "simulated": "× counted in roll-outs",
         "predicted": "dashed: theory" if "band" in used else "line: theory",
         "published": "○ published",
+        "censored": "↥ not reached: more than that",
     }
     return [text for name, text in words.items() if name in used]

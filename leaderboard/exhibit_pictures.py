@@ -1,15 +1,17 @@
 """Still pictures of studies, for documents."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.study import Axis, Chart, Exhibit, Series
 from theorybench.leaderboard.exhibit_layout import (
     chart_key,
-    format_tick,
     has_band,
+    log_ticks,
     place_labels,
     shortened,
+    tick_texts,
     x_range,
     y_range,
 )
@@ -19,8 +21,8 @@ from theorybench.leaderboard.table import plain
 
 #: Inches of a panel, and panels beside each other.
 WIDTH, HEIGHT, COLUMNS = 5.6, 3.7, 2
-#: Distance of labels as a share of the height of a panel.
-GAP = 0.062
+#: Distance of labels as a share of the height of a panel, and letters of a line of its note.
+GAP, LETTERS = 0.062, 92
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X"}
 
 
@@ -84,13 +86,31 @@ def _panel(axes: Any, chart: Chart, styles: dict[str, Style]) -> None:
     if not right:
         axes.yaxis.set_label_position("right")
         axes.yaxis.tick_right()
-    axes.set_title(plain(chart.title), loc="left", fontsize=10, fontweight="bold", color=INK, pad=20)
-    words = "   ".join(chart_key(chart))
+    words = _key_lines(chart)
+    axes.set_title(plain(chart.title), loc="left", fontsize=10, fontweight="bold", color=INK, pad=10 + 11 * len(words))
     axes.annotate(
-        words, (0, 1), xycoords="axes fraction", xytext=(0, 7), textcoords="offset points", color=QUIET, fontsize=7.5
+        "\n".join(words),
+        (0, 1),
+        xycoords="axes fraction",
+        xytext=(0, 7),
+        textcoords="offset points",
+        color=QUIET,
+        fontsize=7.5,
     )
     axes.set_xlabel(plain(chart.x.title), color=QUIET)
     axes.set_ylabel(plain(chart.y.title), color=QUIET)
+    if chart.note:
+        lines = "\n".join(textwrap.wrap(plain(chart.note), LETTERS))
+        axes.annotate(
+            lines,
+            (0, 0),
+            xycoords="axes fraction",
+            xytext=(0, -34),
+            textcoords="offset points",
+            va="top",
+            color=QUIET,
+            fontsize=7.5,
+        )
     axes.tick_params(which="both", length=0, labelcolor=QUIET)
     axes.grid(color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)
@@ -99,25 +119,32 @@ def _panel(axes: Any, chart: Chart, styles: dict[str, Style]) -> None:
     axes.spines["bottom"].set_color(RULE)
 
 
+def _key_lines(chart: Chart) -> list[str]:
+    """Return what marks mean, in lines that are no wider than a panel."""
+    lines = [""]
+    for words in chart_key(chart):
+        if lines[-1] and len(lines[-1]) + len(words) > LETTERS:
+            lines.append("")
+        lines[-1] += f"   {words}" if lines[-1] else words
+    return lines
+
+
 def _scale(axis: Any, set_scale: Any, set_limits: Any, wanted: Axis, ends: tuple[float, float]) -> None:
     set_scale(wanted.scale)
-    set_limits(*ends)
     if wanted.ticks:
-        axis.set_ticks(wanted.ticks, [format_tick(tick) for tick in wanted.ticks])
+        axis.set_ticks(wanted.ticks, tick_texts(wanted.ticks))
         axis.set_ticks([], minor=True)
     elif wanted.scale == "log":  # matplotlib's own labels are formulas, which are not parsed here
-        axis.set_major_formatter(lambda tick, _: format_tick(tick))
+        axis.set_ticks(*zip(*log_ticks(ends), strict=True))
         axis.set_ticks([], minor=True)
+    set_limits(*ends)  # last: ticks beyond the ends would widen them
 
 
 def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
     if series.style == "predicted":
-        apart = has_band(chart, series.group)
-        look = (
-            {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-            if apart
-            else {"color": own.colour, "linewidth": 1.4}
-        )
+        colour = INK if has_band(chart, series.group) else own.colour
+        dashed = {"linewidth": 1.0, "linestyle": (0, (4, 3))} if has_band(chart) else {"linewidth": 1.4}
+        look: dict[str, Any] = {"color": colour, **dashed}
         mark = "_" if len(series.x) == 1 else ""
         axes.plot(series.x, series.y, marker=mark, markersize=14, zorder=2.2, **look)
     elif series.style == "band":
@@ -135,6 +162,11 @@ def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
             markeredgewidth=1.7,
             clip_on=False,
         )
+    elif series.style == "censored":
+        axes.plot(series.x, series.y, "_", color=own.colour, markersize=8, markeredgewidth=1.4, zorder=2.5)
+        arrow = {"arrowstyle": "<|-", "color": own.colour, "shrinkA": 0, "shrinkB": 0}
+        for point in zip(series.x, series.y, strict=True):
+            axes.annotate("", point, (0, 13), textcoords="offset points", arrowprops=arrow)
     else:
         counted = series.style == "simulated"
         if series.low:

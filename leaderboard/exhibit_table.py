@@ -13,10 +13,10 @@ from theorybench.leaderboard.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.styles import style
 from theorybench.leaderboard.table import format_seconds, plain
 
-#: Letters of a line in small, columns of a chart's numbers, and letters of a group's name.
-SPARK, SHOWN, NAME = 12, 5, 22
+#: Letters of a line in small, columns of a chart's numbers, and letters of a group's name before it is broken.
+SPARK, SHOWN, NAME = 12, 5, 26
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_GLYPHS = {"measured": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○"}
+_GLYPHS = {"measured": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○", "censored": "↥"}
 
 
 def claim_lines(claim: CheckedClaim) -> RenderableType:
@@ -84,9 +84,8 @@ def cell(value: Cell, column: Column) -> str:
 
 
 def _table(table: Table) -> Iterable[RenderableType]:
-    grid = Grid(
-        title=Text(plain(table.title), "bold"), title_justify="left", box=None, pad_edge=False, header_style="dim"
-    )
+    yield Text(plain(table.title), "bold")
+    grid = Grid(box=None, pad_edge=False, header_style="dim")
     for place, column in enumerate(table.columns):
         text = all(isinstance(row[place], str | None) for row in table.rows)
         grid.add_column(plain(column.name), justify="left" if text else "right", overflow="fold")
@@ -100,9 +99,9 @@ def _table(table: Table) -> Iterable[RenderableType]:
 def _chart(chart: Chart, colours: dict[str, str]) -> Iterable[RenderableType]:
     """Yield a chart as a table: each series in small, its values at a few places, and how it agrees with theory."""
     places = _shown_places(chart)
-    title = Text.assemble((plain(chart.title), "bold"), (f"   {plain(chart.y.title)} by {plain(chart.x.title)}", "dim"))
-    grid = Grid(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim", padding=(0, 1))
-    grid.add_column("", no_wrap=True, max_width=NAME, overflow="ellipsis")
+    yield Text.assemble((plain(chart.title), "bold"), (f"   {plain(chart.y.title)} by {plain(chart.x.title)}", "dim"))
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    grid.add_column("", max_width=NAME, overflow="fold")
     grid.add_column("", no_wrap=True)
     for place in places:
         grid.add_column(format_tick(place), justify="right", no_wrap=True)

@@ -30,6 +30,7 @@ class CheckedClaim:
     holds: bool = False
     seconds: float | None = None
     error: str | None = None
+    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +69,7 @@ def check_claim(claim: Claim, seed: int) -> CheckedClaim:
     """Check a claim; one that cannot be measured does not hold, and says why."""
     names = ("id", "source", "statement", "formula", "falsified_by", "tolerance")
     about: dict[str, Any] = {name: getattr(claim, name) for name in names} | {"environment": claim.env_id}
+    about["seed"] = seed
     try:
         result = claim.check(seed)
     except Exception as error:

@@ -1,6 +1,7 @@
 """The claims report as one HTML file: each claim with its strip, then the studies' figures and tables."""
 
 import base64
+import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         "report.html.j2",
         figures,
         title=TITLE if claims else "Studies: what a paper would print",
+        version=importlib.metadata.version("theorybench"),
         chapters=chapters,
         sections=sections,
         claims=claims,

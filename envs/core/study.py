@@ -15,8 +15,9 @@ from theorybench.envs.core.errors import ParameterError
 
 #: How a series was come by, which is how it is drawn:
 #: "measured": points with intervals; "band": a measured line in the band of its intervals; "simulated": counted in
-#: roll-outs, an independent check; "predicted": theory's line; "published": what a paper prints.
-Style = Literal["measured", "band", "simulated", "predicted", "published"]
+#: roll-outs, an independent check; "predicted": theory's line; "published": what a paper prints; "censored": values
+#: below which measuring ended, the true ones lie above.
+Style = Literal["measured", "band", "simulated", "predicted", "published", "censored"]
 
 #: What a series is made from.
 Numbers = Sequence[float] | np.ndarray
@@ -170,7 +171,8 @@ class Chart:
         y: the vertical axis.
         series: what is drawn, at least one.
         note: below it.
-        bars: what the bars of measured points are.
+        points: what measured points are.
+        bars: what their bars are.
     """
 
     title: str
@@ -178,7 +180,8 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     note: str = ""
-    bars: str = "its interval"
+    points: str = "mean of runs"
+    bars: str = "three standard errors"
 
     @property
     def groups(self) -> tuple[str, ...]:

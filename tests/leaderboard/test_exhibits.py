@@ -14,8 +14,15 @@ from rich.console import Console
 import theorybench as tb
 from theorybench.envs.core.study import Axis, Chart, Column, Exhibit, Picture, Quantity, Series, Table
 from theorybench.leaderboard.exhibit_charts import study_figure
-from theorybench.leaderboard.exhibit_layout import axis_range, format_tick, place_labels
-from theorybench.leaderboard.exhibit_pictures import write_pictures
+from theorybench.leaderboard.exhibit_layout import (
+    axis_range,
+    chart_key,
+    format_tick,
+    log_ticks,
+    place_labels,
+    tick_texts,
+)
+from theorybench.leaderboard.exhibit_pictures import _figure, write_pictures
 from theorybench.leaderboard.exhibit_table import cell, claim_lines, study_lines
 from theorybench.leaderboard.report import CheckedClaim, ShownStudy, chapters, check_claim, show_study
 from theorybench.leaderboard.report_page import render_report
@@ -39,7 +46,7 @@ def lines(*groups: str) -> Chart:
 
 def everything(text: str) -> Exhibit:
     """An exhibit with every kind of thing, `text` wherever there is text."""
-    styles = ("measured", "band", "simulated", "predicted", "published")
+    styles = ("measured", "band", "simulated", "predicted", "published", "censored")
     series = [Series(text, name, (1, 2, 3), (1, 2, 3), (0, 1, 2), (2, 3, 4)) for name in styles]
     table = Table(
         text, (Column(text), Column("n", ",d"), Column("x")), ((text, 10_000, Quantity(1.5, 1, 2)),) * 15, text
@@ -147,8 +154,44 @@ def test_labels_stand_where_lines_are_apart():
     assert layout["yaxis"]["side"] == "right" and {note["x"] for note in layout["annotations"]} == {0}
 
 
+def test_labels_stay_on_the_chart():
+    lines = [Series(str(y), "predicted", (0, 1), (y, y)) for y in (0.9, 0.95, 1.0)]
+    heights = place_labels(Chart("", Axis(""), Axis("", range=(0, 1)), tuple(lines)), 0.06).heights
+    assert heights == pytest.approx({"0.9": 0.88, "0.95": 0.94, "1.0": 1.0})
+    many = [Series(str(y), "predicted", (0, 1), (y, y)) for y in np.linspace(0, 1, 40)]
+    heights = place_labels(Chart("", Axis(""), Axis("", range=(0, 1)), tuple(many)), 0.06).heights
+    assert list(heights.values()) == pytest.approx(np.linspace(0, 1, 40))
+
+
 def test_ticks_are_short():
     assert [format_tick(x) for x in (1.0, 128.0, 20_000.0, 0.1)] == ["1", "128", "20,000", "0.1"]
+    assert tick_texts((1.0, 10.0, 100.0, 1e5)) == ["1", "10", "100", "100,000"]
+    assert tick_texts((1e-2, 1.0, 10.0, 1e3, 1e12)) == ["10⁻²", "1", "10", "10³", "10¹²"]
+    assert tick_texts((1e6, 2e6)) == ["1,000,000", "2,000,000"]
+
+
+def test_logarithmic_axes_are_labelled_at_powers_of_ten_or_between():
+    assert log_ticks((0.5, 2e3)) == [(1, "1"), (10, "10"), (100, "100"), (1000, "1,000")]
+    assert [text for _, text in log_ticks((0.9, 30))] == ["1", "2", "5", "10", "20"]
+    assert [text for _, text in log_ticks((3, 2e7))][-1] == "10⁷"
+
+
+def test_lines_of_theory_are_dashed_where_lines_are_measured():
+    y = (1, 2, 3)
+    theory, floor = Series("a", "predicted", y, y), Series("floor", "predicted", y, (1, 1, 1))
+    for other, dash, key in (("band", "dash", "dashed: theory"), ("measured", "solid", "line: theory")):
+        chart = Chart("", Axis(""), Axis(""), (Series("a", other, y, y, (0, 1, 2), (2, 3, 4)), theory, floor))
+        data = study_figure(chart, {group: style(i) for i, group in enumerate(chart.groups)}, "place")["data"]
+        lines = [trace["line"] for trace in data if trace["mode"] == "lines" and trace["line"].get("dash")]
+        assert [line["dash"] for line in lines[-2:]] == [dash, dash] and key in chart_key(chart)
+
+
+def test_values_that_were_not_reached_are_marked_and_compared_with_nothing():
+    above = Series("a", "censored", (3,), (5,))
+    chart = Chart("", Axis(""), Axis(""), (Series("a", "predicted", (1, 2, 3), (1, 2, 9)), above))
+    assert chart.agreement() == () and chart_key(chart)[-1] == "↥ not reached: more than that"
+    data = study_figure(chart, {"a": style(0)}, "place")["data"]
+    assert data[-1]["marker"]["symbol"] == "arrow-bar-up" and "not reached" in data[-1]["hovertemplate"]
 
 
 # The terminal.
@@ -164,7 +207,15 @@ def test_the_terminal_fits_eighty_columns_and_shows_what_counts():
     for words in ("holds", "one-claim", "predicted  1   words", "measured   1.1 [1, 1.2]   tolerance 0.1", "fails for"):
         assert words in text
     assert "FAILS" in printed(claim_lines(checked(holds=False)))
+    assert "↥ not reached: more than" in printed(study_lines(shown(everything("words"))), 200)
     assert "error: it broke" in printed(study_lines(shown(None, error="it broke")))
+
+
+def test_long_names_are_broken_in_the_terminal_and_not_cut():
+    names = "accuracy 0.75, even start of the first kind", "accuracy 0.75, even start of the second kind"
+    text = printed(study_lines(shown(Exhibit(charts=(lines(*names),)))))
+    assert "…" not in text and "first kind" in text.split("theory lies")[0] and "second kind" in text
+    assert max(len(line) for line in text.splitlines()) <= 80
 
 
 def test_the_terminal_prints_hostile_text_as_it_is():
@@ -183,12 +234,16 @@ def test_the_page_shows_every_claim_and_study():
         assert words in page.text
     ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
     links = [attrs["href"] for tag, attrs in page.elements if tag == "a"]
+    assert "theorybench claims NAME --seed 0" in page.text
     assert len(ids) == len(set(ids)) and links and all(link[0] == "#" and link[1:] in ids for link in links)
     figures = json.loads(page.scripts[0])
     charts = [attrs for _, attrs in page.elements if attrs.get("class") == "chart"]
     assert {chart["id"] for chart in charts} == set(figures) and len(charts) == 2
     for figure in figures.values():
         assert len(go.Figure(figure[""]).data) >= 4
+    three = Page([checked(id=id, seed=7) for id in "abc"])
+    assert {"#claim-a", "#claim-b", "#claim-c"} <= {attrs["href"] for tag, attrs in three.elements if tag == "a"}
+    assert "--seed 7" in three.text
     assert "studies" not in Page([checked()]).text and "2 studies" in Page([], [shown(None), shown(None, id="b")]).text
 
 
@@ -217,6 +272,16 @@ def test_the_page_keeps_hostile_text_as_text_and_loads_nothing():
 
 
 # Pictures.
+
+
+def test_ticks_beyond_the_ends_do_not_widen_an_axis():
+    y = Axis("", "log", ticks=(0.01, 1, 10, 100, 1e4))
+    chart = Chart("", Axis("", ticks=(0, 1, 100)), y, (Series("a", "measured", (1, 2, 3), (2, 20, 30)),), "note " * 60)
+    (axes,) = _figure(Exhibit(charts=(chart,))).axes
+    assert axes.get_xlim() == pytest.approx(axis_range(chart.x, (1, 3)))
+    assert axes.get_ylim() == pytest.approx(axis_range(y, (2, 30)))
+    notes = [text.get_text() for text in axes.texts if "note" in text.get_text()]
+    assert len(notes) == 1 and max(map(len, notes[0].splitlines())) < 100
 
 
 def test_pictures_are_written_and_reproducible(tmp_path):
