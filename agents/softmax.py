@@ -13,7 +13,14 @@ import numpy as np
 import torch
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import LinearPolicy, Policy, SettingPolicy, TablePolicy, checked_probs
+from theorybench.envs.core.policy import (
+    LegalTablePolicy,
+    LinearPolicy,
+    Policy,
+    SettingPolicy,
+    TablePolicy,
+    checked_probs,
+)
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 
@@ -191,7 +198,9 @@ class TabularSoftmax(RowSoftmax):
         return parameters
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
-        """Softmax of every row."""
+        """Softmax of every row, of legal actions alone where the setting says which are."""
+        if type(self.setting).action_mask is not Setting.action_mask:
+            return LegalTablePolicy(self.setting, self.view.name, softmax(parameters))
         return TablePolicy(self.view, softmax(parameters))
 
 

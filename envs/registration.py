@@ -1,6 +1,9 @@
 """The settings that ship: one registration each."""
 
 from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.countdown import Countdown
+from theorybench.envs.curriculum.countdown_oracle import DIFFICULTIES as COUNTDOWN_DIFFICULTIES
+from theorybench.envs.curriculum.countdown_oracle import CountdownOracle
 from theorybench.envs.curriculum.k_fold import KFoldComposition
 from theorybench.envs.curriculum.k_fold_oracle import DIFFICULTIES as K_FOLD_DIFFICULTIES
 from theorybench.envs.curriculum.k_fold_oracle import KFoldOracle
@@ -28,6 +31,13 @@ from theorybench.envs.tree.metastable_chain import MetastableChain
 from theorybench.envs.tree.metastable_chain_claims import CLAIMS as METASTABLE_CHAIN_CLAIMS
 from theorybench.envs.tree.metastable_chain_oracle import MetastableChainOracle
 
+register(
+    "TheoryBench/Countdown-v0",
+    Countdown,
+    CountdownOracle,
+    budget=20_000,
+    difficulties=COUNTDOWN_DIFFICULTIES,
+)
 register(
     "TheoryBench/KFoldComposition-v0",
     KFoldComposition,

@@ -190,6 +190,27 @@ class _OfSetting(Policy):
         return self._setting
 
 
+class LegalTablePolicy(_OfSetting):
+    """A table behind a view, restricted to legal actions, as tabular agents are while they train.
+
+    Args:
+        setting: the setting, whose reference has the legal actions as its support.
+        view: name of the view.
+        table: float64 (view.rows, num_actions).
+    """
+
+    def __init__(self, setting: "Setting", view: str, table: np.ndarray) -> None:
+        super().__init__(setting)
+        self.view, self.table = view, np.asarray(table, np.float64)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Look up, restrict and scale: float64 (n, num_actions); the reference where nothing legal is left."""
+        reference = self.setting.reference_probs(observations)
+        rows = np.where(reference > 0, self.table[View.of(self.setting, self.view).index(observations)], 0.0)
+        total = rows.sum(axis=1, keepdims=True)
+        return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
+
+
 class LinearPolicy(_OfSetting):
     """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)).
 

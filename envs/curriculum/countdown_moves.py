@@ -1,0 +1,155 @@
+"""The arithmetic of Countdown: moves on sorted numbers, written once for the dynamics and for the solver.
+
+Numbers that are left stand in descending order, padded with 0. A move picks an ordered pair of slots and an operation.
+In an *unordered* pair of slots i < j the first number is the larger one, so that five results say everything:
+
+    a + b,  a - b,  a * b,  a / b,  and b / a, which is an integer only where a = b
+
+each 0 where the move is illegal. The sum and the product are two moves each, one for either order of the pair.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: The operations, in the order of actions.
+OPERATIONS = "+-*/"
+#: Moves that each of the five results of a pair stands for.
+ORDERS = (2, 1, 2, 1, 1)
+_MULTIPLIERS = np.random.default_rng(75).integers(2**62, size=8) * 2 + 1
+
+
+class Slots(NamedTuple):
+    """The moves on k slots: P = k (k - 1) / 2 pairs, 5 P results and A = 4 k (k - 1) actions.
+
+    Attributes:
+        first: int64 (P,), slot i of each pair i < j.
+        second: int64 (P,), slot j.
+        column: int64 (A,), the result of each action; 5 P, a column of zeros, for b - a.
+        left: int64 (A,), the slot of the first number of an action.
+        right: int64 (A,), the slot of its second number.
+        ordered: int64 (2 P,), where each ordered pair, in the order of actions, stands in `legal_moves`.
+    others: int64 (5 P, k - 2), the slots that a result leaves alone.
+        orders: int64 (5 P,), how many actions have this result.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    column: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    ordered: np.ndarray
+    others: np.ndarray
+    orders: np.ndarray
+
+
+@functools.lru_cache(maxsize=16)
+def slots(k: int) -> Slots:
+    """Return the moves on k >= 2 slots; action (i, j, operation) has number 4 ((k - 1) i + j - [j > i]) + operation."""
+    first, second = np.triu_indices(k, 1)
+    pairs = len(first)
+    number = np.zeros((k, k), np.int64)
+    number[first, second] = number[second, first] = np.arange(pairs)
+    left, right = np.nonzero(~np.eye(k, dtype=bool))
+    results = np.array([[0, 1, 2, 3], [0, 5, 2, 4]])[(left > right).astype(np.int64)]
+    column = np.where(results == 5, 5 * pairs, results * pairs + number[left, right][:, None]).ravel()
+    others = [[slot for slot in range(k) if slot not in (i, j)] for i, j in zip(first, second, strict=True)]
+    return Slots(
+        first.astype(np.int64),
+        second.astype(np.int64),
+        column,
+        np.repeat(left, 4),
+        np.repeat(right, 4),
+        2 * number[left, right] + (left > right),
+        np.tile(np.array(others, np.int64).reshape(pairs, k - 2), (5, 1)),
+        np.repeat(ORDERS, pairs),
+    )
+
+
+def pair_results(xp: Any, numbers: Any, first: Any, second: Any, max_value: int) -> Any:
+    """Return what every pair of slots can make.
+
+    Args:
+        xp: array namespace.
+        numbers: int32 (n, k), in descending order, padded with 0.
+        first: int64 (P,), see `Slots`.
+        second: int64 (P,).
+        max_value: the largest legal result.
+
+    Returns:
+        int32 (n, 5 P), the P sums, differences, products, quotients and reversed quotients; 0 where illegal.
+    """
+    a, b = xp.take(numbers, first, axis=1), xp.take(numbers, second, axis=1)
+    none = xp.zeros_like(a)
+    there = b > 0
+    total, product = a + b, a * b
+    divisor = xp.where(there, b, none + 1)
+    quotient = a // divisor
+    return xp.concat(
+        [
+            xp.where(there & (total <= max_value), total, none),
+            xp.where(there, a - b, none),
+            xp.where(product <= max_value, product, none),
+            xp.where(there & (quotient * divisor == a), quotient, none),
+            xp.where(there & (a == b), none + 1, none),
+        ],
+        axis=1,
+    )
+
+
+def legal_moves(xp: Any, numbers: Any, first: Any, second: Any, ordered: Any, max_value: int) -> Any:
+    """Return which actions are legal, four to a word: int32 (n, 2 P), whose bytes as bool are (n, A).
+
+    Args:
+        xp: array namespace.
+        numbers: int32 (n, k), in descending order, padded with 0.
+        first: int64 (P,), see `Slots`.
+        second: int64 (P,).
+        ordered: int64 (2 P,).
+        max_value: the largest legal result.
+    """
+    a, b = xp.take(numbers, first, axis=1), xp.take(numbers, second, axis=1)
+    there, equal = b > 0, a == b
+    divisor = xp.where(there, b, xp.ones_like(b))
+    total, product = there & (a + b <= max_value), there & (a * b <= max_value)
+    over = there & (a // divisor * divisor == a)
+    moves = [total, there & ~equal, product, over, total, xp.zeros_like(there), product, there & equal]
+    words = xp.reshape(xp.stack(moves, axis=2), (a.shape[0], -1)).view(xp.int32)
+    return xp.take(words, ordered, axis=1)
+
+
+def after(numbers: np.ndarray, edges: np.ndarray, results: np.ndarray) -> np.ndarray:
+    """Return what is left after moves.
+
+    Args:
+        numbers: int32 (n, k), in descending order, k >= 2.
+        edges: int64 (n,), columns of `pair_results`.
+        results: int32 (n,), what they make.
+
+    Returns:
+        int32 (n, k - 1), in descending order.
+    """
+    k = numbers.shape[1]
+    kept = np.take_along_axis(numbers, slots(k).others[edges], axis=1)
+    left, carried = np.empty((len(numbers), k - 1), numbers.dtype), results
+    for slot in range(k - 2):
+        left[:, slot] = np.maximum(kept[:, slot], carried)
+        carried = np.minimum(kept[:, slot], carried)
+    left[:, -1] = carried
+    return left
+
+
+def keys(labels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Hash rows of numbers and their labels to int64 (n,); padding with 0 changes nothing.
+
+    A multilinear hash modulo 2^64: two given rows collide with a probability below 2^-60. Callers compare the rows.
+
+    Args:
+        labels: integers (n,).
+        numbers: integers (n, k), k <= 7.
+    """
+    hashed = labels.astype(np.int64) * _MULTIPLIERS[0]
+    for slot in range(numbers.shape[1]):
+        hashed = hashed + numbers[:, slot].astype(np.int64) * _MULTIPLIERS[slot + 1]
+    return hashed
