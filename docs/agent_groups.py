@@ -8,9 +8,11 @@ from theorybench.agents.gradient import GradientAgent
 from theorybench.agents.loading import agent_class
 from theorybench.agents.softmax import NETWORKS
 from theorybench.agents.steering import SteeringAgent
+from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.rlvr import RLVR
-from theorybench.leaderboard.styles import COLOURS
 
+#: As many learning curves as one panel holds.
+FEW = 8
 #: Kinds in the order in which they are shown, and what each is.
 KINDS = {
     "References": "they learn nothing, and fix the scale",
@@ -40,16 +42,18 @@ def kind(name: str) -> str:
 
 
 def curve_group(name: str, hyperparameters: Mapping[str, Any]) -> str:
-    """Return the row of a picture of curves that an agent belongs to: kinds, the largest of them split."""
+    """Return the row of a picture of curves that an agent belongs to: kinds, the larger ones split."""
     if kind(name) == "Outside" or hyperparameters.get("policy") in NETWORKS:
         return "Networks"
     if kind(name) == "Policy gradient":
         return "REINFORCE" if issubclass(agent_class(name), RLVR) else "Policy gradient"
+    if kind(name) == "Preferences":
+        return "DPO" if issubclass(agent_class(name), DPOOnPolicy) else "Regression on pairs"
     return kind(name)
 
 
 def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Group labels for a picture of curves; as many agents as there are colours need one group alone.
+    """Group labels for a picture of curves; a few agents need one group alone.
 
     Args:
         agents: label, name and hyper-parameters of each; references are left out, since lines stand for them.
@@ -58,7 +62,7 @@ def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[s
     for label, name, hyperparameters in agents:
         if kind(name) != "References":
             groups.setdefault(curve_group(name, hyperparameters), []).append(label)
-    if sum(map(len, groups.values())) <= len(COLOURS):
+    if sum(map(len, groups.values())) <= FEW:
         return {"Agents": [label for labels in groups.values() for label in labels]}
-    order = ["REINFORCE", "Policy gradient", "Networks", "Preferences", "Test time"]
+    order = ["REINFORCE", "Policy gradient", "DPO", "Regression on pairs", "Networks", "Test time"]
     return {title: groups[title] for title in order if title in groups}

@@ -104,7 +104,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
 
 def _suite_line(numbers: Numbers) -> str:
     """Say what a suite runs, how to run it, and where its pictures are."""
-    pictures = ", ".join(f"[{name.partition('-')[0]}](pictures/{name})" for name in numbers.pictures)
+    links = [(name.rpartition(".")[0].replace(f"-{numbers.suite}", ""), name) for name in numbers.pictures]
+    pictures = ", ".join(f"[{title.replace('-', ' of ')}](pictures/{name})" for title, name in links)
     about = named_suite(numbers.suite).description
     return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."
 

@@ -1,9 +1,9 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships, whose runs go to `results/<suite>` and are resumed from there; of each family that has a
-page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
-`docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages need of their
-output:
+Parts: each suite that ships, but for ladders of difficulty; its runs go to `results/<suite>` and are resumed from
+there. Of each family that has a page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws
+any. Data goes to `docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages
+need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -13,7 +13,7 @@ output:
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,11 @@ from families import Family, families_with_pages
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.board import make_board
-from theorybench.leaderboard.config import list_suites, named_suite
+from theorybench.leaderboard.board import FEEDBACK, Board, make_board
+from theorybench.leaderboard.config import named_suite
 from theorybench.leaderboard.curve_picture import picture_of_curves
 from theorybench.leaderboard.exhibit_pictures import write_pictures
+from theorybench.leaderboard.groups import AgentInfo
 from theorybench.leaderboard.lab import claims, studies
 from theorybench.leaderboard.matrix import plan, sweep
 from theorybench.leaderboard.picture import picture
@@ -49,14 +50,29 @@ def measure_suite(name: str) -> None:
     order = [entry.label or entry.id for entry in suite.environments]
     labels = [entry.label or entry.agent for entry in suite.agents]
     agents = sorted(board.agents, key=lambda agent: labels.index(agent.label))
-    groups = curve_groups((agent.label, agent.agent, agent.hyperparameters) for agent in agents)
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
-    drawn = [
-        picture(board, PICTURES / f"ranking-{name}.png"),
-        picture_of_curves(board, PICTURES / f"curves-{name}.png", groups),
-    ]
+    drawn = [picture(board, PICTURES / f"ranking-{name}.png"), *_draw_curves(name, board, agents)]
     data.write(name, dataclasses.asdict(data.numbers_of(name, board, _shrunk(drawn))))
+
+
+def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
+    """Draw learning curves; where agents need several rows, each feedback apart, so that no panel is empty."""
+    kinds = list(dict.fromkeys(agent.feedback for agent in agents if agent.feedback != "none"))
+    if len(kinds) == 1 or len(_groups(agents)) == 1:
+        return [picture_of_curves(board, PICTURES / f"curves-{name}.png", _groups(agents))]
+    drawn = []
+    for kind in kinds:
+        own = [agent for agent in agents if agent.feedback == kind]
+        labels = {agent.label for agent in own}
+        places = tuple(entry for entry in board.environments if any(line.label in labels for line in entry.curves))
+        path = PICTURES / f"curves-{name}-{FEEDBACK[kind]}.png"
+        drawn.append(picture_of_curves(dataclasses.replace(board, environments=places), path, _groups(own)))
+    return drawn
+
+
+def _groups(agents: Iterable[AgentInfo]) -> dict[str, list[str]]:
+    return curve_groups((agent.label, agent.agent, agent.hyperparameters) for agent in agents)
 
 
 def measure_claims(family: Family) -> None:
@@ -108,7 +124,7 @@ def _fingerprint(experiment: Any) -> str:
 
 def parts() -> dict[str, Callable[[], None]]:
     """Return what can be measured, by name."""
-    found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in list_suites()}
+    found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in data.shown_suites()}
     for family in families_with_pages():
         found[f"claims-{family.name}"] = partial(measure_claims, family)
         found[f"studies-{family.name}"] = partial(measure_studies, family)

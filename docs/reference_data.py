@@ -12,6 +12,7 @@ from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.study import Exhibit
 from theorybench.leaderboard import meters
 from theorybench.leaderboard.board import Board, EnvironmentBoard
+from theorybench.leaderboard.config import list_suites, named_suite
 from theorybench.leaderboard.exhibit_table import cell
 from theorybench.leaderboard.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.store import atomic_write
@@ -260,6 +261,11 @@ def read_numbers(suite: str) -> Numbers:
     made = {"agents": Agent, "environments": Environment, "rows": Row}
     values |= {name: tuple(cls(**entry) for entry in values[name]) for name, cls in made.items()}
     return Numbers(**{**values, "seeds": tuple(values["seeds"]), "provenance": Provenance(**values["provenance"])})
+
+
+def shown_suites() -> list[str]:
+    """Return the suites that ship and compare agents on single environments, not along ladders of difficulty."""
+    return [name for name in list_suites() if not any(entry.ladder for entry in named_suite(name).environments)]
 
 
 def suites() -> list[str]:

@@ -16,7 +16,7 @@ from families import families, families_with_pages, shipped_settings
 import theorybench as tb
 from theorybench.agents.loading import agent_class
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.config import list_suites, named_suite
+from theorybench.leaderboard.config import named_suite
 from theorybench.leaderboard.matrix import plan
 from theorybench.leaderboard.statistics import clip_scores, interquartile_mean
 
@@ -78,7 +78,7 @@ def test_the_page_of_an_agent_says_how_it_is_made_and_what_it_logs(name):
     assert preset or "deviates" in text or agent_groups.kind(name) == "Test time", "where it deviates from its source"
 
 
-@pytest.mark.parametrize("suite", list_suites())
+@pytest.mark.parametrize("suite", data.shown_suites())
 def test_the_numbers_of_a_suite_are_of_what_it_asks_for_now(suite):
     remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
     numbers = data.read_numbers(suite)
@@ -94,7 +94,7 @@ def test_numbers_of_another_environment_are_found(change):
     assert measured(foreign) != planned("starter")
 
 
-@pytest.mark.parametrize("suite", list_suites())
+@pytest.mark.parametrize("suite", data.shown_suites())
 def test_a_run_today_gives_the_recorded_score(suite):
     numbers = data.read_numbers(suite)
 
@@ -112,7 +112,7 @@ def test_a_run_today_gives_the_recorded_score(suite):
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():
     assert sorted(id for family in families().values() for id in family.settings) == shipped_settings()
-    assert set(FAMILIES) <= set(list_suites()) and "tree" in FAMILIES
+    assert set(FAMILIES) <= set(data.shown_suites()) and "tree" in FAMILIES
     for family in FAMILIES.values():
         ids = {environment.env_id for environment in data.read_numbers(family.name).environments}
         assert ids == set(family.settings), f"the suite {family.name} has environments of its whole family"
