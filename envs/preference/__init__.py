@@ -1,1 +1,1 @@
-"""Contextual-bandit preferences."""
+"""Contextual bandits of alignment: comparisons, a price of leaving the reference, reward models as teachers."""

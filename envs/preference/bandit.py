@@ -51,6 +51,7 @@ class PreferenceBandit(Setting):
     phi(x, y) = s_x * y with a sign vector s_x for each context. Every pi_theta factorises over coordinates, with
     P(y_i = s_xi) = sigma(2 theta_i), and everything has a closed form. Learning starts at pi_{theta_init}, far from
     theta* and nearly deterministic: its pairs differ in a given coordinate only once in 2 cosh^2(theta_init) labels.
+
     `geometry="gaussian"`: `num_responses` responses with random features of norm 1. Here coverage is mild (C is about 4
     to 10) and pooled offline data wins.
 
@@ -104,7 +105,6 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     2. Above the threshold the error reaches the floor 15.26 / n within 2 to 3 rounds.
     3. At equal labels (T = 6 rounds) offline DPO is worse by the factor tr(Sigma* I(pi_init)^-1) / (6 x 15.26): 1.88,
        13.3 and 97.7 at theta_init 2, 3 and 4.
-
     4. Hybrid DPO, whose second responses follow a preferential G-optimal design, reaches its floor 14.63 / n in two
        rounds from any theta_init; the first round ends at 18.9 / n. On-policy DPO fails at the same labels where C is
        large.

@@ -54,6 +54,7 @@ class RewardTeacher(Setting):
     ranking is r_G's after n steps that each put two neighbours in a wrong order, drawn from the instance; then exactly
     n pairs are wrong, and n = (1 - accuracy) K (K - 1) / 2 to the nearest integer. An accuracy that is farther than .05
     from every such share is refused, with the nearest ones.
+
     `variance`: the variance of r_M under the initial policy, which sets the width w(x) <= 1 and is hit in every context
     to a relative 1e-9. A variance that needs rewards outside of [-1, 1] is refused, with the largest that is in reach.
 
