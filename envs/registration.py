@@ -7,6 +7,11 @@ from theorybench.envs.curriculum.countdown_oracle import CountdownOracle
 from theorybench.envs.curriculum.k_fold import KFoldComposition
 from theorybench.envs.curriculum.k_fold_oracle import DIFFICULTIES as K_FOLD_DIFFICULTIES
 from theorybench.envs.curriculum.k_fold_oracle import KFoldOracle
+from theorybench.envs.curriculum.parity import Parity
+from theorybench.envs.curriculum.parity_claims import CLAIMS as PARITY_CLAIMS
+from theorybench.envs.curriculum.parity_oracle import DIFFICULTIES as PARITY_DIFFICULTIES
+from theorybench.envs.curriculum.parity_oracle import ParityOracle
+from theorybench.envs.curriculum.parity_studies import STUDIES as PARITY_STUDIES
 from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
@@ -59,6 +64,15 @@ register(
     claims=OPTIMAL_ADVANTAGE_CLAIMS,
     budget=20_000,
     studies=OPTIMAL_ADVANTAGE_STUDIES,
+)
+register(
+    "TheoryBench/Parity-v0",
+    Parity,
+    ParityOracle,
+    claims=PARITY_CLAIMS,
+    budget=20_000,
+    studies=PARITY_STUDIES,
+    difficulties=PARITY_DIFFICULTIES,
 )
 register(
     "TheoryBench/PreferenceBandit-v0",

@@ -1,0 +1,254 @@
+"""Sparse parity, claimed bit by bit: the smallest task that outcome rewards cannot teach and a ladder can."""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import boolean, instance, integer
+from theorybench.envs.core.views import Local
+
+#: Tokens are bytes, and this many of them make one int64.
+WORD = 8
+
+
+class State(NamedTuple):
+    """n responses.
+
+    Attributes:
+        prompt: int64 (n,), x as an integer: x_i is its bit i.
+        goal: int64 (n,), the parity that is asked for.
+        position: int64 (n,), claims made.
+        last: int64 (n,), the episode ends after this many claims.
+        tokens: int64 (n, words), the observation, one byte a token.
+    """
+
+    prompt: Any
+    goal: Any
+    position: Any
+    last: Any
+    tokens: Any
+
+
+class Tables(NamedTuple):
+    """An instance.
+
+    Attributes:
+        secret: int64 (k,), the secret positions S in their order.
+        masks: int64 (k + 1,), the first j secret positions as bits of an integer.
+        bits: int64 (256 * bytes, words), what each value of each byte of the prompt puts into `State.tokens`.
+        claim: int64 (2 * claims, words), what claim a at position t puts there, in row 2 t + a.
+    """
+
+    secret: np.ndarray
+    masks: np.ndarray
+    bits: np.ndarray
+    claim: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parity(Setting):
+    """The parity of k secret bits out of d: no gradient before all of them are right, and a ladder that has one.
+
+    ## Description
+    The prompt shows d fair bits x. The parity of k of them, at secret positions S = (s_1, ..., s_k), is asked for. With
+    a chain of thought the response is k claims, the j-th being about the parity z_j = x_{s_1} + ... + x_{s_j} mod 2 of
+    the first j secret bits; only the last one is judged, so that the others may say anything. Without one the response
+    is the answer alone.
+
+    Parity is the hardest of tasks for a learner that improves a guess. The parities of two different sets of positions
+    agree on exactly half of all prompts, so that a policy that uses the wrong bits earns what guessing earns, and so
+    does one that has all but one of them: there is no way to tell a near miss from a blunder.
+
+    ## Action Space
+    `Discrete(2)`: the action is the bit that is claimed. Both are always legal.
+
+    ## Observation Space
+    `MultiDiscrete`, d + k integers (d + 1 without a chain of thought): the bits of the prompt, then the claims so far,
+    padded with 0. Bit b is token b + 1 in either.
+
+    Tabular agents use the view "local". With a chain of thought its rows are (number of claims j, x_{s_{j+1}}, last
+    claim), 4 k in all, the last claim being 0 at the start. Without, they are the k secret bits, 2^k in all. So a table
+    is told *where* to look and has to learn what to *do* with what it sees, and the view is part of the difficulty that
+    this setting removes for tables: networks (`policy="mlp"`) see all bits and must also find S. The view "prefix" is a
+    table on the whole prompt; it memorises 2^d answers without regard to k.
+
+    ## Starting State
+    A prompt index is x itself, x_i being its bit i: 2^d prompts, drawn uniformly. `options={"stage": j}` with j in 1..k
+    asks for z_j: with a chain of thought the episode ends after j claims and the j-th is judged; without, the one
+    answer is judged against z_j, and nothing in the observation says so. The last stage, the default, is the full task.
+
+    ## Reward
+    1 at the end if the last claim is the parity that was asked for, else 0.
+
+    ## Episode End
+    After j claims at stage j, or after the answer; terminated, never truncated.
+
+    ## Arguments
+    | Name | Default | Meaning |
+    |---|---|---|
+    | `d` | 12 | bits of the prompt, 1..48 |
+    | `k` | 4 | secret positions, 1..16, at most d |
+    | `chain_of_thought` | True | claim k parities, or answer at once |
+    | `instance` | 0 | the secret positions; below 10,000 for tuning, the others for scoring |
+
+    The secret positions of the same instance with a smaller k are the first of these.
+
+    ## Optimum
+    J = P(reward) on the full task. J* = 1, by claiming z_1, ..., z_k. J_ref = 1/2, the reference being uniform.
+    Evaluation is exact for policies that declare that they depend on position, on it and the last token, or on the view
+    "local". For such a table, with P_j(right | b, c) its chance to claim b + c mod 2 at position j after bit b and
+    claim c,
+
+        J = 1/2 + 1/2 m_1 m_2 ... m_k,    m_j = mean over (b, c) of 2 P_j(right | b, c) - 1,    c = 0 at j = 1:
+
+    the bits are fair, so that a claim's error is carried on whatever it was made from. Other policies are exact up to
+    10^6 prefixes, 2^d (2^k - 1), and beyond that a seeded estimate with `<key>_se`.
+
+    ## What theory predicts
+    At the uniform policy all m_j are 0, so that all derivatives of J of order below k vanish: with k >= 2 the gradient
+    of the outcome is exactly zero for such tables. More generally the expected gradient of an answer along any function
+    f of the prompt is E[(-1)^(z_k) f(x)] / 4 up to its sign, which is exactly zero for every f that ignores at least
+    one secret bit. What moves such a policy is noise alone, until chance has brought it so close that the product is
+    seen. A random deterministic table has E[(m_1 ... m_k)^2] = 2 * 4^-k, so that it takes about 4.5 * 4^k episodes to
+    see, at three standard errors, which way a row should lean. Stage j has m_j alone once those before are learnt: the
+    cost of k stages, of four rows each, is in proportion to k.
+
+    ## References
+    Shalev-Shwartz, Shamir, Shammah: Failures of Gradient-Based Deep Learning (arXiv 1703.07950), on the gradient of
+    parities. Kim, Suzuki: Transformers Provably Solve Parity Efficiently with Chain of Thought (arXiv 2410.08633).
+
+    ## Version History
+    - v0: first version.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "curriculum"
+    policy_view: ClassVar[str] = "local"
+    reference_depends_on: ClassVar[str] = "position"
+
+    d: int = integer(12, 1, 48, "bits of the prompt")
+    k: int = integer(4, 1, 16, "secret positions")
+    chain_of_thought: bool = boolean(True, "claim the parity of ever more bits, or answer at once")
+    instance: int = instance(0, "the secret positions")
+
+    def validate(self) -> None:
+        """Check that there are enough bits.
+
+        Raises:
+            ParameterError: more secret positions than bits.
+        """
+        if self.k > self.d:
+            raise ParameterError("k", self.k, f"an integer in 1..d = {self.d}")
+
+    @property
+    def num_actions(self) -> int:
+        """The bits 0 and 1."""
+        return 2
+
+    @property
+    def num_symbols(self) -> int:
+        """The same bits."""
+        return 2
+
+    @property
+    def prompt_length(self) -> int:
+        """The bits x."""
+        return self.d
+
+    @property
+    def response_length(self) -> int:
+        """The claims."""
+        return self.k if self.chain_of_thought else 1
+
+    @property
+    def horizon(self) -> int:
+        """The claims."""
+        return self.response_length
+
+    @property
+    def num_prompts(self) -> int:
+        """Every x is a prompt."""
+        return 2**self.d
+
+    @property
+    def num_stages(self) -> int:
+        """Stage j asks for the parity of j secret bits."""
+        return self.k
+
+    @property
+    def local(self) -> Local:
+        """Next secret bit and last claim; without a chain of thought all secret bits."""
+        secret = self.tables.secret.tolist()
+        if not self.chain_of_thought:
+            return Local((tuple(secret),), ((1, 2),) * self.k)
+        claims = [self.d, *range(self.d, self.d + self.k - 1)]  # the first is still padding, which counts as claim 0
+        return Local(tuple(zip(secret, claims, strict=True)), ((1, 2), (1, 2)))
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The secret positions, and what bits and claims look like in an observation."""
+        secret = np.random.default_rng([170307950, self.instance]).permutation(self.d)[: self.k].astype(np.int64)
+        masks = np.concatenate([[0], np.cumsum(1 << secret)]).astype(np.int64)
+        words, chunks = -(-(self.d + self.response_length) // WORD), -(-self.d // WORD)
+        bits = np.zeros((chunks, 256, words * WORD), np.int8)
+        for i in range(self.d):
+            bits[i // WORD, :, i] = 1 + (np.arange(256) >> i % WORD & 1)
+        claim = np.zeros((self.response_length, 2, words * WORD), np.int8)
+        position = np.arange(self.response_length)
+        claim[position, :, self.d + position] = [1, 2]
+        return Tables(secret, masks, *(part.view(np.int64).reshape(-1, words) for part in (bits, claim)))
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Show x."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        xp, tables = namespace(prompts), self.on(prompts)
+        tokens = xp.take(tables.bits, prompts & 255, axis=0)
+        for chunk in range(1, -(-self.d // WORD)):
+            tokens = tokens + xp.take(tables.bits, (prompts >> chunk * WORD & 255) + 256 * chunk, axis=0)
+        zero = xp.zeros_like(prompts)
+        stage = zero + self.k if stage is None else stage
+        goal = parity(prompts & xp.take(tables.masks, stage))
+        return State(prompts, goal, zero, stage if self.chain_of_thought else zero + 1, tokens)
+
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Append a claim; judge the last one."""
+        xp, tables = namespace(actions), self.on(actions)
+        tokens = state.tokens + xp.take(tables.claim, state.position * 2 + actions, axis=0)
+        position = state.position + 1
+        complete = position == state.last
+        rewards = xp.astype(complete & (actions == state.goal), xp.float64)
+        return State(state.prompt, state.goal, position, state.last, tokens), rewards, complete
+
+    def observe(self, state: State) -> Any:
+        """Return tokens, int8 (n, d + claims)."""
+        xp = namespace(state.tokens)
+        return xp.asarray(state.tokens.view(xp.int8)[:, : self.d + self.response_length], copy=True)
+
+    def observations(self, prompts: np.ndarray, claims: np.ndarray) -> np.ndarray:
+        """Return what a policy sees: int8 (n, d + claims).
+
+        Args:
+            prompts: int64 (n,), x.
+            claims: int64 (n, t), the claims so far.
+        """
+        tokens = np.zeros((len(prompts), self.d + self.response_length), self.observation_dtype)
+        tokens[:, : self.d] = 1 + (prompts[:, None] >> np.arange(self.d) & 1)
+        tokens[:, self.d : self.d + claims.shape[1]] = claims + 1
+        return tokens
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Both bits equally likely, float64 (n, 2)."""
+        return np.full((len(observations), 2), 0.5)
+
+
+def parity(numbers: Any) -> Any:
+    """Return the parity of the bits of integers in 0..2^63 - 1, int64 of the same shape (NumPy or torch)."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        numbers = numbers ^ (numbers >> shift)
+    return numbers & 1
