@@ -139,8 +139,8 @@ def collect(
     episodes: int,
     *,
     prompts: np.ndarray | None = None,
-    stage: int | None = None,
-    hint: int | None = None,
+    stage: int | np.ndarray | None = None,
+    hint: int | np.ndarray | None = None,
     runs: int = 1,
 ) -> Episodes:
     """Play whole episodes in waves, as many at a time as there are environments.
@@ -150,8 +150,8 @@ def collect(
         choose: picks actions.
         episodes: number for each run.
         prompts: int64 (runs * episodes,), or None.
-        stage: rung, or None to leave it as it is.
-        hint: given tokens, or None to leave it as it is.
+        stage: rung, one for all or int64 (runs * episodes,), or None to leave it as it is.
+        hint: given tokens, likewise.
         runs: consecutive blocks of environments, each playing `episodes` of its own.
 
     Returns:
@@ -159,18 +159,22 @@ def collect(
     """
     if batch.device is not None:
         raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
-    held = batch.options({name: v for name, v in (("stage", stage), ("hint", hint)) if v is not None})
+    asked = {"stage": stage, "hint": hint}
+    each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
+    held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})
     block = batch.n // runs
-    if episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
+    if not each and episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
         batch.reset(held)  # what is named holds in the environments that play no episode, too
     parts = []
     for start in range(0, episodes, block):
         count = min(block, episodes - start)
         numbers = (np.arange(runs)[:, None] * episodes + start + np.arange(count)).ravel()
         rows = ALL if count == block else (np.arange(runs)[:, None] * block + np.arange(count)).ravel()
-        parts.append(
-            (numbers, _wave(batch, choose, numbers, rows, held, None if prompts is None else prompts[numbers]))
-        )
+        options = ResetOptions(_spread(batch.n, rows, numbers, prompts), held.stage, held.hint, rows)
+        if each:
+            own = {n: _spread(batch.n, rows, numbers, value, int(n == "stage")) for n, value in each.items()}
+            options = dataclasses.replace(batch.options(own), prompt=options.prompt, rows=rows)
+        parts.append((numbers, _wave(batch, choose, numbers, options)))
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
@@ -182,16 +186,19 @@ def collect(
     return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (len(order), *masks[0].shape[1:])))
 
 
-def _wave(
-    batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any, held: ResetOptions, prompts: np.ndarray | None
-) -> Episodes:
-    """Play one episode in each environment of `rows`."""
-    setting, m = batch.setting, len(numbers)
-    spread = None
-    if prompts is not None:
-        spread = np.zeros(batch.n, np.int64)
-        spread[rows] = prompts
-    batch.reset(ResetOptions(spread, held.stage, held.hint, rows))
+def _spread(count: int, rows: Any, numbers: np.ndarray, values: np.ndarray | None, rest: int = 0) -> np.ndarray | None:
+    """Return values of episodes at their environments, int64 (count,), and `rest` at the others; None for none."""
+    if values is None:
+        return None
+    spread = np.full(count, rest, np.int64)
+    spread[rows] = values[numbers]
+    return spread
+
+
+def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, options: ResetOptions) -> Episodes:
+    """Play one episode in each environment that is reset."""
+    setting, m, rows = batch.setting, len(numbers), options.rows
+    batch.reset(options)
     tokens, horizon = setting.prompt_length + setting.response_length, setting.horizon
     pair = (2,) if batch.pairs else ()
     observations = np.zeros((m, horizon, tokens), setting.observation_dtype)

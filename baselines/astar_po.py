@@ -18,11 +18,13 @@ Where it deviates: where prompts are endless, those of stage 1 are the training 
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.gradient import GradientAgent, kl_weight
+from theorybench.agents.rollout import Episodes
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.validation import integer, real
@@ -34,23 +36,37 @@ class AStarPO(GradientAgent):
 
     reference_samples: int = integer(8, 1, 4096, "N: samples of the reference for each prompt in stage 1")
     first_stage: float = real(0.5, 0.0, 0.95, "largest share of the budget for stage 1", open_low=True)
-    beta_1: float = real(0.5, 0.0, 1000.0, "temperature of V-hat", open_low=True)
-    beta_2: float = real(0.05, 0.0, 1000.0, "KL coefficient of the regression", open_low=True)
+    beta_1: float = kl_weight(0.5, "temperature of V-hat", open_low=True)
+    beta_2: float = kl_weight(0.05, "KL coefficient of the regression", open_low=True)
 
     def run(self, trainer: Trainer) -> None:
         """Estimate V-hat, then regress."""
         if trainer.remaining < self.reference_samples:
             return
-        prompts, values = self.estimate(trainer)
-        every = np.arange(trainer.runs)[:, None]
+        allowance = int(trainer.remaining * self.first_stage)
+        prompts, values = self.estimate(trainer, allowance, policy=trainer.reference)
         while trainer.remaining >= self.episodes_per_update:
-            pick = (trainer.uniforms(self.episodes_per_update) * prompts.shape[1]).astype(np.int64)
-            episodes = trainer.collect(self.episodes_per_update, prompts=prompts[every, pick])
-            trainer.update(self.loss, trainer.samples(episodes, values=values[every, pick].ravel()))
+            episodes, value = self.draw(trainer, prompts, values)
+            trainer.update(self.loss, trainer.samples(episodes, values=value))
 
-    def estimate(self, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
-        """Stage 1: return prompts (R, P) and V-hat (R, P)."""
-        affordable = max(1, int(trainer.remaining * self.first_stage) // self.reference_samples)
+    def draw(
+        self, trainer: Trainer, prompts: np.ndarray, values: np.ndarray, **asked: Any
+    ) -> tuple[Episodes, np.ndarray]:
+        """Roll out a batch of stage 2; return it with the V-hat of its prompts (R * N,)."""
+        every = np.arange(trainer.runs)[:, None]
+        pick = (trainer.uniforms(self.episodes_per_update) * prompts.shape[1]).astype(np.int64)
+        episodes = trainer.collect(self.episodes_per_update, prompts=prompts[every, pick], **asked)
+        return episodes, values[every, pick].ravel()
+
+    def estimate(self, trainer: Trainer, allowance: int, **asked: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Stage 1: return prompts (R, P) and V-hat (R, P), for about so many episodes.
+
+        Args:
+            trainer: of R runs.
+            allowance: episodes of each run; one prompt is always paid for.
+            asked: of `Trainer.collect`: who answers, and on which rung.
+        """
+        affordable = max(1, allowance // self.reference_samples)
         known = trainer.setting.num_prompts
         if known is not None and known <= affordable:
             prompts = np.tile(np.arange(known), (trainer.runs, 1))
@@ -60,7 +76,7 @@ class AStarPO(GradientAgent):
             prompts.shape[1] * self.reference_samples,
             group_size=self.reference_samples,
             prompts=prompts,
-            policy=trainer.reference,
+            **asked,
         )
         scaled = episodes.rewards.reshape(*prompts.shape, -1) / self.beta_1
         top = scaled.max(axis=-1, keepdims=True)

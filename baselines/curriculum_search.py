@@ -1,0 +1,124 @@
+"""Curriculum search: ask the verifier rung by rung, keep what it pays, and train nothing (arXiv 2511.07372).
+
+Searching for a whole response costs the inverse of the base model's chance; rung by rung it costs the sum of those of
+the rungs. The paper counts reward queries at test time in this way; here the search begins from the base model and its
+result is a table.
+
+Implementation details:
+
+1. *Rungs:* `curriculum="depth"` asks for stage after stage, "hint" for the full task with ever shorter hints, "none"
+   for the full task alone, which is plain rejection sampling.
+2. *Keep:* on each rung, rounds of `episodes_per_round` responses. Each step of a response that earns a reward is kept:
+   from then on the policy takes that action in that row of its table. Other rows stay the base model's.
+3. *Confirm:* a rung is done when the share of rewarded responses in a round reaches `threshold`. The search ends when
+   all responses of `confirmations` rounds in a row earn the reward of the full task.
+4. *Forget:* a response of kept actions alone that fails shows that one of them is wrong (a verifier that judges one bit
+   pays half of the wrong ones). Those of its actions that the present rung has added are forgotten.
+
+It logs the policy after each round, with `reward` (mean of the round), `rung` (its number, from 1) and `kept` (rows).
+
+Where it deviates: the paper's search waits for one reward and goes on; rounds and confirmations make it serve noisy and
+one-bit verifiers too.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+import numpy as np
+
+from theorybench.agents.agent import ConfiguredAgent, Log
+from theorybench.agents.budget import Budget
+from theorybench.agents.curriculum import CURRICULA, Rung, climb
+from theorybench.agents.rollout import Episodes, rollout
+from theorybench.agents.softmax import TabularSoftmax
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import choice, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CurriculumSearch(ConfiguredAgent):
+    """Rejection sampling from the base model, rung by rung."""
+
+    curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised from rung to rung; none: no rungs")
+    episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
+    threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a rung is done")
+    confirmations: int = integer(8, 1, 1_000_000, "faultless rounds in a row on the full task that end the search")
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """One environment for each response of a round, up to 4,096."""
+        return min(self.episodes_per_round, 4096)
+
+    @property
+    def way(self) -> Literal["direct", "curriculum"]:  # type: ignore[override]
+        """Whether it asks rung by rung."""
+        return "direct" if self.curriculum == "none" else "curriculum"
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Search."""
+        setting = envs.unwrapped.setting
+        envs.reset(seed=seed)
+        rng = np.random.default_rng(seed)
+        found = _Found(setting)
+        full = Rung(setting.num_stages, 0)
+        rungs = [full] if self.curriculum == "none" else climb(setting, self.curriculum)
+        number = faultless = 0
+        while budget.remaining >= self.episodes_per_round and faultless < self.confirmations:
+            asked = {"stage": rungs[number].stage, "hint": rungs[number].hint if setting.max_hint else None}
+            episodes = rollout(envs, found.policy(), episodes=self.episodes_per_round, rng=rng, **asked)
+            found.learn(episodes)
+            share = float((episodes.rewards > 0).mean())
+            log(found.policy(), reward=float(episodes.rewards.mean()), rung=number + 1.0, kept=float(found.count))
+            if number == len(rungs) - 1:
+                faultless = faultless + 1 if share == 1 else 0
+            elif share >= self.threshold:
+                number += 1
+                found.settle()
+        return found.policy()
+
+
+class _Found:
+    """A table that keeps rewarded actions.
+
+    Args:
+        setting: whose own view the table has.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._class = TabularSoftmax(setting, "reference", view=setting.policy_view)
+        self._start = self._class.start(0)
+        self._kept = np.full(len(self._start), -1)
+        self._settled = np.zeros(len(self._start), bool)
+
+    @property
+    def count(self) -> int:
+        """Rows that are kept."""
+        return int((self._kept >= 0).sum())
+
+    def policy(self) -> Policy:
+        """Take the kept actions; elsewhere be the base model."""
+        logits = self._start.copy()
+        rows = np.flatnonzero(self._kept >= 0)
+        logits[rows] = -np.inf
+        logits[rows, self._kept[rows]] = 0.0
+        return self._class.snapshot(logits)
+
+    def learn(self, episodes: Episodes) -> None:
+        """Keep the steps of rewarded responses; forget those of this rung that a failed response proves wrong."""
+        taken = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]
+        rows = np.full(taken.shape, -1)
+        rows[taken] = self._class.view.index(episodes.observations[taken])
+        rewarded = episodes.rewards > 0
+        known = ((self._kept[rows] == episodes.actions) | ~taken).all(axis=1)
+        wrong = rows[(known & ~rewarded)[:, None] & taken]
+        forgotten = np.zeros(len(self._kept), bool)
+        forgotten[wrong[~self._settled[wrong]]] = True
+        self._kept[forgotten] = -1
+        new = rewarded[:, None] & taken
+        free = (self._kept[rows[new]] < 0) & ~forgotten[rows[new]]  # what was just refuted is not believed again
+        self._kept[rows[new][free]] = episodes.actions[new][free]
+
+    def settle(self) -> None:
+        """Forget nothing of what this rung has added."""
+        self._settled = self._kept >= 0
