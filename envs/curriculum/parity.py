@@ -212,9 +212,9 @@ class Parity(Setting):
         for chunk in range(1, -(-self.d // WORD)):
             tokens = tokens + xp.take(tables.bits, (prompts >> chunk * WORD & 255) + 256 * chunk, axis=0)
         zero = xp.zeros_like(prompts)
-        stage = zero + self.k if stage is None else stage
-        goal = parity(prompts & xp.take(tables.masks, stage))
-        return State(prompts, goal, zero, stage if self.chain_of_thought else zero + 1, tokens)
+        asked = int(self.tables.masks[-1]) if stage is None else xp.take(tables.masks, stage)
+        last = zero + self.horizon if stage is None or not self.chain_of_thought else stage
+        return State(prompts, parity(prompts & asked), zero, last, tokens)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
         """Append a claim; judge the last one."""
@@ -249,6 +249,8 @@ class Parity(Setting):
 
 def parity(numbers: Any) -> Any:
     """Return the parity of the bits of integers in 0..2^63 - 1, int64 of the same shape (NumPy or torch)."""
+    if isinstance(numbers, np.ndarray):
+        return (np.bitwise_count(numbers) & 1).astype(np.int64)
     for shift in (32, 16, 8, 4, 2, 1):
         numbers = numbers ^ (numbers >> shift)
     return numbers & 1
