@@ -7,6 +7,7 @@ from theorybench.envs.core.study import Axis, Chart, Series
 from theorybench.leaderboard.curves import plotly_text
 from theorybench.leaderboard.exhibit_layout import (
     WORDS,
+    dodge,
     has_band,
     log_ticks,
     place_labels,
@@ -126,7 +127,13 @@ def _marks(chart: Chart, series: Series, own: Style) -> dict[str, Any]:
         ring = {"symbol": "circle-open", "size": 10, "color": own.colour, "line": {"width": 2}}
         return {"mode": "markers", "marker": ring}
     if series.style == "censored":
-        return {"mode": "markers", "marker": {"symbol": "arrow-bar-up", "size": 13, "color": own.colour}}
+        place = round(dodge(chart, series.group) + 1)  # left of it, on it, right of it
+        return {
+            "mode": "text",
+            "text": ["↥"] * len(series.x),
+            "textposition": ("top left", "top center", "top right")[place],
+            "textfont": {"color": own.colour, "size": 18},
+        }
     counted = series.style == "simulated"
     mark = {"symbol": "x-thin-open" if counted else own.symbol, "size": 7 if counted else 6.5, "color": own.colour}
     bars = {

@@ -127,6 +127,14 @@ def has_band(chart: Chart, group: str | None = None) -> bool:
     return any(series.group == (group or series.group) and series.style == "band" for series in chart.series)
 
 
+def dodge(chart: Chart, group: str) -> float:
+    """Return where among the marks of values that were not reached a group's stands, -1 left to 1 right: they coincide
+    where several learners stop at the same budget.
+    """
+    groups = list(dict.fromkeys(series.group for series in chart.series if series.style == "censored"))
+    return 2 * groups.index(group) / (len(groups) - 1) - 1 if len(groups) > 1 else 0.0
+
+
 def _end(chart: Chart, group: str, side: str) -> float:
     """Return the value of the series that carries the group's name, at that side of it: the one that goes furthest."""
     own = [series for series in chart.series if series.group == group]

@@ -7,6 +7,7 @@ from typing import Any
 from theorybench.envs.core.study import Axis, Chart, Exhibit, Series
 from theorybench.leaderboard.exhibit_layout import (
     chart_key,
+    dodge,
     has_band,
     log_ticks,
     place_labels,
@@ -141,6 +142,8 @@ def _scale(axis: Any, set_scale: Any, set_limits: Any, wanted: Axis, ends: tuple
 
 
 def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
+    from matplotlib.transforms import offset_copy
+
     if series.style == "predicted":
         colour = INK if has_band(chart, series.group) else own.colour
         dashed = {"linewidth": 1.0, "linestyle": (0, (4, 3))} if has_band(chart) else {"linewidth": 1.4}
@@ -163,10 +166,12 @@ def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
             clip_on=False,
         )
     elif series.style == "censored":
-        axes.plot(series.x, series.y, "_", color=own.colour, markersize=8, markeredgewidth=1.4, zorder=2.5)
+        aside = offset_copy(axes.transData, axes.figure, 5 * dodge(chart, series.group), units="points")
+        dash = {"color": own.colour, "markersize": 8, "markeredgewidth": 1.4, "linestyle": ""}
+        axes.plot(series.x, series.y, marker="_", transform=aside, zorder=2.5, **dash)
         arrow = {"arrowstyle": "<|-", "color": own.colour, "shrinkA": 0, "shrinkB": 0}
         for point in zip(series.x, series.y, strict=True):
-            axes.annotate("", point, (0, 13), textcoords="offset points", arrowprops=arrow)
+            axes.annotate("", point, (0, 13), xycoords=aside, textcoords="offset points", arrowprops=arrow)
     else:
         counted = series.style == "simulated"
         if series.low:

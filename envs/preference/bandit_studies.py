@@ -40,6 +40,8 @@ DRAWN_SHARES = tuple(sorted({*SHARES, *np.geomspace(0.1, 2, 40).tolist()}))
 #: Rounds after which the two ridges are compared, theta_init there, and labels of a round over n*(DELTA).
 RIDGE_ROUNDS, RIDGE_INIT, RIDGE_SHARES = 4, 3.0, (0.1, 0.35, 0.5, 0.75, 1.0)
 FLOOR = "floor"
+_FIRST = "Dash at round 1: the binomial law of separate coordinates. Floor: tr(Sigma* I(pi*)^-1)."
+_PARITY = "Below 1 pooled offline labels are better."
 
 
 def rounds(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibit:
@@ -58,6 +60,7 @@ def rounds(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibi
         first = np.broadcast_to([start[metric] for metric in metrics], (seeds, 1, len(metrics)))
         values = np.concatenate([first, runs], axis=1)
         error.append(measured(name, places, n * values[:, :, 0], style="band"))
+        error.append(Series(name, "predicted", (1,), (first_round_error(there.oracle.transition, n),)))
         cover.append(measured(name, places, values[:, :, 1], style="band"))
         for t in places[1:]:
             theory = there.oracle.offline_variance(1) if t == 1 else floor if t >= 3 else None
@@ -70,17 +73,18 @@ def rounds(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibi
     cover.append(Series(FLOOR, "predicted", places, [1.0] * len(places)))
     x = Axis("round t", ticks=tuple(places))
     charts = (
-        Chart("Error times labels of a round", x, Axis("n x error", "log"), tuple(error)),
-        Chart("Coverage C(pi_t)", x, Axis("C", "log"), tuple(cover)),
+        Chart("Error after round t, times its n labels", x, Axis("n x error", "log"), tuple(error), _FIRST),
+        Chart("Coverage after round t", x, Axis("C(pi_t)", "log"), tuple(cover)),
     )
-    heads = (("", "d"), ("n", ",d"), ("round", "d"), ("Fisher", ".2f"), ("law", ".2f"), ("runs", ".2f"))
+    heads = (("start", "d"), ("n", ",d"), ("round", "d"), ("Fisher", ".2f"), ("law", ".2f"), ("runs", ".2f"))
     columns = (*(Column(*head) for head in heads), Column("C that sampled", ".2f"), Column("C after", ".2f"))
     note = (
-        "Error times n; means of runs with three standard errors. Fisher information says tr(Sigma* I(pi_init)^-1) of "
-        f"round 1 and the floor {floor:.2f} of rounds 3 and later; round 2 is sampled by each run's own policy. In "
-        "round 1 a coordinate has some 40 informative pairs, where the binomial law of its estimate is a tenth above "
-        "Fisher information. The floor is the leading order in 1 / n: at n = 179 means stay a fifth above it, at 1,063 "
-        "3 %. At theta_init 1 most informative pairs differ in several coordinates, which the law does not know."
+        "Error is ||theta_t - theta*||^2 in the Sigma* norm; means of runs with three standard errors. Fisher "
+        f"information says tr(Sigma* I(pi_init)^-1) of round 1 and the floor {floor:.2f} of rounds 3 and later; round "
+        "2 is sampled by each run's own policy. In round 1 a coordinate has some 40 informative pairs, where the "
+        "binomial law of its estimate is a tenth above Fisher information. The floor is the leading order in 1 / n: "
+        "at n = 179 means stay a fifth above it, at 1,063 3 %. At theta_init 1 most informative pairs differ in "
+        "several coordinates, which the law does not know."
     )
     table = Table("Error per round, times its labels", columns, tuple(rows), note)
     return Exhibit(tables=(table,), charts=charts)
@@ -114,7 +118,7 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
     for group, samples in errors.items():
         series.append(measured(group, OFFLINE_INITS, np.stack(samples, axis=1)))
         series.append(Series(group, "predicted", OFFLINE_INITS, theory[group]))
-    x = Axis("theta_init", ticks=(1, 2, 3, 4))
+    x = Axis("theta_init, in every coordinate", ticks=(1, 2, 3, 4))
     value, low, high = np.array(ratios).T
     line = np.divide(theory[OFFLINE], theory[ON_POLICY])
     both = (
@@ -122,18 +126,20 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
         Series("ratio", "predicted", OFFLINE_INITS, line),
     )
     charts = (
-        Chart("Error times all labels", x, Axis("6 n x error", "log"), tuple(series)),
-        Chart("Offline over on-policy at equal labels", x, Axis("ratio of mean errors", "log"), both),
+        Chart("Error times all labels", x, Axis("labels x error", "log"), tuple(series)),
+        Chart("Error of offline over error of on-policy", x, Axis("ratio of mean errors", "log"), both, _PARITY),
     )
-    heads = ("C", "labels", "offline", "runs", "on-policy", "runs", "ratio", "runs")
+    kinds = [f"{what}, {how}" for what in (OFFLINE, ON_POLICY, "ratio") for how in ("theory", "runs")]
+    heads = ("C", "labels", *kinds)
     formats = (".1f", ",d", ".1f", ".1f", ".1f", ".1f", ".3f", ".3f")
     columns = (Column("theta_init"), *map(Column, heads, formats))
     share = gaussian.oracle.offline_variance(1) / gaussian.oracle.floor(1)
     note = (
-        f"Errors times all labels, theory and runs. Offline pools them; on-policy, in {OFFLINE_ROUNDS} rounds, keeps "
-        "the last round alone, whose n is small at theta_init 1: there the next order in 1 / n adds a fifth. In the "
-        f"gaussian geometry C is mild, and the variance of offline labels is {share:.1f} times the floor, less than "
-        f"the number of rounds: offline wins ({GAUSSIAN_RUNS} times as many runs)."
+        "Errors ||theta - theta*||^2 in the Sigma* norm, times all labels, with three standard errors. Offline pools "
+        f"them; on-policy, in {OFFLINE_ROUNDS} rounds, keeps the last round alone, whose n is small at theta_init 1: "
+        "there the next order in 1 / n adds a fifth. In the gaussian geometry C is mild, and the variance of offline "
+        f"labels is {share:.1f} times the floor, less than the number of rounds: offline wins ({GAUSSIAN_RUNS} times "
+        "as many runs)."
     )
     table = Table("Errors at equal labels", columns, tuple(rows), note)
     return Exhibit(tables=(table,), charts=charts, groups=GROUPS)
@@ -154,17 +160,22 @@ def transition(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
             theory = there.oracle.improvement_probability(n, LEVEL), 1 - there.oracle.separation_probability(n)
             rows.append((name if share == SHARES[0] else "", share, n, theory[0], Quantity(*own), theory[1]))
     ridges, later, notes = _ridges(lab.at(theta_init=RIDGE_INIT), seed, seeds)
-    x = Axis(f"n / n*({DELTA:g})", "log", ticks=(0.1, 0.2, 0.5, 1, 2))
-    title = f"P(C(pi_1) <= {LEVEL:g}): one round of n labels"
-    y = Axis("probability", range=(-0.03, 1.03))
-    charts = (Chart(title, x, y, tuple(series)), Chart(f"After {RIDGE_ROUNDS} rounds: two ridges", x, y, tuple(ridges)))
+    x = Axis(f"labels n of a round over the threshold n*({DELTA:g})", "log", ticks=(0.1, 0.2, 0.5, 1, 2))
+    title = f"Runs with coverage C <= {LEVEL:g} after one round"
+    y = Axis("share of runs", range=(-0.03, 1.03))
+    marks: dict[str, Any] = {"points": "share of runs", "bars": "Wilson interval of three standard errors"}
+    charts = (
+        Chart(title, x, y, tuple(series), "The three laws coincide on this axis.", **marks),
+        Chart(f"After {RIDGE_ROUNDS} rounds, theta_init {RIDGE_INIT:g}: two ridges", x, y, tuple(ridges), **marks),
+    )
     heads = (("n / n*", "g"), ("n", ",d"), ("law", ".3f"), ("runs", ".3f"), ("no coordinate separated", ".3f"))
     note = (
-        "Wilson intervals of three standard errors. The law takes a pair as informative about one coordinate alone; "
-        "at theta_init 2 one informative pair in six differs in another coordinate as well. Good coverage is rarer "
-        "than the absence of separation: a coordinate with 9 wins in 10 pairs is not separated, yet its C is 2.6."
+        f"n* is n*({DELTA:g}), with which some coordinate is separated in a share of at most {DELTA:g} of the runs. "
+        "The law takes a pair as informative about one coordinate alone; at theta_init 2 one informative pair in six "
+        "differs in another coordinate as well. Good coverage is rarer than the absence of separation: a coordinate "
+        "with 9 wins in 10 pairs is not separated, yet its C is 2.6."
     )
-    table = Table(title, (Column(""), *(Column(*head) for head in heads)), tuple(rows), note)
+    table = Table(title, (Column("start"), *(Column(*head) for head in heads)), tuple(rows), note)
     return Exhibit(tables=(table, later), charts=charts, notes=notes)
 
 
@@ -191,7 +202,7 @@ def _ridges(lab: Lab, seed: int, seeds: int) -> tuple[list[Series], Table, tuple
     theory = [1 - lab.oracle.separation_probability(_labels(lab, share)) for share in RIDGE_SHARES]
     cells = [[Quantity(*own) for own in found[ridge]] for ridge in names]
     heads = (("n / n*", "g"), ("no coordinate separated", ".3f"), *((name, ".3f") for name in names.values()))
-    title = f"P(C(pi_{RIDGE_ROUNDS}) <= {LEVEL:g}) at theta_init {RIDGE_INIT:g}"
+    title = f"Runs with C <= {LEVEL:g} after {RIDGE_ROUNDS} rounds, theta_init {RIDGE_INIT:g}"
     table = Table(title, tuple(Column(*head) for head in heads), tuple(zip(RIDGE_SHARES, theory, *cells, strict=True)))
     worst = float(found["reference"][:, 0].min())
     note = (

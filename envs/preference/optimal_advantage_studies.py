@@ -64,18 +64,21 @@ def value_bias(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Ex
         rows += [_row(p, beta, rewards) for beta in BETAS]
         enough = next((n for n in range(1, 2**12) if _bias(p, n, setting.beta) > -SMALL), None)
         notes.append(f"At p = {p:g} and beta = {setting.beta:g} the bias is smaller than {SMALL:g} from N = {enough}.")
-    samples = Axis("samples N", "log", ticks=SIZES)
+    samples = Axis("samples N of stage 1", "log", ticks=SIZES)
     charts = (
         Chart(f"Bias of V-hat, beta = {setting.beta:g}", samples, Axis("mean V-hat - V*"), tuple(bias)),
-        Chart(f"Spread of V-hat, beta = {setting.beta:g}", samples, Axis("standard deviation"), tuple(spread)),
+        Chart(f"Spread of V-hat, beta = {setting.beta:g}", samples, Axis("deviation of V-hat"), tuple(spread)),
     )
     return Exhibit(tables=(_value_table(rows),), charts=charts, notes=tuple(notes))
 
 
 def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
-    heads = ("V*", "none right", "mean", "counted", "deviation", "counted")
+    heads = ("V*", "none right", "mean", "mean counted", "deviation", "deviation counted")
     columns = (Column("p", "g"), Column("beta", "g"), *(Column(head, ".4f") for head in heads))
-    note = "None right: the chance (1 - p)^N that V-hat is 0. Theory's, unless counted in roll-outs."
+    note = (
+        "p is the chance that a response of the reference is right. None right: the chance (1 - p)^N that V-hat is 0. "
+        "Numbers are theory's, unless counted in roll-outs."
+    )
     return Table(f"V-hat from N = {TABLE_SIZE} samples", columns, tuple(rows), note)
 
 
@@ -122,12 +125,15 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
         measured("best V-hat", TILTS, np.array(vertices).T, style="simulated"),
         Series("best V-hat", "predicted", DRAWN_TILTS, curve),
     )
-    title = f"Variance of the gradient of stage 2, p = {setting.chances[0]:g}, beta = {beta:g}, V* = {star:.3f}"
+    about = f"p = {setting.chances[0]:g}, beta = {beta:g}, V* = {star:.3f}."
+    path = Axis("tilt of the policy: 0 the reference, 1 the optimum")
     charts = (
-        Chart(title, Axis("V-hat"), Axis("variance / (2 beta)^2"), tuple(series)),
-        Chart("The V-hat of least variance", Axis("tilt"), Axis("best V-hat"), moving),
+        Chart(
+            "Variance of the gradient of stage 2", Axis("V-hat"), Axis("variance / (2 beta)^2"), tuple(series), about
+        ),
+        Chart("The V-hat of least variance", path, Axis("best V-hat"), moving, f"From p at tilt 0 to V*: {about}"),
     )
-    heads = ("P(right)", "best V-hat", "counted", "at 0", "at best", f"at {likely:.3f}", f"at V* = {star:.3f}")
+    heads = ("P(right)", "best V-hat", "best counted", "at 0", "at best", f"at {likely:.3f}", f"at V* = {star:.3f}")
     note = (
         f"Variances in units of (2 beta)^2, theory's. {likely:.3f} is the mean of V-hat from N = {TABLE_SIZE} samples. "
         "A policy of tilt t is pi_ref e^(t r / beta) / Z."

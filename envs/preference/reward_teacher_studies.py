@@ -18,14 +18,14 @@ from theorybench.envs.preference.teacher_lessons import Lesson, exact_best_of_n,
 MEASURED, DRAWN = (0.1, 0.02, 0.004), (0.1, 0.02, 0.004, 0.0008, 0.00016)
 #: Teachers and initial policies, by name.
 TEACHERS: dict[str, dict[str, float]] = {
-    f"accuracy {accuracy:g}, tilt {tilt:g}": {"accuracy": accuracy, "tilt": tilt}
-    for tilt in (-2.0, 0.0)
+    f"accuracy {accuracy:g}, {start}": {"accuracy": accuracy, "tilt": tilt}
+    for start, tilt in (("poor start", -2.0), ("even start", 0.0))
     for accuracy in (1.0, 0.75)
 }
 #: The race: the better ranking at a small variance, and the worse at a larger.
 RACE: dict[str, dict[str, float]] = {
-    "accuracy 1, variance .004": {"accuracy": 1.0, "variance": 0.004},
-    "accuracy .75, variance .1": {"accuracy": 0.75, "variance": 0.1},
+    "accuracy 1, variance 0.004": {"accuracy": 1.0, "variance": 0.004},
+    "accuracy 0.75, variance 0.1": {"accuracy": 0.75, "variance": 0.1},
 }
 #: Updates of the race, and the N of its table.
 UPDATES, TRIES = 320, (2, 8, 32)
@@ -40,9 +40,11 @@ def teacher(setting: RewardTeacher, lab: Lab, seed: int, seeds: int) -> Exhibit:
     course, ends = _race(lab, seed, seeds)
     columns = (Column("teacher"), Column("variance", "g"), *(Column(n, ".1f") for n in ("theory", "runs", "bound")))
     note = (
-        "Time is updates times learning rate. Lines of theory have the slope -1/2 exactly: r -> c r makes the clock c "
-        "times as fast. No teacher of that variance, accurate or not, can be below the bound. Runs take steps "
-        "of .5, and lag behind the flow by up to 3 % at variance .1."
+        "Time is updates times learning rate; E r_G is the expected ground truth, -1 to 1. A poor start is the "
+        "initial policy of tilt -2, which prefers bad responses; an even start is the uniform one. Lines of theory "
+        "have the slope -1/2 exactly: r -> c r makes the clock c times as fast. No teacher of that variance, "
+        "accurate or not, can be below the bound. Runs take steps of .5, and lag behind the flow by up to 3 % at "
+        "variance .1."
     )
     gains = Table(f"Time until E r_G has gained {LESSON.gain:g}", columns, tuple(rows), note)
     return Exhibit(tables=(gains, ends), charts=(times, course), groups=(*TEACHERS, BOUND, *RACE))
@@ -65,8 +67,8 @@ def _times(lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...
             rows.append((name, variance, time, Quantity(*finite_mean(own)), bound))
     bounds = [time_bound(lesson.gain, variance) for variance in DRAWN]
     series.append(Series(BOUND, "predicted", DRAWN, bounds))
-    x = Axis("variance of r_M under the initial policy", "log", ticks=(0.0001, 0.001, 0.01, 0.1))
-    y = Axis("time to the gain", "log", ticks=(1, 10, 100, 1000))
+    x = Axis("variance of the model r_M under the initial policy", "log", ticks=(0.0001, 0.001, 0.01, 0.1))
+    y = Axis("time, updates x learning rate", "log", ticks=(1, 10, 100, 1000))
     return Chart(f"Time until E r_G has gained {lesson.gain:g}", x, y, tuple(series)), rows
 
 
@@ -94,8 +96,9 @@ def _race(lab: Lab, seed: int, seeds: int) -> tuple[Chart, Table]:
         "the ranking alone."
     )
     table = Table("E r_G of the two teachers", tuple(map(Column, ("teacher", *heads))), tuple(rows), note)
-    title = "E r_G under two teachers"
-    return Chart(title, Axis("time"), Axis("E r_G"), tuple(series)), table
+    title = "The ground truth that two teachers lead to, poor start"
+    x, y = Axis("time, updates x learning rate"), Axis("E r_G, expected ground truth")
+    return Chart(title, x, y, tuple(series)), table
 
 
 STUDIES: tuple[Study, ...] = (

@@ -191,7 +191,10 @@ def test_values_that_were_not_reached_are_marked_and_compared_with_nothing():
     chart = Chart("", Axis(""), Axis(""), (Series("a", "predicted", (1, 2, 3), (1, 2, 9)), above))
     assert chart.agreement() == () and chart_key(chart)[-1] == "↥ not reached: more than that"
     data = study_figure(chart, {"a": style(0)}, "place")["data"]
-    assert data[-1]["marker"]["symbol"] == "arrow-bar-up" and "not reached" in data[-1]["hovertemplate"]
+    assert data[-1]["text"] == ["↥"] and "not reached" in data[-1]["hovertemplate"]
+    both = dataclasses.replace(chart, series=(above, dataclasses.replace(above, group="b")))
+    data = study_figure(both, {group: style(i) for i, group in enumerate("ab")}, "place")["data"]
+    assert [trace["textposition"] for trace in data] == ["top left", "top right"]  # one does not hide the other
 
 
 # The terminal.

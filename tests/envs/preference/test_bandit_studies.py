@@ -108,6 +108,7 @@ def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
     assert all(1 < value.value < (1.5 if t % 5 == 0 else 1.1) for t, value in enumerate(after))
     error, cover = exhibit.charts
     assert error.groups == ("theta_init 2", "theta_init 3", "floor") == cover.groups
+    assert agreement(error) == {"theta_init 2": (1, 1), "theta_init 3": (1, 1)}  # the law of the first round
     assert error.series[-1].y == pytest.approx([15.2626] * 6, abs=1e-4) and cover.series[-1].y == (1.0,) * 6
 
 
@@ -118,7 +119,7 @@ def test_offline_pays_for_coverage_and_wins_where_it_is_mild(monkeypatch):
     assert agreement(errors) == {"offline": (2, 2), "on-policy": (2, 2)} and agreement(ratio) == {"ratio": (2, 2)}
     (table,) = exhibit.tables
     assert cells(table, "theta_init") == ["1.5", "2", "gaussian"]
-    assert cells(table, "ratio") == [pytest.approx(value, abs=1e-3) for value in (0.7469, 1.8762, 0.5561)]
+    assert cells(table, "ratio, theory") == [pytest.approx(value, abs=1e-3) for value in (0.7469, 1.8762, 0.5561)]
     mild = table.rows[-1][-1]
     assert mild.low < 0.5561 < mild.high < 1 and "3.3 times the floor" in table.note
 
@@ -154,13 +155,29 @@ def test_the_separation_is_where_theory_says(small):
     assert cells(table, "C") == [pytest.approx(value, rel=1e-4) for value in (1, 12.953, 101217.7)]
     theory = {"offline": [763.13, 8590.8, 6.63624e7], "hybrid": [1462.81] * 3}
     for name, values in theory.items():
-        assert cells(table, name) == [pytest.approx(value, rel=1e-4) for value in values]
+        assert cells(table, f"{name}, theory") == [pytest.approx(value, rel=1e-4) for value in values]
     # Pairs at which 12 runs escape with probability 1/2, or the floor's.
     threshold = 2 * math.cosh(6.5) ** 2 * math.log(6 * 12 / math.log(2)) * (1 + math.exp(0.6))
-    assert cells(table, "on-policy") == [pytest.approx(v, rel=1e-4) for v in (2289.4, 2289.4, 3 * threshold)]
-    assert [row[3] is None for row in table.rows] == [False, False, True] == [row[5] is None for row in table.rows]
-    assert all("from C = 101,218 on" in note for note in exhibit.notes[:2]) and len(exhibit.notes) == 4
-    assert "are 3.00 (on-policy) and 1.92 (hybrid)" in exhibit.notes[2]
+    assert cells(table, "on-policy, theory") == [pytest.approx(v, rel=1e-4) for v in (2289.4, 2289.4, 3 * threshold)]
+    assert all(cells(table, f"{name}, runs")[2] == "> 9,000" for name in ("offline", "on-policy"))
+    above = {series.group: (series.x, series.y) for series in chart.series if series.style == "censored"}
+    assert above == {name: ((pytest.approx(101217.7, rel=1e-4),), (9000.0,)) for name in ("offline", "on-policy")}
+    assert all("From C = 101,218 on" in note for note in exhibit.notes[:2]) and len(exhibit.notes) == 5
+    assert exhibit.notes[2].startswith("At C = 13 runs need ")
+    assert "are 3.00 (on-policy) and 1.92 (hybrid)" in exhibit.notes[3]
+
+
+def test_runs_that_reach_the_error_before_theory_says_are_measured_all_the_same(small, monkeypatch):
+    monkeypatch.setattr(bandit_separation, "INITS", (2.0,))
+    monkeypatch.setattr(bandit_separation, "DRAWN", (2.0,))
+    early = {"offline": Learner("dpo-offline", 1, lambda oracle, error, seeds: 20 * oracle.offline_variance(error))}
+    monkeypatch.setattr(bandit_separation, "LEARNERS", early)
+    monkeypatch.setattr(bandit_separation, "LIMIT", 30_000)
+    monkeypatch.setattr(bandit_separation, "_readings", lambda *_: [])
+    monkeypatch.setattr(bandit_separation, "_measured_readings", lambda *_: [])
+    (chart,) = STUDY["separation"].exhibit(seed=1, seeds=12).charts
+    (points,) = [series for series in chart.series if series.style == "measured"]
+    assert points.low[0] < 8591 < points.high[0] and "censored" not in {series.style for series in chart.series}
 
 
 @pytest.mark.parametrize("init", [2.0, 3.0])
