@@ -25,7 +25,7 @@ from theorybench.envs.core import (
 )
 
 if TYPE_CHECKING:
-    from theorybench import testing
+    from theorybench import study, testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
     from theorybench.leaderboard.lab import claims, studies
     from theorybench.leaderboard.records import Record
@@ -48,6 +48,7 @@ _LAZY = {
     "rollout": "theorybench.agents",
     "run": "theorybench.leaderboard.runner",
     "studies": "theorybench.leaderboard.lab",
+    "study": "theorybench.study:",
     "testing": "theorybench.testing:",
 }
 
@@ -77,6 +78,7 @@ __all__ = [
     "rollout",
     "run",
     "studies",
+    "study",
     "testing",
 ]
 

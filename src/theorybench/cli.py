@@ -261,6 +261,6 @@ def _print_row(console: "Console", row: dict[str, Any]) -> None:
     short = [(key, value) for key, value in others if not isinstance(value, list)]
     facts = [f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in short]
     console.print(Padding(Text.assemble((str(name[1]), "cyan"), ("   " + ", ".join(facts), "dim")), (0, 2)))
-    lists = [f"{key}: {', '.join(value)}" for key, value in others if isinstance(value, list)]
+    lists = [f"{key}: {', '.join(value)}" for key, value in others if isinstance(value, list) and value]
     for line in (str(description[1]), *lists):
         console.print(Padding(Text(line), (0, 6)))

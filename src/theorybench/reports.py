@@ -22,15 +22,18 @@ Seed = Annotated[int, typer.Option(help="Of training and simulation.")]
 
 def claims(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single claims. Default: all.")
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Environments or single claims, or file.py:NAME. Default: all."),
     ] = None,
     seed: Seed = 0,
-    html: Annotated[
-        Path | None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one self-contained page.")] = None,
+    with_studies: Annotated[
+        bool,
         typer.Option(
-            metavar="FILE", help="Write one self-contained page, with the studies of the environments that are named."
+            "--studies/--no-studies",
+            help="Whether the page shows the studies of the environments that are named; they run after the claims.",
         ),
-    ] = None,
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
@@ -40,29 +43,34 @@ def claims(
 
     _one_thread()
     bound = catalogue.find_claims(ids or [])
-    names = {claim.id for claim in bound}.intersection(ids or [])
-    environments = [name for name in ids or [] if name not in names]
-    studies = catalogue.find_studies(environments) if html and (environments or not ids) else []
+    environments = [name for name in ids or [] if catalogue.environment_named(name)]
+    wanted = html is not None and with_studies and (environments or not ids)
+    studies = catalogue.find_studies(environments) if wanted else []
     console, rows = make_console(stderr=as_json), []
     for claim in bound:
         with console.status(f"{claim.id} ..."):
             rows.append(check_claim(claim, seed))
         if not as_json:
             console.print(claim_lines(rows[-1]))
+    if studies:
+        console.print(f"Studies for the page, {len(studies)} of them (--no-studies leaves them out):", highlight=False)
     shown = _show(studies, seed, None, console, quiet=True)
     if html is not None:
         _write_report(rows, shown, html, console)
     if as_json:
         print_json({"claims": [dataclasses.asdict(row) for row in rows]})
     else:
-        console.print(f"{sum(row.holds for row in rows)} of {len(rows)} claims hold", highlight=False)
+        fail = [row.id for row in rows if not row.holds]
+        words = f"{len(rows) - len(fail)} of {len(rows)} claims hold{'; not ' if fail else ''}{', '.join(fail)}"
+        console.print(words, highlight=False, soft_wrap=True)
     if not all(row.holds for row in rows) or any(one.error for one in shown):
         raise typer.Exit(1)
 
 
 def study(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Environments or single studies. Default: all.")
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Environments or single studies, also file.py:NAME. Default: all."),
     ] = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Runs of each learner. Default: the study's.")] = None,
     seed: Seed = 0,
@@ -102,9 +110,10 @@ def study(
 def _show(
     studies: "Sequence[Study]", seed: int, seeds: int | None, console: "Console", quiet: bool
 ) -> "list[ShownStudy]":
-    """Run studies, and print each unless told to be quiet."""
+    """Run studies, and print each; where told to be quiet, one line of each and its error."""
     from theorybench.leaderboard.exhibit_table import study_lines
     from theorybench.leaderboard.report import show_study
+    from theorybench.leaderboard.table import format_seconds
 
     shown = []
     for one in studies:
@@ -112,6 +121,8 @@ def _show(
             shown.append(show_study(one, seed, seeds))
         if not quiet or shown[-1].error:
             console.print(study_lines(shown[-1]))
+        else:
+            console.print(f"  {one.id}  {format_seconds(shown[-1].seconds)}", highlight=False)
     return shown
 
 

@@ -1,5 +1,7 @@
 """The command line, as a user meets it."""
 
+import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
@@ -13,10 +15,14 @@ import pytest
 
 import theorybench as tb
 from theorybench import cli
+from theorybench.envs.core import registry
+from theorybench.envs.core.plugins import load_module, resolve_env
+from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.store import load_records
 
 TOYS = Path(__file__).parents[1] / "leaderboard" / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
+OWN = Path(__file__).parents[2] / "examples" / "own_claim.py"
 
 
 @pytest.fixture
@@ -96,8 +102,10 @@ def test_list(command):
     assert {row["name"] for row in listed["agents"]} >= {"random", "reference", "optimal", "rlvr", "sb3-ppo"}
     (tree,) = [row for row in listed["environments"] if row["id"] == "TheoryBench/TreeMarkovChain-v0"]
     assert {"tree-training", "tree-pass-at-k", "tree-diversity"} <= set(tree["studies"]) and "tree-training" in out
+    assert out.count("studies:") == sum(bool(row["studies"]) for row in listed["environments"])
+    assert not all(row["studies"] for row in listed["environments"])
     assert "starter" in command("list", "--suites")[1]
-    assert json.loads(command("list", "--suites", "--json")[1])["suites"][0]["name"] == "starter"
+    assert "starter" in [suite["name"] for suite in json.loads(command("list", "--suites", "--json")[1])["suites"]]
 
 
 def test_evaluate(command, tmp_path):
@@ -128,15 +136,13 @@ def test_help_shows_how_hyper_parameters_are_set(command):
 
 
 def _setting():
-    from theorybench.envs.core.plugins import resolve_env
-    from theorybench.envs.core.registry import lookup
-
     return lookup(resolve_env(ENV)).make_setting({})
 
 
 def test_claims(command, tmp_path):
     code, out, _ = command("claims", ENV)
-    assert code == 1 and "2 of 3 claims hold" in out and "FAILS  two-arms-wrong" in out and "holds  two-arms-win" in out
+    assert code == 1 and "2 of 3 claims hold; not two-arms-wrong" in out
+    assert "FAILS  two-arms-wrong" in out and "holds  two-arms-win" in out
     for words in ("It pays .1.", "nobody", "the truth", "predicted  0.9   .5 + gap"):
         assert words in out
     code, out, _ = command("claims", "two-arms-win", "--json", "--seed", 3, "--html", tmp_path / "claims.html")
@@ -151,6 +157,57 @@ def test_the_claims_page_of_an_environment_shows_its_studies(command, tmp_path):
     code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html")
     page = (tmp_path / "claims.html").read_text()
     assert code == 1 and "page:" in out and "two-arms-wrong" in page and "study-two-arms-learning" in page
+    assert "Studies for the page, 2 of them" in out and "no such thing" in out
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  two")] == ["two-arms-learning"]
+
+
+def test_the_claims_page_can_leave_studies_out(command, tmp_path):
+    code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html", "--no-studies")
+    page = (tmp_path / "claims.html").read_text()
+    assert code == 1 and "two-arms-wrong" in page and "two-arms-learning" not in page and "Studies" not in out
+
+
+# One claim and one study of a file of one's own.
+
+
+def test_a_claim_of_ones_own_file_is_named_by_file_and_id(command, tmp_path):
+    code, out, _ = command("claims", f"{OWN}:eight-tries", "--html", tmp_path / "claims.html")
+    assert code == 0 and "holds  eight-tries" in out and "1 of 1 claims hold" in out and "Studies" not in out
+    assert "eight-tries" in (tmp_path / "claims.html").read_text()
+    (row,) = json.loads(command("claims", f"{OWN}:MyLab/Tries-v0", "--json", "--seed", 2)[1])["claims"]
+    assert row["holds"] and (row["id"], row["environment"], row["seed"]) == ("eight-tries", "MyLab/Tries-v0", 2)
+    code, _, err = command("claims", f"{OWN}:eight-trys")
+    assert code == 2 and "unknown environment or claim 'eight-trys'; did you mean eight-tries" in " ".join(err.split())
+
+
+def test_a_study_of_ones_own_file_is_named_by_file_and_id(command, tmp_path):
+    code, out, _ = command("study", f"{OWN}:tries", "--seeds", 4, "--pictures", tmp_path)
+    assert code == 0 and "Many tries solve all" in out and [path.name for path in tmp_path.iterdir()] == ["tries.png"]
+    (study,) = tb.studies("MyLab/Tries-v0")
+    (chart,) = study.exhibit(seed=1, seeds=6).charts
+    (found,) = chart.agreement()
+    assert found.points == 7 and found.inside >= 5 and found.distance < 0.05
+
+
+def test_the_example_of_a_claim_runs_and_can_fail(tmp_path):
+    done = subprocess.run([sys.executable, OWN], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("holds\n") and "predicted 0.4671" in done.stdout
+    own = load_module(str(OWN))
+    (claim,) = tb.claims(f"{OWN}:MyLab/Tries-v0")
+
+    def copies(setting, lab, seed):
+        return tb.study.share_interval(own.hits(lab, 1, 5000, seed))  # eight copies of one response are right together
+
+    assert not dataclasses.replace(claim, measure=copies).check().holds
+
+
+def test_only_environments_that_are_asked_make_their_claims(command, monkeypatch):
+    made = []
+    for id in tb.list_envs():
+        entry = lookup(id)
+        claims = functools.partial(lambda id, make: made.append(id) or make(), id, entry.claims)
+        monkeypatch.setitem(registry._ENTRIES, id, dataclasses.replace(entry, claims=claims))
+    assert command("claims", f"{ENV}")[0] == 1 and made == ["Toys/TwoArms-v0"]
 
 
 def test_study(command, tmp_path):
