@@ -112,7 +112,7 @@ CLAIMS: tuple[Claim, ...] = (
         "bound",
         "low variance is a flat landscape, for tabular softmax",
         "E r_G never gains gamma before the time 2 (1 - e^-gamma) / sqrt(variance), whatever the accuracy",
-        "steps of twice the size that is charged",
+        "steps a quarter larger than is charged",
         BoundHolds(),
         0.0,
         "t >= 2 (1 - e^-gamma) variance^(-1/2), in every setting",

@@ -25,8 +25,8 @@ PLAIN: dict[str, Any] = {
 }
 #: A variance that every setting reaches, to ask it for its largest.
 TINY = 1e-12
-#: Key of the stream of random settings.
-RANDOM = 2503
+#: Keys of the streams of random settings, and of those with two nearly even responses.
+RANDOM, EVEN = 2503, 2504
 #: Parts of the roll-outs for a gradient, whose spread gives the interval.
 PARTS = 32
 
@@ -117,6 +117,14 @@ def random_settings(seed: int, count: int) -> list[RewardTeacher]:
         )
         drawn.append(dataclasses.replace(setting, variance=setting.largest_variance * rng.uniform(0.01, 1.0)))
     return drawn
+
+
+def nearly_even_settings(seed: int, count: int) -> list[RewardTeacher]:
+    """Draw settings of two nearly even responses, in which gains of .1 to .2 take 1.05 to 1.16 times their bound."""
+    tilts = np.random.default_rng([EVEN, seed]).uniform(-0.05, 0.05, count)
+    return [
+        widest(RewardTeacher(num_responses=2, num_contexts=1, accuracy=1.0, variance=TINY, tilt=tilt)) for tilt in tilts
+    ]
 
 
 # Roll-outs of the initial policy.
