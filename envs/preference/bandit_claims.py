@@ -156,19 +156,19 @@ CLAIMS: tuple[Claim, ...] = (
     _improvement(
         "at",
         "At the batch threshold coverage improves to 10 with the probability that no coordinate is separated",
-        "pairs from the reference, or labels without noise, which separate every coordinate",
+        "pairs from the reference, labels without noise, which separate all coordinates, or C of the policy that sampled",
         CoverageImprovement(delta=0.5, level=10.0),
     ),
     _improvement(
         "above",
         "Above the batch threshold the coverage improves to 10 in one round",
-        "labels without noise, which separate every coordinate",
+        "labels without noise, which separate every coordinate, or C of the policy that sampled",
         CoverageImprovement(delta=0.01, level=10.0),
     ),
     _improvement(
         "level-2",
         "Coverage of 2 in one round is rarer than separation says (.68, not .90) and follows the binomial law",
-        "pairs from the reference, or labels without noise",
+        "pairs from the reference, labels without noise, or C of the policy that sampled",
         CoverageImprovement(delta=0.1, level=2.0),
     ),
     _improvement(

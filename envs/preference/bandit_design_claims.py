@@ -165,7 +165,7 @@ def _spans(id: str, statement: str, pairs: int) -> Claim:
 
 CLAIMS: tuple[Claim, ...] = (
     _hybrid("round-1", "One round of designed pairs brings the hybrid near theta* from anywhere", HybridFloor(1)),
-    _hybrid("floor", "The hybrid reaches its floor, below that of on-policy DPO, in two rounds", HybridFloor(2)),
+    _hybrid("floor", "The hybrid reaches the floor of designed pairs beside the optimum in two rounds", HybridFloor(2)),
     _hybrid(
         "far",
         "The hybrid reaches its floor in two rounds from an initial policy of coverage 37,000 as well",

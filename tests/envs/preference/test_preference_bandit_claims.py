@@ -11,15 +11,33 @@ from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS
 from theorybench.envs.preference.bandit_design_claims import CLAIMS as DESIGN_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.coverage import feature_covariance, relative_coverage
 
 CLAIM = {claim.id.removeprefix("preference-"): claim for claim in CLAIMS if claim not in DESIGN_CLAIMS}
+
+
+class WrongCoverage(PreferenceBanditOracle):
+    """Reports the coverage of another policy, or that of the optimum by the policy."""
+
+    def __init__(self, setting, judged):
+        super().__init__(setting)
+        self.judged = judged
+
+    def measure(self, policy, metrics):
+        values = super().measure(policy, metrics)
+        if self.judged == "reversed":
+            covariance = feature_covariance(self.setting.tables.features, self.table(policy))
+            return values | {"coverage": relative_coverage(self.optimal_covariance, covariance)}
+        other = getattr(self, f"{self.judged}_policy")
+        return values | {"coverage": super().measure(other, frozenset(["coverage"]))["coverage"]}
 
 
 class CountingLab:
     """Trains DPO exactly from counts of the differences phi - phi'; what tests break are switches."""
 
-    def __init__(self, setting, sampler="own", anchor="start", reference="fixed", noise=True):
-        self.setting, self.oracle = setting, PreferenceBanditOracle(setting)
+    def __init__(self, setting, sampler="own", anchor="start", reference="fixed", noise=True, judged="own"):
+        self.setting = setting
+        self.oracle = PreferenceBanditOracle(setting) if judged == "own" else WrongCoverage(setting, judged)
         self.sampler, self.anchor, self.reference = sampler, anchor, reference
         features = setting.tables.features
         differences = (features[:, :, None] - features[:, None]).reshape(-1, setting.dimension)
@@ -79,7 +97,19 @@ def test_claim_holds(name):
         ("offline-ratio-2", {"sampler": "initial"}),
         ("offline-ratio-3", {"sampler": "initial"}),
         ("offline-ratio-3", {"reference": "moving"}),
+        ("offline-ratio-4", {"sampler": "initial"}),
+        ("offline-ratio-4", {"reference": "moving"}),
         ("offline-ratio-gaussian", {"sampler": "initial"}),
+        ("offline-ratio-gaussian", {"reference": "moving"}),
+        ("coverage-below", {"judged": "optimal"}),
+        ("coverage-below", {"judged": "reversed"}),
+        ("coverage-at", {"judged": "initial"}),
+        ("coverage-at", {"judged": "reversed"}),
+        ("coverage-above", {"judged": "initial"}),
+        ("coverage-level-2", {"judged": "initial"}),
+        ("coverage-level-2", {"judged": "reversed"}),
+        ("coverage-persists", {"judged": "initial"}),
+        ("coverage-persists", {"judged": "optimal"}),
     ],
 )
 def test_claim_fails_when_its_mechanism_is_broken(name, broken):
