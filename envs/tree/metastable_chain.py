@@ -278,8 +278,22 @@ class MetastableChain(Setting):
             ("walk", " ".join((["…"] if len(steps) > _SHOWN else []) + steps[-_SHOWN:])),
             ("base", "" if scene.ended else ", ".join(f"{self.symbol_name(a)} {probs[a]:.2g}" for a in best)),
             ("status", status(self, scene)),
+            ("end", self.ending(scene)),
         ]
         return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines if words])
+
+    def ending(self, scene: "Scene") -> str:
+        """Say why a walk has ended; nothing while it goes on."""
+        from theorybench.envs.tree.ring_picture import walk_of
+
+        if not scene.ended:
+            return ""
+        tokens = [int(token) - 1 for token in scene.observation if token]
+        walk = walk_of(self, tokens)
+        if len(walk) < len(tokens):
+            step = {self.M: "leap", self.M + 1: "step back"}[tokens[-1]]
+            return f"wrong step, s{walk[-1, 1]} has no {step}"
+        return f"reached cluster {self.K}" if walk[-1, 0] == self.K - 1 else "out of time"
 
     def render_picture(self, figure: Any, scene: "Scene") -> None:
         """Draw the ring of clusters, its leaps and the walk so far."""

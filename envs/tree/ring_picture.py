@@ -85,7 +85,8 @@ def ring_picture(setting: "MetastableChain", figure: Any, scene: "Scene") -> Non
     axes.text(*middle, f"cluster {walk[-1, 0] + 1}", fontsize=13, color=INK, ha="center", va="bottom", weight="bold")
     axes.text(middle[0], middle[1] - 0.08, f"of {setting.K}", fontsize=10, color=QUIET, ha="center", va="top")
     fitted(axes, 0.2, height - 0.22, headline(setting, scene), width - 0.4, 11)
-    axes.text(0.2, 0.42, status(setting, scene), fontsize=10, color=INK, va="center")
+    words = ": ".join(filter(None, (status(setting, scene), setting.ending(scene))))
+    axes.text(0.2, 0.42, words, fontsize=9, color=INK, va="center")
     about = f"leaps, of probability {setting.eps:g} at an exit"
     axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")
 

@@ -154,6 +154,24 @@ def test_instances_place_entry_and_exit():
     assert MetastableChain(instance=9_999).split == "tuning" and MetastableChain(instance=10_000).split == "scoring"
 
 
+def test_text_says_why_a_walk_ended():
+    env = gym.make(ID, two_way=True, H=6, render_mode="ansi")
+    exit, entry = exit_and_entry(env.unwrapped.setting)
+
+    def ends(start, *actions):
+        env.reset(seed=0, options={"prompt": start})
+        for action in actions:
+            assert "  end " not in env.render()
+            env.step(action)
+        return env.render().splitlines()[-1].split(maxsplit=1)
+
+    assert ends(entry, 4) == ["end", f"wrong step, s{entry} has no leap"]
+    assert ends(exit, 4, exit, 5) == ["end", f"wrong step, s{exit} has no step back"]
+    assert ends(exit, 4, exit, 4, exit, 4) == ["end", "reached cluster 4"]
+    assert ends(exit, exit, exit, exit, exit, exit, 4) == ["end", "out of time"]  # the last step is a leap that counts
+    assert ends(exit, exit, exit, exit, exit, entry, 4) == ["end", f"wrong step, s{entry} has no leap"]
+
+
 @pytest.mark.parametrize("parameters", [{}, {"K": 8, "H": 100, "two_way": True}])
 def test_text_fits_a_terminal(parameters):
     env = gym.make(ID, render_mode="ansi", **parameters)
