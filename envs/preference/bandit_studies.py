@@ -131,7 +131,7 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
     )
     kinds = [f"{what}, {how}" for what in (OFFLINE, ON_POLICY, "ratio") for how in ("theory", "runs")]
     heads = ("C", "labels", *kinds)
-    formats = (".1f", ",d", ".1f", ".1f", ".1f", ".1f", ".3f", ".3f")
+    formats = (".1f", ",d", ",.1f", ",.1f", ".1f", ".1f", ".3f", ".3f")
     columns = (Column("theta_init"), *map(Column, heads, formats))
     share = gaussian.oracle.offline_variance(1) / gaussian.oracle.floor(1)
     note = (
