@@ -2,9 +2,12 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.countdown import Countdown
+from theorybench.envs.curriculum.countdown_claims import CLAIMS as COUNTDOWN_CLAIMS
 from theorybench.envs.curriculum.countdown_oracle import DIFFICULTIES as COUNTDOWN_DIFFICULTIES
 from theorybench.envs.curriculum.countdown_oracle import CountdownOracle
+from theorybench.envs.curriculum.countdown_studies import STUDIES as COUNTDOWN_STUDIES
 from theorybench.envs.curriculum.k_fold import KFoldComposition
+from theorybench.envs.curriculum.k_fold_claims import CLAIMS as K_FOLD_CLAIMS
 from theorybench.envs.curriculum.k_fold_oracle import DIFFICULTIES as K_FOLD_DIFFICULTIES
 from theorybench.envs.curriculum.k_fold_oracle import KFoldOracle
 from theorybench.envs.curriculum.parity import Parity
@@ -40,13 +43,16 @@ register(
     "TheoryBench/Countdown-v0",
     Countdown,
     CountdownOracle,
+    claims=COUNTDOWN_CLAIMS,
     budget=20_000,
+    studies=COUNTDOWN_STUDIES,
     difficulties=COUNTDOWN_DIFFICULTIES,
 )
 register(
     "TheoryBench/KFoldComposition-v0",
     KFoldComposition,
     KFoldOracle,
+    claims=K_FOLD_CLAIMS,
     budget=20_000,
     difficulties=K_FOLD_DIFFICULTIES,
 )

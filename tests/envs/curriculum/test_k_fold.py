@@ -18,6 +18,18 @@ from theorybench.envs.curriculum.k_fold import STARTS, KFoldComposition
 ID = "TheoryBench/KFoldComposition-v0"
 
 
+class Silent(KFoldComposition):
+    """Replies, and says that it does not."""
+
+    replies = 0
+
+
+class Talkative(KFoldComposition):
+    """Says that it replies with two tokens."""
+
+    replies = 2
+
+
 def composed(setting, shown, first, x, hops):
     """f(sigma, x) from the definition: the entries after 0, 1, ..., `hops` hops."""
     hidden = setting.tables.hidden.reshape(setting.k, setting.N).tolist()
@@ -196,10 +208,9 @@ def test_registered():
     assert ID in tb.list_envs()
 
 
-@pytest.mark.parametrize(("said", "message"), [(0, "change no other token"), (2, "no reply follows")])
-def test_replies_are_what_the_setting_says(said, message):
-    class Mutant(KFoldComposition):
-        replies = said
-
+@pytest.mark.parametrize(
+    ("mutant", "message"), [(Silent, "change no other token"), (Talkative, "no reply follows an action")]
+)
+def test_replies_are_what_the_setting_says(mutant, message):
     with pytest.raises(CheckFailed, match=message):
-        check_setting(Mutant())
+        check_setting(mutant())
