@@ -18,6 +18,8 @@ from theorybench.leaderboard.series import Panel, Series, learning_curves, pass_
 BOARD_SCHEMA = 1
 #: What agents are told, in titles of tracks on which not all are told the same.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
+#: Bootstrap draws of growth laws, whose fits take longer than means.
+LADDER_DRAWS = 300
 #: How the numbers are made, for whoever reads the board.
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
@@ -156,6 +158,7 @@ def make_board(
     every = group_records(held)
     agents = {group.agent.id: group.agent for group in every}.values()
     groups = [group for group in every if group.records[0].rung is None]
+    climbing = [group for group in every if group.records[0].rung is not None]
     environments = list({group.environment.id: group.environment for group in groups}.values())
     ranker = Ranker(draws, seed)
     return Board(
@@ -165,7 +168,7 @@ def make_board(
         agents=tuple(sorted(agents, key=lambda agent: agent.label)),
         standings=tuple(_standings(environments, groups, ranker)),
         environments=tuple(_environment_board(info, groups, ranker) for info in environments),
-        ladders=ladder_boards([group for group in every if group.records[0].rung is not None], draws, seed),
+        ladders=ladder_boards(climbing, min(draws, LADDER_DRAWS), seed),
         failures=tuple(
             Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
             for group in every

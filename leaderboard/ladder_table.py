@@ -30,9 +30,9 @@ class Cells(NamedTuple):
 HEADS = (
     ("agent", False),
     ("way", False),
-    ("climbs to", True),
-    ("episodes there", True),
-    ("growth of the cost", False),
+    ("top", True),
+    ("episodes", True),
+    ("growth of cost", False),
     ("theory", False),
 )
 

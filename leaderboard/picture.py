@@ -20,6 +20,8 @@ FORMATS = (".png", ".svg", ".pdf")
 def picture(board: Board, path: str | Path) -> Path:
     """Draw scores with their intervals, one panel for each standing, and write a picture, atomically.
 
+    A board that has ladders of difficulty alone shows these.
+
     Args:
         board: what is drawn.
         path: ends in .png, .svg or .pdf.
@@ -36,6 +38,11 @@ def picture(board: Board, path: str | Path) -> Path:
 
     path = checked_path(path)
     standings = [standing for standing in board.standings if standing.rows]
+    if not standings:
+        from theorybench.leaderboard.ladder_picture import ladder_figure
+
+        with rc_context({"text.parse_math": False}):
+            return save(ladder_figure(board), path)
     columns = min(3, len(standings))
     lines = -(-len(standings) // columns)
     rows = max(sum(not row.privileged for row in standing.rows) for standing in standings)

@@ -74,8 +74,15 @@ def ladder_table(ladder: LadderBoard) -> Table:
         collapse_padding=True,
         header_style="dim",
     )
-    for name, number in HEADS:
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for place, (name, number) in enumerate(HEADS):
+        # Long names of agents wrap first.
+        table.add_column(
+            name,
+            justify="right" if number else "left",
+            overflow="fold",
+            min_width=16 if place == 0 else None,
+            no_wrap=0 < place < 4,
+        )
     for row in rows(ladder):
         table.add_row(*(Text(plain(cell)) for cell in row))
     return table
