@@ -57,6 +57,29 @@ class SolverPolicy(Policy):
         return rows / rows.sum(axis=1, keepdims=True)
 
 
+class MemoryPolicy(SolverPolicy):
+    """The base model, but with the solutions' own moves in their states with at most `stage` numbers left.
+
+    Args:
+        setting: the setting.
+        stage: the rung that is searched: 1..n - 1.
+    """
+
+    def __init__(self, setting: Countdown, stage: int) -> None:
+        super().__init__(setting)
+        self.stage = stage
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (m, A)."""
+        setting: Any = self.reference.setting
+        move = np.full(len(setting.winnable) + 1, -1)
+        for h in range(setting.numbers - self.stage, setting.num_stages):
+            move[setting.winnable.find(setting.pool.targets, setting.pool.numbers[:, h])] = setting.pool.solution[:, h]
+        known = move[setting.winnable.find(*setting.read(observations))]
+        own = known[:, None] == np.arange(setting.num_actions)
+        return np.where(known[:, None] >= 0, own.astype(np.float64), self.reference.probs(observations))
+
+
 class CountdownOracle(Oracle[Countdown]):
     """Exact answers about a `Countdown`.
 
@@ -138,7 +161,7 @@ class CountdownOracle(Oracle[Countdown]):
             return policy.view in ("listed", "position")
         if type(policy) is TablePolicy:
             return policy.depends_on == "position"
-        return type(policy) in (SolverPolicy, SettingPolicy)
+        return type(policy) in (SolverPolicy, MemoryPolicy, SettingPolicy)
 
     # What search costs.
 
@@ -152,31 +175,19 @@ class CountdownOracle(Oracle[Countdown]):
 
     @functools.cached_property
     def step_success(self) -> np.ndarray:
-        """The same where every state of the prompt's solution after its first new move is solved, (prompts, n - 1).
+        """The success at each rung of `memory_policy`, where the rungs below are learnt: float64 (prompts, n - 1)."""
+        rungs = range(1, self.setting.num_stages + 1)
+        return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in rungs])
 
-        A uniform first move that keeps to the solution wins; after any other one the base model goes on.
+    def memory_policy(self, stage: int) -> "MemoryPolicy":
+        """Give the base model with a memory: it wins from the beginning of every rung below this one.
+
+        Raises:
+            ParameterError: no such stage.
         """
-        setting, games = self.setting, self.setting.winnable
-        columns = []
-        for k in range(1, setting.num_stages + 1):
-            numbers, targets = setting.pool.numbers[:, setting.num_stages - k], setting.pool.targets
-            values = games.after_moves(targets, numbers, setting.max_value)
-            if k > 1:
-                values = np.where(self._keeps(numbers, setting.num_stages - k), 1.0, values)
-            legal = setting.results(numbers) > 0
-            columns.append(values.sum(axis=1) / legal.sum(axis=1))
-        return np.column_stack(columns)
-
-    def _keeps(self, numbers: np.ndarray, moves: int) -> np.ndarray:
-        """Return which actions lead to the state that the solution reaches next, bool (prompts, A)."""
-        from theorybench.envs.curriculum.countdown_plays import children
-
-        setting = self.setting
-        prompt, action, left = children(setting, numbers)
-        same = (left == setting.pool.numbers[prompt, moves + 1]).all(axis=1)
-        keeps = np.zeros((setting.prompts, setting.num_actions), bool)
-        keeps[prompt[same], action[same]] = True
-        return keeps
+        if not 1 <= stage <= self.setting.num_stages:
+            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
+        return MemoryPolicy(self.setting, stage)
 
     def base_success(self, stage: int | None = None) -> float:
         """Give the reference's probability of a reward at a rung (None: the full task), averaged over prompts.

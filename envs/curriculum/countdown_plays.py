@@ -49,21 +49,6 @@ def begin(setting: Countdown, stage: int, prompts: np.ndarray) -> _Nodes:
     return _Nodes(prompts, numbers, response, np.ones(len(prompts)))
 
 
-def children(setting: Countdown, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make all legal moves.
-
-    Args:
-        setting: the setting.
-        numbers: int32 (S, n).
-
-    Returns:
-        State int64 (M,), action int64 (M,), and what is left int32 (M, n).
-    """
-    made = setting.results(numbers)
-    state, action = np.nonzero(made)
-    return state, action, _left(setting, numbers[state], action, made[state, action])
-
-
 def _left(setting: Countdown, numbers: np.ndarray, actions: np.ndarray, made: np.ndarray) -> np.ndarray:
     left = np.zeros_like(numbers)
     left[:, :-1] = after(numbers, setting.slots.column[actions], made)
