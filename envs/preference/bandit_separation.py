@@ -162,11 +162,11 @@ def separation(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
     y = Axis("labels of a run, in all", "log", ticks=tuple(10.0**i for i in range(3, 9)))
     title = f"Labels until the mean error is below {ERROR:g}"
     labels = (Column(f"{name}, {text}", ",.0f") for name in LEARNERS for text in ("theory", "runs"))
-    points, bars = f"where the mean error of {seeds} runs crosses {ERROR:g}", "bootstrap interval"
+    where = f"where the mean error of {seeds} runs crosses {ERROR:g}"
     heads = (Column("theta_init", "g"), Column("C", ",.1f"), *labels)
     return Exhibit(
         tables=(Table(title, heads, tuple(rows), _method(seeds)),),
-        charts=(Chart(title, x, y, tuple(series), points=points, bars=bars),),
+        charts=(Chart(title, x, y, tuple(series), points=where, bars="bootstrap interval"),),
         notes=(*_not_reached(starts, counted, seeds), *_measured_readings(starts, counted), *_readings(starts, theory)),
         groups=GROUPS,
     )
