@@ -156,7 +156,7 @@ CLAIMS: tuple[Claim, ...] = (
     _improvement(
         "at",
         "At the batch threshold coverage improves to 10 with the probability that no coordinate is separated",
-        "pairs from the reference, labels without noise, which separate all coordinates, or C of the policy that sampled",
+        "pairs from the reference, labels without noise, which separate all of them, or C of the policy that sampled",
         CoverageImprovement(delta=0.5, level=10.0),
     ),
     _improvement(

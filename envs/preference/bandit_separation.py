@@ -4,9 +4,10 @@ To an error eps, in the Sigma_pi* norm squared, theory says:
 
 - offline: tr(Sigma* I(pi_init)^-1) / eps labels, about 12 cosh^2(theta_init) / eps;
 - on-policy: `rounds` times max(n*, floor / eps): a first batch above the threshold n* and a last one at the floor. One
-  separated coordinate is off by about the 14 at which its ridge holds it, an error of over 100, so that the mean over
-  R runs is small only where none of the R has one. n* is where they all escape with probability 1/2, P(separated)
-  about ln 2 / R;
+  separated coordinate ends near |theta_i| = 7, where its ridge holds it: m pairs that agree balance it at
+  2 m e^(-2 |theta_i|) = 1e-6 |theta_i - theta_init| for beta = 1. That is an error of 30 to 55, so that the mean over R
+  runs is small only where none of the R has one. n* is where they all escape with probability 1/2, P(separated) about
+  ln 2 / R;
 - hybrid: two rounds of tr(Sigma* I_hyb^-1) / eps, whatever theta_init.
 
 Source: arXiv 2601.08421.

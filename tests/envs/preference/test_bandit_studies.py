@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import theorybench as tb
+from theorybench.agents.bradley_terry import fit_bradley_terry
 from theorybench.envs.core.claim import mean_interval
 from theorybench.envs.preference import bandit_separation, bandit_studies
 from theorybench.envs.preference.bandit import PreferenceBandit
@@ -84,6 +85,22 @@ def test_small_batches_stay_above_the_floor_by_the_next_order():
     errors = 179 * courses(lab, "dpo-on-policy", 1, 300, 179, ["error"], rounds=5)[:, 2:, 0].mean(axis=1)
     value, low, high = mean_interval(errors / lab.oracle.floor(1))
     assert low < 1.19 < high and value > 1.05
+
+
+def test_a_separated_coordinate_ends_where_its_ridge_holds_it():
+    lab = STUDY["separation"].bound()[1]
+    policies = lab.train("dpo-on-policy", range(40), 3000, rounds=3, solver="newton", policy="linear")
+    theta = np.array([policy.theta for policy in policies])
+    lost = np.abs(theta) > 4
+    errors = np.array([lab.oracle.evaluate(policy, ["error"])["error"] for policy in policies])
+    assert lost.sum() > 20
+    assert 5.8 < np.abs(theta[lost]).min() < np.abs(theta[lost]).max() < 7.8
+    alone = errors[lost.sum(axis=1) == 1]
+    assert 30 < alone.min() < alone.max() < 55
+    for wins, held in ((1, 6.612), (10, 7.638)):
+        theta = fit_bradley_terry(np.full((1, wins, 1), 2.0), np.ones((1, wins)), np.array([[3.0]]))[0, 0]
+        assert theta == pytest.approx(held, abs=1e-3)
+        assert 2 * wins * math.exp(-2 * theta) == pytest.approx(1e-6 * (theta - 3), rel=1e-4)
 
 
 # The studies.
