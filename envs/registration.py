@@ -10,6 +10,7 @@ from theorybench.envs.curriculum.k_fold import KFoldComposition
 from theorybench.envs.curriculum.k_fold_claims import CLAIMS as K_FOLD_CLAIMS
 from theorybench.envs.curriculum.k_fold_oracle import DIFFICULTIES as K_FOLD_DIFFICULTIES
 from theorybench.envs.curriculum.k_fold_oracle import KFoldOracle
+from theorybench.envs.curriculum.k_fold_studies import STUDIES as K_FOLD_STUDIES
 from theorybench.envs.curriculum.parity import Parity
 from theorybench.envs.curriculum.parity_claims import CLAIMS as PARITY_CLAIMS
 from theorybench.envs.curriculum.parity_oracle import DIFFICULTIES as PARITY_DIFFICULTIES
@@ -19,6 +20,11 @@ from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
 from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
+from theorybench.envs.curriculum.semiautomaton import Semiautomaton
+from theorybench.envs.curriculum.semiautomaton_claims import CLAIMS as SEMIAUTOMATON_CLAIMS
+from theorybench.envs.curriculum.semiautomaton_oracle import DIFFICULTIES as SEMIAUTOMATON_DIFFICULTIES
+from theorybench.envs.curriculum.semiautomaton_oracle import SemiautomatonOracle
+from theorybench.envs.curriculum.semiautomaton_studies import STUDIES as SEMIAUTOMATON_STUDIES
 from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
@@ -54,6 +60,7 @@ register(
     KFoldOracle,
     claims=K_FOLD_CLAIMS,
     budget=20_000,
+    studies=K_FOLD_STUDIES,
     difficulties=K_FOLD_DIFFICULTIES,
 )
 register(
@@ -103,6 +110,15 @@ register(
     claims=REWARD_TEACHER_CLAIMS,
     budget=20_000,
     studies=REWARD_TEACHER_STUDIES,
+)
+register(
+    "TheoryBench/Semiautomaton-v0",
+    Semiautomaton,
+    SemiautomatonOracle,
+    claims=SEMIAUTOMATON_CLAIMS,
+    budget=20_000,
+    studies=SEMIAUTOMATON_STUDIES,
+    difficulties=SEMIAUTOMATON_DIFFICULTIES,
 )
 register(
     "TheoryBench/TreeMarkovChain-v0",

@@ -1,0 +1,279 @@
+"""A hidden machine reads a word: the state that it ends in is judged, and no other (arXiv 2510.04115)."""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import boolean, choice, instance, integer
+from theorybench.envs.core.views import Local
+
+FAMILIES = ("permutations", "shuffle")
+#: Draws of what a prompt decides: the initial state, and a letter at the step of each place.
+START, LETTER = 0, 1
+
+
+class State(NamedTuple):
+    """n runs of the machine.
+
+    Attributes:
+        prompt: int64 (n,).
+        truth: int64 (n,), the machine's own state after the letters that it has read.
+        position: int64 (n,), claims made.
+        last: int64 (n,), the episode ends after this many claims.
+        tokens: (n, 1 + T + claims) of the observation's type, the observation.
+    """
+
+    prompt: Any
+    truth: Any
+    position: Any
+    last: Any
+    tokens: Any
+
+
+class Tables(NamedTuple):
+    """An instance.
+
+    Attributes:
+        moves: int64 (m N,), the state after letter a in state s at a N + s.
+        swaps: int64 (m, 2), the two states that letter a of a shuffle may exchange; no rows in other families.
+        places: int64 (T,), 0..T - 1.
+    """
+
+    moves: np.ndarray
+    swaps: np.ndarray
+    places: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Semiautomaton(Setting):
+    """A hidden machine of N states reads a word of T letters; what state does it end in?
+
+    ## Description
+    A semiautomaton has N states, an alphabet of m letters, and for each letter a permutation of the states. Which
+    permutations is hidden and has to be learnt. The prompt shows an initial state and a uniform word of T letters. With
+    a chain of thought the agent claims the state after each letter; its own claims are fed back to it uncorrected, and
+    the last one alone is judged. Without, it gives the last state at once.
+
+    `family="permutations"`: each letter has a random permutation. `family="shuffle"`: letter a has a random
+    transposition, and the machine applies it or leaves everything in its place, by a private bit. All machines with the
+    same transpositions are then hard to tell apart from long words: two of them that differ in every bit at random
+    end a word in the same state with a probability that falls to 1/N as the mixing time of card shuffling says.
+
+    ## Action Space
+    `Discrete(N)`: the state that is claimed. Every action is legal.
+
+    ## Observation Space
+    `MultiDiscrete`, 1 + 2 T integers (2 + T without a chain of thought): the initial state, the word, the claims so
+    far. State s is token s + 1, letter a is token N + a + 1; claims, and words shorter than T, are padded with 0.
+
+    Tables see, by default, the letter that is to be read and the last claim (the view "local"): a table q(s' | a, s) of
+    m N rows that all positions share, so that one table serves words of every length. Without a chain of thought the
+    same view reads the initial state and the first letter, which is enough for words of one letter only; longer words
+    are then for networks.
+
+    ## Starting State
+    A prompt index (any integer >= 0) decides the initial state and the word, both uniform. `options={"stage": t}` with
+    t in 1..T asks for the state after the first t letters and shows no others; the last stage, the default, is the full
+    task.
+
+    ## Reward
+    1 at the end if the last claim is the machine's state, else 0.
+
+    ## Episode End
+    After t claims at stage t, or after the one answer; terminated, never truncated.
+
+    ## Arguments
+    | Name | Default | Meaning |
+    |---|---|---|
+    | `N` | 5 | states, 2..32 |
+    | `m` | 4 | letters, 1..4096 |
+    | `T` | 8 | letters of a word, 1..256 |
+    | `family` | "permutations" | "permutations" (random ones), or "shuffle" (random transpositions or the identity) |
+    | `chain_of_thought` | True | claim the state after each letter, or answer at once |
+    | `instance` | 0 | the hidden machine; below 10,000 for tuning, the others for scoring |
+
+    Letters of the same instance, N and family are the same for every m and T.
+
+    ## Optimum
+    J = P(reward) on the full task. J* = 1, by claiming the machine's states. J_ref = 1/N, the reference being uniform.
+    Evaluation is exact for policies that declare that they depend on the view "local": the pair (claim, true state) is
+    a Markov chain of N^2 states. Policies that see the number of claims, or it and the last token alone, do not see the
+    initial state and the word together, and earn 1/N exactly. Others are exact up to 10^6 prefixes of all prompts,
+    N m^T (1 + N + ... + N^(T-1)), and beyond that a seeded estimate with `<key>_se`.
+
+    ## What theory predicts
+    Two machines of the shuffle family whose private bits differ at random agree on a word of T fresh letters with
+    probability
+
+        P_agree(T) = 1/N + (1 - 1/N) (1 - 1/(N-1))^T:
+
+    the permutation that takes one to the other does a lazy walk of random transpositions, and fixes a state with this
+    probability. So an agent that is judged by the outcome has about (1 - 1/(N-1))^(2 T) as much to learn from an
+    episode as on words of no letters; n episodes do not tell two machines apart beyond T = (N-1) ln sqrt(n), and
+    P_agree - 1/N is 1/N! at a length of order N^2 ln N. (Random permutations for each letter agree by chance alone
+    after one fresh letter: there the formula is 1/N from T = 1 on.) With few letters the same letter comes back, and
+    agreement falls more slowly: the oracle's `agreement` is exact for any two machines.
+
+    A table that learns from outcomes alone has a gradient of exactly zero at the uniform policy from T = 2 on: a claim
+    is then forgotten by the next, and the last one starts from a state that says nothing. With T = 1 it has one. A
+    ladder of word lengths has solved the task for a shared table once its first rung is learnt; a network that learns
+    position by position climbs all of them.
+
+    ## References
+    On the statistical-query hardness of semiautomata (arXiv 2510.04115).
+
+    ## Version History
+    - v0: first version.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "curriculum"
+    policy_view: ClassVar[str] = "local"
+    reference_depends_on: ClassVar[str] = "position"
+
+    N: int = integer(5, 2, 32, "states")
+    m: int = integer(4, 1, 4096, "letters")
+    T: int = integer(8, 1, 256, "letters of a word")
+    family: str = choice("permutations", FAMILIES, "what letters do: any permutation, or a transposition or nothing")
+    chain_of_thought: bool = boolean(True, "claim the state after each letter, or answer at once")
+    instance: int = instance(0, "the hidden machine")
+
+    @property
+    def num_actions(self) -> int:
+        """The states."""
+        return self.N
+
+    @property
+    def num_symbols(self) -> int:
+        """The states, and the letters."""
+        return self.N + self.m
+
+    @property
+    def prompt_symbols(self) -> range:
+        """An initial state and letters."""
+        return range(self.N + self.m)
+
+    @property
+    def prompt_length(self) -> int:
+        """The initial state and the word."""
+        return 1 + self.T
+
+    @property
+    def response_length(self) -> int:
+        """The claims."""
+        return self.T if self.chain_of_thought else 1
+
+    @property
+    def horizon(self) -> int:
+        """The claims."""
+        return self.response_length
+
+    @property
+    def num_stages(self) -> int:
+        """Stage t asks for words of t letters."""
+        return self.T
+
+    @property
+    def local(self) -> Local:
+        """The letter that is to be read and the state before it."""
+        before = [0, *range(1 + self.T, self.T + self.response_length)]
+        letters = range(1, 1 + self.response_length)
+        return Local(tuple(zip(letters, before, strict=True)), ((self.N + 1, self.m), (1, self.N)), shared=True)
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The hidden machine, and where things stand in an observation."""
+        rng = np.random.default_rng([251004115, self.instance, self.N])
+        identity = np.tile(np.arange(self.N), (self.m, 1))
+        swaps = np.zeros((0, 2), np.int64)
+        if self.family == "permutations":
+            moves = rng.random((self.m, self.N)).argsort(axis=1)
+        else:
+            first, second, bits = (rng.random((self.m, 3)) * [self.N, self.N - 1, 2]).astype(np.int64).T
+            swaps = np.stack([first, second + (second >= first)], axis=1)
+            moves = np.where(bits[:, None] == 1, transpositions(swaps, self.N), identity)
+        return Tables(moves.astype(np.int64).ravel(), swaps, np.arange(self.T))
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Show the initial state and the word."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        xp, tables = namespace(prompts), self.on(prompts)
+        decided = rng.of(prompts)
+        start, zero = decided.integers(START, self.N), xp.zeros_like(prompts)
+        word = Stream(decided.keys[:, None], tables.places, rng.world, xp).integers(LETTER, self.m)
+        length = zero + self.T if stage is None else stage
+        truth = start if self.chain_of_thought else self.run(start, word, length)
+        shown = word + (self.N + 1)
+        if stage is not None:
+            shown = xp.where(tables.places < length[:, None], shown, xp.zeros_like(shown))
+        shape, dtype = (prompts.shape[0], self.prompt_length + self.response_length), self.observation_dtype.name
+        tokens = xp.zeros(shape, dtype=getattr(xp, dtype), device=getattr(prompts, "device", None))
+        tokens[:, 0], tokens[:, 1 : self.prompt_length] = start + 1, shown
+        return State(prompts, truth, zero, length if self.chain_of_thought else zero + 1, tokens)
+
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Read a letter and append a claim; judge the last one."""
+        xp, tables = namespace(actions), self.on(actions)
+        truth, width = state.truth, self.prompt_length + self.response_length
+        tokens = xp.asarray(state.tokens, copy=True)
+        flat = xp.reshape(tokens, (-1,))
+        place = xp.arange(actions.shape[0], device=getattr(actions, "device", None)) * width + state.position + 1
+        if self.chain_of_thought:
+            letter = xp.astype(xp.take(flat, place), xp.int64) - (self.N + 1)
+            truth = xp.take(tables.moves, letter * self.N + truth)
+        flat[place + self.T] = xp.astype(actions + 1, tokens.dtype)
+        position = state.position + 1
+        complete = position == state.last
+        rewards = xp.astype(complete & (actions == truth), xp.float64)
+        return State(state.prompt, truth, position, state.last, tokens), rewards, complete
+
+    def observe(self, state: State) -> Any:
+        """Return tokens (n, 1 + T + claims)."""
+        return namespace(state.tokens).asarray(state.tokens, copy=True)
+
+    def observations(self, start: np.ndarray, word: np.ndarray, claims: np.ndarray) -> np.ndarray:
+        """Return what a policy sees: (n, 1 + T + claims) of the observation's type.
+
+        Args:
+            start: int64 (n,), initial states.
+            word: int64 (n, t), the first t letters, t <= T; those that are left are not shown.
+            claims: int64 (n, u), the claims so far.
+        """
+        tokens = np.zeros((len(start), self.prompt_length + self.response_length), self.observation_dtype)
+        tokens[:, 0] = start + 1
+        tokens[:, 1 : 1 + word.shape[1]] = word + self.N + 1
+        tokens[:, self.prompt_length : self.prompt_length + claims.shape[1]] = claims + 1
+        return tokens
+
+    def run(self, start: Any, word: Any, length: Any) -> Any:
+        """Return the machine's states after the first letters of words: int64 (n,).
+
+        Args:
+            start: int64 (n,), initial states.
+            word: int64 (n, t), letters.
+            length: int64 (n,), how many of them are read.
+        """
+        xp, moves, state = namespace(word), self.on(word).moves, start
+        for place in range(word.shape[1]):
+            state = xp.where(place < length, xp.take(moves, word[:, place] * self.N + state), state)
+        return state
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """All states equally likely, float64 (n, N)."""
+        return np.full((len(observations), self.N), 1.0 / self.N)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: 0, 1, ... for states and a0, a1, ... for letters."""
+        return str(symbol) if symbol < self.N else f"a{symbol - self.N}"
+
+
+def transpositions(swaps: np.ndarray, states: int) -> np.ndarray:
+    """Return the permutations that exchange the two states of each row of `swaps` (m, 2): int64 (m, states)."""
+    moves, rows = np.tile(np.arange(states), (len(swaps), 1)), np.arange(len(swaps))
+    moves[rows, swaps[:, 0]], moves[rows, swaps[:, 1]] = swaps[:, 1], swaps[:, 0]
+    return moves

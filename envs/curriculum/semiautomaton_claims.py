@@ -1,0 +1,247 @@
+"""What theory says of semiautomata, as tests that run.
+
+Intervals are three standard errors wide on each side; agreement is counted in episodes of machines that run as
+policies, never taken from the oracle's pair matrix.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.claim import Claim, Lab, interval, mean_interval
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.semiautomaton import Semiautomaton
+from theorybench.envs.curriculum.semiautomaton_pairs import factorial_length
+
+#: Score that counts as learnt.
+LEARNT = 0.9
+
+
+def excess(lab: Lab, lengths: tuple[int, ...], twins: int, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return how much more than chance other machines of the family agree with the hidden one, and the errors of that.
+
+    Args:
+        lab: simulates.
+        lengths: of the words.
+        twins: other machines; each runs as a policy.
+        episodes: of each machine and length.
+        seed: of machines and simulation.
+
+    Returns:
+        Means and standard errors, float64 (lengths,) each.
+    """
+    rng = np.random.default_rng(seed)
+    rewards = np.empty((len(lengths), twins, episodes))
+    for twin in range(twins):
+        policy = lab.oracle.machine_policy(lab.oracle.twin(int(rng.integers(2**31))))
+        for place, length in enumerate(lengths):
+            played = lab.simulate(policy, episodes, int(rng.integers(2**31)), stage=length)
+            rewards[place, twin] = played.rewards
+    flat = rewards.reshape(len(lengths), -1)
+    return flat.mean(axis=1) - 1 / lab.setting.N, flat.std(axis=1, ddof=1) / math.sqrt(flat.shape[1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay:
+    """Slope in T of the logarithm of agreement above chance.
+
+    Attributes:
+        lengths: words' lengths.
+        twins: other machines.
+        episodes: of each machine and length.
+    """
+
+    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    twins: int = 4
+    episodes: int = 30_000
+
+    def predicted(self, setting: Semiautomaton) -> float:
+        """ln(1 - 1/(N-1))."""
+        return math.log1p(-1 / (setting.N - 1))
+
+    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Fit a line, each point with the weight of its error."""
+        above, errors = excess(lab, self.lengths, self.twins, self.episodes, seed)
+        if (above <= 0).any():
+            return (math.nan,) * 3
+        weights = np.square(above / errors)
+        x = np.array(self.lengths) - np.average(self.lengths, weights=weights)
+        spread = weights @ np.square(x)
+        return interval(float(weights @ (x * np.log(above)) / spread), 1 / math.sqrt(spread))
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorialLength:
+    """Word length at which agreement is 1/N! above chance, read off the line through two lengths around it.
+
+    Attributes:
+        lengths: one below and one above.
+        twins: other machines.
+        episodes: of each machine and length.
+    """
+
+    lengths: tuple[int, int] = (6, 8)
+    twins: int = 4
+    episodes: int = 40_000
+
+    def predicted(self, setting: Semiautomaton) -> float:
+        """(ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1)), of order N^2 ln N."""
+        return factorial_length(setting.N)
+
+    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Interpolate the logarithm."""
+        above, errors = excess(lab, self.lengths, self.twins, self.episodes, seed)
+        if (above <= 0).any() or above[0] <= above[1]:
+            return (math.nan,) * 3
+        (first, last), logs = self.lengths, np.log(above)
+        slope, goal = (logs[1] - logs[0]) / (last - first), -math.lgamma(setting.N + 1)
+        length = first + (goal - logs[0]) / slope
+        share = (length - first) / (last - first)
+        noise = math.hypot((1 - share) * errors[0] / above[0], share * errors[1] / above[1]) / abs(slope)
+        return interval(float(length), noise)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slope:
+    """Squared norm of the outcome's gradient in the table's logits at the uniform policy.
+
+    Two independent halves of a sample are multiplied, so that the estimate has no bias.
+
+    Attributes:
+        length: of the words.
+        blocks: pairs of halves.
+        episodes: of each half.
+    """
+
+    length: int
+    blocks: int = 16
+    episodes: int = 16_384
+
+    def predicted(self, setting: Semiautomaton) -> float:
+        """(1/N^2)(1 - 1/N) / (m N) on one letter: m N rows, each met with probability 1/(m N); 0 on longer words."""
+        rows = setting.m * setting.N
+        return (1 - 1 / setting.N) / (setting.N**2 * rows) if self.length == 1 else 0.0
+
+    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Mean over blocks of the product of two halves' score-function estimates."""
+        view = View.of(setting, "local")
+        policy = TablePolicy(view, np.full((view.rows, setting.N), 1 / setting.N))
+        played = lab.simulate(policy, 2 * self.blocks * self.episodes, seed, stage=self.length)
+        half = np.arange(len(played.rewards)) // self.episodes
+        centred = (played.rewards - played.rewards.mean()) / self.episodes
+        gradients = np.zeros((2 * self.blocks, view.rows, setting.N))
+        for position in range(self.length):
+            rows = view.index(played.observations[:, position])
+            np.add.at(gradients, (half, rows, played.actions[:, position]), centred)
+            met = np.zeros((2 * self.blocks, view.rows))
+            np.add.at(met, (half, rows), centred)
+            gradients -= met[:, :, None] / setting.N
+        flat = gradients.reshape(self.blocks, 2, -1)
+        return mean_interval((flat[:, 0] * flat[:, 1]).sum(axis=1))
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnersApart:
+    """Share of runs that learn the task: of `curriculum-rlvr`, less that of `rlvr` with the same budget.
+
+    Attributes:
+        budget: episodes of a run.
+        seeds: runs of each.
+        learner: hyper-parameters of both.
+    """
+
+    budget: int
+    seeds: int
+    learner: tuple[tuple[str, Any], ...] = ()
+
+    def predicted(self, setting: Semiautomaton) -> float:
+        """One: short words teach, and the outcome of long ones does not."""
+        return 1.0
+
+    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Difference of shares; with every run alike the interval is a point."""
+        numbers, shares = range(seed * self.seeds, (seed + 1) * self.seeds), []
+        goal = 1 / setting.N + LEARNT * (1 - 1 / setting.N)
+        for agent in ("curriculum-rlvr", "rlvr"):
+            policies = lab.train(agent, numbers, self.budget, **dict(self.learner))
+            learnt = [lab.simulate(policy, 4096, seed).rewards.mean() >= goal for policy in policies]
+            shares.append(float(np.mean(learnt)))
+        variance = sum(share * (1 - share) / self.seeds for share in shares)
+        return interval(shares[0] - shares[1], math.sqrt(variance))
+
+
+def _claim(
+    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
+) -> Claim:
+    return Claim(
+        id=f"semiautomaton-{id}",
+        source=f"arXiv 2510.04115, {source}",
+        statement=statement,
+        predicted=study.predicted,
+        measure=study.measure,
+        tolerance=tolerance,
+        falsified_by=falsified_by,
+        formula=formula,
+        parameters=setting,
+    )
+
+
+_REPEATS = "for 4096 letters are not infinitely many and some come back"
+
+CLAIMS: tuple[Claim, ...] = (
+    _claim(
+        "decay",
+        f"agreement of two shuffles; tolerance: .004, {_REPEATS}",
+        "The agreement of two machines above chance falls by the factor 1 - 1/(N-1) a letter when letters are fresh",
+        "a small alphabet, in which letters come back, or another family",
+        Decay(),
+        "ln(1 - 1/(N-1))",
+        0.004,
+        N=6,
+        m=4096,
+        family="shuffle",
+    ),
+    _claim(
+        "factorial",
+        f"statistical queries; tolerance: .05, {_REPEATS}",
+        "Agreement is 1/N! above chance at a word length of order N^2 ln N (N = 4)",
+        "a small alphabet, in which letters come back, or another family",
+        FactorialLength(),
+        "(ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1))",
+        0.05,
+        N=4,
+        m=4096,
+        family="shuffle",
+    ),
+    _claim(
+        "first-letter",
+        "gradients of tables; tolerance: none beyond the interval",
+        "On words of one letter the gradient of a table at the uniform policy has the squared norm it should",
+        "a ladder whose first rung has longer words",
+        Slope(1),
+        "(1 - 1/N) / (m N^3)",
+        0.0,
+    ),
+    _claim(
+        "no-gradient",
+        "gradients of tables; tolerance: none beyond the interval",
+        "From two letters on it is zero",
+        "a verifier that pays for a claim on the way, or claims that are corrected before they are fed back",
+        Slope(2),
+        "0",
+        0.0,
+    ),
+    _claim(
+        "learners",
+        "outcomes against word lengths; tolerance: one run in ten may differ",
+        "REINFORCE learns the machine from ever longer words within a budget in which long words alone teach nothing",
+        "a ladder whose rungs are all the full task",
+        LearnersApart(12_000, 10),
+        "1",
+        0.1,
+        T=5,
+    ),
+)

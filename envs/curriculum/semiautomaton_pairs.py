@@ -1,0 +1,58 @@
+"""How long two machines, or a table and a machine, stay together: the chain of pairs of states."""
+
+import math
+
+import numpy as np
+
+
+def divergence(probs: np.ndarray) -> np.ndarray:
+    """Return KL(p || uniform) in nats over the last axis."""
+    logs = np.log(probs * probs.shape[-1], where=probs > 0, out=np.zeros_like(probs))
+    return np.asarray((probs * logs).sum(axis=-1))
+
+
+def pair_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the transition matrix of a pair of states that read the same uniform letters, float64 (N^2, N^2).
+
+    Args:
+        first: float64 (m, N, N), probabilities of the next state by letter and state; drawn independently for each.
+        second: float64 (m, N, N), likewise. The pair (s, s') is row s N + s'.
+    """
+    letters, N, _ = first.shape
+    together = first.reshape(letters, -1).T @ second.reshape(letters, -1) / letters
+    return together.reshape(N, N, N, N).transpose(0, 2, 1, 3).reshape(N * N, N * N)
+
+
+def agreement(first: np.ndarray, second: np.ndarray, length: int) -> np.ndarray:
+    """Return the chance that two machines that begin in the same uniform state are in the same state after t letters.
+
+    Args:
+        first: int (m, N), the state after each letter in each state.
+        second: int (m, N), likewise.
+        length: T >= 0.
+
+    Returns:
+        float64 (T + 1,), t = 0..T, exact for uniform words.
+    """
+    N = first.shape[1]
+    chain = pair_matrix(np.eye(N)[first], np.eye(N)[second])
+    pair, curve = np.eye(N).ravel() / N, [1.0]
+    for _ in range(length):
+        pair = pair @ chain
+        curve.append(float(np.trace(pair.reshape(N, N))))
+    return np.array(curve)
+
+
+def limit_agreement(states: int, length: float) -> float:
+    """Return 1/N + (1 - 1/N)(1 - 1/(N-1))^T: agreement of two shuffle machines when every letter is fresh.
+
+    The permutation that takes one machine's state to the other's moves by a random transposition with probability 1/2
+    a letter. The chance that it fixes a state has the eigenvalue 1/2 + (N-3) / (2 (N-1)) = 1 - 1/(N-1).
+    """
+    return 1 / states + (1 - 1 / states) * (1 - 1 / (states - 1)) ** length
+
+
+def factorial_length(states: int) -> float:
+    """Return the T at which this agreement is 1/N! above chance, for N >= 3; of order N^2 ln N."""
+    decay = -math.log1p(-1 / (states - 1))
+    return (math.lgamma(states + 1) + math.log1p(-1 / states)) / decay
