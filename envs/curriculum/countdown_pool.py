@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import mix
 from theorybench.envs.curriculum.countdown_moves import after, keys, pair_results, slots
@@ -121,5 +122,6 @@ def draw(
     if candidates == 1:
         return kept
     success = solve(kept.numbers[:, 0], kept.targets, max_value).success.reshape(count, candidates)
-    hardest = np.arange(count) * candidates + success.argmin(axis=1)
+    # Rounded, so that equal chances are equal on every machine.
+    hardest = np.arange(count) * candidates + portable(success).argmin(axis=1)
     return Prompts(*(column[hardest] for column in kept))
