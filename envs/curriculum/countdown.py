@@ -324,8 +324,8 @@ class Countdown(Setting):
         return xp.concat([words.view(self._token(xp)), state.response], axis=1)
 
     def action_mask(self, state: State) -> Any:
-        """Return legal actions, bool (m, 4 n (n - 1))."""
-        return namespace(state.legal).asarray(self._mask(state), copy=True)
+        """Return legal actions, bool (m, 4 n (n - 1)); all of them where one number is left and the game is over."""
+        return self._mask(state) | (state.numbers[:, 1] == 0)[:, None]
 
     def _mask(self, state: State) -> Any:
         return state.legal.view(namespace(state.legal).bool)

@@ -250,6 +250,13 @@ def test_an_illegal_move_ends_the_game_without_a_reward():
     assert env.observation_space.contains(observation)
 
 
+def test_some_action_is_legal_when_the_game_is_over_for_samplers_that_go_on():
+    envs = gym.make_vec(ID, num_envs=8, numbers=2, prompts=4, autoreset_mode="NextStep")
+    _, info = envs.reset(seed=0)
+    _, _, terminated, _, info = envs.step(info["action_mask"].argmax(axis=1))
+    assert terminated.all() and info["action_mask"].all()
+
+
 def test_a_hint_as_long_as_its_stage_is_refused():
     env = gym.make(ID)
     with pytest.raises(OptionError, match="hint"):
