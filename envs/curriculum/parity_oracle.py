@@ -72,10 +72,12 @@ class ParityOracle(Oracle[Parity]):
             prompts = np.arange(2**self.setting.d)
             together = max(1, HELD // 2**self.setting.response_length)
             parts = [self._walk(policy, prompts[i : i + together]) for i in range(0, len(prompts), together)]
-            found = Measured(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+            success, kl = (np.concatenate(part) for part in zip(*parts, strict=True))
+            found = Measured(success, kl)
         else:
             rng = np.random.default_rng(0)
-            found = Measured(*self._walk(policy, rng.integers(2**self.setting.d, size=SAMPLES), rng), sampled=True)
+            success, kl = self._walk(policy, rng.integers(2**self.setting.d, size=SAMPLES), rng)
+            found = Measured(success, kl, sampled=True)
         columns = {f"stage_{j}/success": found.success[:, j - 1] for j in range(1, self.setting.k + 1)}
         last = found.success[:, -1]
         columns |= {"objective": last, "success": last, "kl": found.kl}

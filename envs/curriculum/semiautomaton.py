@@ -90,8 +90,8 @@ class Semiautomaton(Setting):
     ## Arguments
     | Name | Default | Meaning |
     |---|---|---|
-    | `N` | 5 | states, 2..32 |
-    | `m` | 4 | letters, 1..4096 |
+    | `N` | 4 | states, 2..32 |
+    | `m` | 2 | letters, 1..4096 |
     | `T` | 8 | letters of a word, 1..256 |
     | `family` | "permutations" | "permutations" (random ones), or "shuffle" (random transpositions or the identity) |
     | `chain_of_thought` | True | claim the state after each letter, or answer at once |
@@ -136,8 +136,8 @@ class Semiautomaton(Setting):
     policy_view: ClassVar[str] = "local"
     reference_depends_on: ClassVar[str] = "position"
 
-    N: int = integer(5, 2, 32, "states")
-    m: int = integer(4, 1, 4096, "letters")
+    N: int = integer(4, 2, 32, "states")
+    m: int = integer(2, 1, 4096, "letters")
     T: int = integer(8, 1, 256, "letters of a word")
     family: str = choice("permutations", FAMILIES, "what letters do: any permutation, or a transposition or nothing")
     chain_of_thought: bool = boolean(True, "claim the state after each letter, or answer at once")

@@ -173,6 +173,31 @@ class LearnersApart:
         return interval(shares[0] - shares[1], math.sqrt(variance))
 
 
+@dataclasses.dataclass(frozen=True)
+class NetworkBlind:
+    """Reward of networks (`policy="mlp"`) that were trained on the outcome of the full task.
+
+    Attributes:
+        budget: episodes of a run.
+        seeds: runs.
+        episodes: of the simulation of each.
+    """
+
+    budget: int = 16_000
+    seeds: int = 3
+    episodes: int = 4096
+
+    def predicted(self, setting: Semiautomaton) -> float:
+        """Chance."""
+        return 1 / setting.N
+
+    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Mean reward over runs."""
+        numbers = range(seed * self.seeds, (seed + 1) * self.seeds)
+        policies = lab.train("rlvr", numbers, self.budget, policy="mlp", episodes_per_update=256)
+        return mean_interval(np.concatenate([lab.simulate(policy, self.episodes, seed).rewards for policy in policies]))
+
+
 def _claim(
     id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
 ) -> Claim:
@@ -224,6 +249,8 @@ CLAIMS: tuple[Claim, ...] = (
         Slope(1),
         "(1 - 1/N) / (m N^3)",
         0.0,
+        N=5,
+        m=4,
     ),
     _claim(
         "no-gradient",
@@ -233,6 +260,8 @@ CLAIMS: tuple[Claim, ...] = (
         Slope(2),
         "0",
         0.0,
+        N=5,
+        m=4,
     ),
     _claim(
         "learners",
@@ -242,6 +271,18 @@ CLAIMS: tuple[Claim, ...] = (
         LearnersApart(12_000, 10),
         "1",
         0.1,
+        N=5,
+        m=4,
         T=5,
+    ),
+    _claim(
+        "network",
+        "outcomes and networks; tolerance: .02, for three networks memorise a few words differently",
+        "A network that sees the whole prompt is no better than chance after training on the outcomes of 8 letters",
+        "short words, whose few prompts it memorises",
+        NetworkBlind(),
+        "1/N",
+        0.02,
+        N=3,
     ),
 )

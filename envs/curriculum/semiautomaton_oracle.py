@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
         kl: in nats on the full task, likewise.
     """
 
-    success: dict[int, tuple[float, float | None]]
+    success: Mapping[int, tuple[float, float | None]]
     kl: tuple[float, float | None]
 
 

@@ -32,7 +32,7 @@ def parting(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
         twins = [there.oracle.twin(int(rng.integers(2**31))) for _ in range(TWINS)]
         exact = np.mean([there.oracle.agreement(twin) for twin in twins], axis=0)[1:] - 1 / setting.N
         series.append(Series(name, "predicted", lengths, exact))
-    limit = [limit_agreement(setting.N, length) - 1 / setting.N for length in lengths]
+    limit = [limit_agreement(setting.N, float(length)) - 1 / setting.N for length in lengths]
     series.append(Series(LIMIT, "predicted", lengths, limit))
     chart = Chart(
         f"Agreement of two machines of {setting.N} states, less 1/{setting.N}",

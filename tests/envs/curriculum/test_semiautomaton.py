@@ -114,7 +114,7 @@ def test_the_local_view_reads_the_next_letter_and_the_last_claim():
 
 
 def test_claims_are_fed_back_uncorrected():
-    env = gym.make(ID, T=3)
+    env = gym.make(ID, N=5, m=4, T=3)
     seen, _ = env.reset(seed=0)
     for position in range(3):
         wrong = (end(env.unwrapped.setting, seen[0] - 1, seen[1 : 2 + position].astype(int) - 6) + 1) % 5

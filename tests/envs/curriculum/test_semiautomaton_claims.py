@@ -49,15 +49,16 @@ def check(name, fault=None, **parameters):
     return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=0)
 
 
-@pytest.mark.parametrize("name", [name for name in CLAIM if name != "learners"])
+@pytest.mark.parametrize("name", [name for name in CLAIM if name not in ("learners", "network")])
 def test_claim_holds(name):
     result = check(name)
     assert result.holds, result
 
 
 @pytest.mark.slow
-def test_learners_are_apart():
-    result = check("learners")
+@pytest.mark.parametrize("name", ["learners", "network"])
+def test_claims_on_training_hold(name):
+    result = check(name)
     assert result.holds, result
 
 
@@ -86,6 +87,7 @@ def test_claim_fails_when_its_mechanism_is_broken(name, fault, parameters):
 @pytest.mark.slow
 def test_learners_are_alike_without_short_words():
     assert not check("learners", "plain").holds
+    assert not check("network", T=2).holds
 
 
 def test_studies(monkeypatch):

@@ -190,11 +190,11 @@ def test_scores_are_exactly_zero_and_one():
         oracle = SemiautomatonOracle(setting)
         assert oracle.score(oracle.reference_policy) == 0.0
         assert oracle.score(oracle.optimal_policy) == 1.0
-        assert oracle.evaluate(oracle.optimal_policy)["kl"] == pytest.approx(setting.horizon * math.log(5))
+        assert oracle.evaluate(oracle.optimal_policy)["kl"] == pytest.approx(setting.horizon * math.log(setting.N))
 
 
 def test_a_machine_policy_is_saved(tmp_path):
-    setting = Semiautomaton(chain_of_thought=False)
+    setting = Semiautomaton(N=5, m=4, chain_of_thought=False)
     policy = SemiautomatonOracle(setting).optimal_policy
     policy.save(tmp_path / "policy")
     loaded = type(policy).load(tmp_path / "policy")
