@@ -20,6 +20,9 @@ from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
 from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
+from theorybench.envs.curriculum.relative_budget import RelativeBudget
+from theorybench.envs.curriculum.relative_budget_oracle import DIFFICULTIES as RELATIVE_BUDGET_DIFFICULTIES
+from theorybench.envs.curriculum.relative_budget_oracle import RelativeBudgetOracle
 from theorybench.envs.curriculum.semiautomaton import Semiautomaton
 from theorybench.envs.curriculum.semiautomaton_claims import CLAIMS as SEMIAUTOMATON_CLAIMS
 from theorybench.envs.curriculum.semiautomaton_oracle import DIFFICULTIES as SEMIAUTOMATON_DIFFICULTIES
@@ -102,6 +105,13 @@ register(
     claims=REASONING_TREE_CLAIMS,
     budget=20_000,
     difficulties=REASONING_TREE_DIFFICULTIES,
+)
+register(
+    "TheoryBench/RelativeBudget-v0",
+    RelativeBudget,
+    RelativeBudgetOracle,
+    budget=20_000,
+    difficulties=RELATIVE_BUDGET_DIFFICULTIES,
 )
 register(
     "TheoryBench/RewardTeacher-v0",

@@ -68,6 +68,10 @@ class HopPolicy(SettingPolicy):
         return mass
 
 
+#: Permutations (n, k N), first hops (n,) and entries (n,).
+Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 class Measured(NamedTuple):
     """What is known of a policy at one rung.
 
@@ -147,14 +151,14 @@ class KFoldOracle(Oracle[KFoldComposition]):
             return self._chained(policy, stage)
         exact = self.num_prefixes(stage) <= MAX_PREFIXES
         rng = None if exact else np.random.default_rng([0x5EED, int(self.setting.fingerprint, 16)])
-        blocks = [self._walk(policy, stage, *prompts, rng) for prompts in self._prompts(stage, rng)]
+        blocks = [self._walk(policy, stage, prompts, rng) for prompts in self._prompts(stage, rng)]
         success, kl = (np.concatenate(part) for part in zip(*blocks, strict=True))
         if isinstance(policy, HopPolicy):  # the divergence of its answers has no closed form
             return Measured(self.agreement(policy.table, stage), kl, () if exact else ("kl",))
         return Measured(success, kl, () if exact else ("success", "kl"))
 
-    def _prompts(self, stage: int, rng: np.random.Generator | None) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield all prompts of a rung in parts, or a sample: permutations (n, k N), first hops and entries (n,)."""
+    def _prompts(self, stage: int, rng: np.random.Generator | None) -> Iterator[Prompts]:
+        """Yield all prompts of a rung in parts, or a sample of them."""
         setting, starts = self.setting, self._starts(stage)
         if rng is not None:
             shown = rng.permuted(np.tile(np.arange(setting.N), (SAMPLES * setting.k, 1)), axis=1)
@@ -172,13 +176,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             yield orders[digits].reshape(len(number), -1), starts[start], x
 
     def _walk(
-        self,
-        policy: Any,
-        stage: int,
-        shown: np.ndarray,
-        first: np.ndarray,
-        x: np.ndarray,
-        rng: np.random.Generator | None,
+        self, policy: Any, stage: int, prompts: Prompts, rng: np.random.Generator | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Follow a policy from some prompts through all prefixes, or through one sampled continuation of each.
 
@@ -187,6 +185,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         Returns:
             Success and divergence, float64 (prompts,) each.
         """
+        shown, first, x = prompts
         setting, n = self.setting, len(x)
         table = shown.reshape(n, setting.k, setting.N)
         truth, right = x, x
