@@ -62,7 +62,8 @@ def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[La
         TheoryBenchError: two states share a hash (of probability below 2^-60 for each pair).
     """
     held = -np.sort(-np.asarray(numbers, np.int32), axis=1)
-    game, sequences = np.arange(len(held)), np.ones(len(held))
+    game: np.ndarray = np.arange(len(held))
+    sequences: np.ndarray = np.ones(len(held))
     layers: list[Layer] = []
     for k in range(held.shape[1], 1, -1):
         moves = slots(k)

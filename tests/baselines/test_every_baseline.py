@@ -56,6 +56,8 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
     assert (first.budget.spent, first.budget.steps) == (again.budget.spent, again.budget.steps)
     assert first.budget.spent <= budget
     blind = env_id == "TheoryBench/ReasoningTree-v0"  # where the base model finds no reward
+    # On Countdown's first rung the games begin in states of their own, which are none of those that are seen here.
+    blind |= env_id == "TheoryBench/Countdown-v0" and name in ("adaptive-curriculum", "curriculum-search")
     if first.budget.spent and not blind and name not in ORDINAL:
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
