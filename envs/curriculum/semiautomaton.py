@@ -122,7 +122,9 @@ class Semiautomaton(Setting):
     A table that learns from outcomes alone has a gradient of exactly zero at the uniform policy from T = 2 on: a claim
     is then forgotten by the next, and the last one starts from a state that says nothing. With T = 1 it has one. A
     ladder of word lengths has solved the task for a shared table once its first rung is learnt; a network that learns
-    position by position climbs all of them.
+    position by position climbs all of them. Noise moves such a table all the same, and one that leans to the truth by
+    chance is drawn there: the oracle's `direct_queries` says how seldom. Sharing helps it: with few states and letters
+    a table is now and then right as a whole, at any length.
 
     ## References
     On the statistical-query hardness of semiautomata (arXiv 2510.04115).

@@ -250,16 +250,26 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return (self.setting.N - 1) * math.log(math.sqrt(episodes))
 
     def direct_queries(self) -> float:
-        """Give the episodes after which a table of random claims knows a right one, 9 m N^2 / (N-1) (m N (N-1))^(T-1).
+        """Give the episodes after which a table of random claims knows a right one, 9 m N^2 / ((N-1) E[lean^(2T-2)]).
 
-        A position that claims at random, the same in each of m N rows each time, leans to the truth by (right - 1) / (N
-        - 1), "right" being its rows that are right on average over letters, whose mean square is 1 / (m N (N-1)). The
-        right claim of a row is tried in 1 / (m N^2) of the episodes and raises the chance of a reward from 1/N by (1 -
-        1/N) times the lean of the T - 1 other positions. To see that at three standard errors takes so many episodes.
+        A table that claims at random, the same each time, has a binomial number of right rows among m N, r on average
+        over letters, and leans to the truth by (r - 1) / (N - 1). The right claim of a row is tried in 1 / (m N^2) of
+        the episodes, and raises the chance of a reward from 1/N by (1 - 1/N) lean^(T-1), the other positions' part,
+        if states that are not right are taken for uniform. To see that at three standard errors takes so many episodes.
+
+        All positions share the table, so that E[lean^(2T-2)] is more than E[lean^2]^(T-1) = (m N (N-1))^-(T-1), and
+        never less than the chance N^-(m N) of a table that is right altogether: for long words that is what is left.
         """
-        setting = self.setting
-        rows = setting.m * setting.N
-        return 9 * rows * setting.N / (setting.N - 1) * float(rows * (setting.N - 1)) ** (setting.T - 1)
+        letters, N, T = self.setting.m, self.setting.N, self.setting.T
+        rows = letters * N
+        right = np.arange(rows + 1)
+        chances = [
+            math.lgamma(rows + 1) - math.lgamma(k + 1) - math.lgamma(rows - k + 1) + (rows - k) * math.log1p(-1 / N)
+            for k in right
+        ]
+        masses = np.exp(np.array(chances) - right * math.log(N))
+        moment = float(masses @ np.abs((right / letters - 1) / (N - 1)) ** (2 * (T - 1)))
+        return 9 * rows * N / (N - 1) / moment if moment > 0 else math.inf
 
     def curriculum_queries(self) -> float:
         """Give the expected episodes of a search on words of one letter, m N^2 (1 + 1/2 + ... + 1/(m N)).
@@ -307,12 +317,12 @@ DIFFICULTIES = (
         parameter="T",
         values=(1, 2, 3, 4, 6, 8, 12, 16),
         size="letters T",
-        parameters={"N": 3, "m": 2, "instance": 10_000},
+        parameters={"N": 4, "m": 3, "instance": 10_000},
         laws=(
             Law(
                 way="direct",
                 growth="exponential",
-                formula="9 m N^2 / (N - 1) (m N (N - 1))^(T - 1)",
+                formula="9 m N^2 / ((N - 1) E[lean^(2T - 2)])",
                 queries=SemiautomatonOracle.direct_queries,
                 source="the size of the outcome's gradient at random tables",
             ),

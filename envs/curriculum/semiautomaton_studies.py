@@ -98,6 +98,6 @@ STUDIES: tuple[Study, ...] = (
         text="Without short words the machine is out of reach after a few letters; with them length does not matter.",
         run=lengths,
         seeds=8,
-        parameters={"N": 3, "m": 3},
+        parameters={"N": 4, "m": 3},
     ),
 )

@@ -256,10 +256,19 @@ def test_random_tables_lean_as_the_law_of_direct_learning_says():
     for rung in difficulty.rungs():
         oracle = SemiautomatonOracle(Semiautomaton(**rung))
         direct.append(difficulty.queries(oracle, "direct"))
-        assert difficulty.queries(oracle, "curriculum") == pytest.approx(
-            18 * (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5 + 1 / 6)
-        )
-    assert direct[0] == 81 and direct[1] == 972 and direct[3] < 6e5 < direct[4]
+        harmonic = sum(1 / i for i in range(1, 13))
+        assert difficulty.queries(oracle, "curriculum") == pytest.approx(48 * harmonic)
+    assert direct[0] == pytest.approx(144) and direct[1] == pytest.approx(144 * 36)
+    assert direct == sorted(direct) and direct[3] < 6e5 < direct[4]
+    assert SemiautomatonOracle(Semiautomaton(N=2, m=1, T=256)).direct_queries() == pytest.approx(36 * 2)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_law_of_direct_learning_is_a_moment_over_all_tables(length):
+    setting = Semiautomaton(N=2, m=2, T=length)
+    right = np.array(list(itertools.product((0, 1), repeat=4))).sum(axis=1)
+    moment = np.mean((right / 2 - 1.0) ** (2 * (length - 1)))
+    assert SemiautomatonOracle(setting).direct_queries() == pytest.approx(9 * 2 * 4 / moment)
 
 
 def test_horizon_and_bad_questions():
