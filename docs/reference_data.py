@@ -196,7 +196,7 @@ def study_data(study: ShownStudy, exhibit: Exhibit, fingerprint: str, pictures: 
         for shown in exhibit.tables
     ]
     agreement = [
-        f"{chart.title} ({', '.join(f'{a.group} {a.inside} of {a.points}' for a in chart.agreement())})"
+        f"{chart.title} ({', '.join(f'{a.group}: {a.inside} of {a.points}' for a in chart.agreement())})"
         for chart in exhibit.charts
         if chart.agreement()
     ]

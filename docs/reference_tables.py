@@ -12,6 +12,9 @@ import theorybench as tb
 from theorybench.envs.core.claim import Claim
 from theorybench.leaderboard.table import format_number, format_queries, format_seconds
 
+#: Rows of a table that a page shows without being asked.
+LONG = 14
+
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table."""
@@ -124,17 +127,19 @@ def claims_table(id: str) -> str:
 
 
 def study_tables(study: dict[str, Any]) -> str:
-    """Return the tables and findings of a study: the first table as it is, others behind their titles."""
+    """Return the tables and findings of a study: the first table as it is unless it is long, others behind titles."""
     parts = []
     for place, shown in enumerate(study["tables"]):
         text = "\n\n".join(filter(None, [table(shown["columns"], shown["rows"]), shown["note"]]))
         title = shown["title"]
         folded = f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>"
-        parts.append(folded if place else f"**{title}**\n\n{text}")
-    parts += study["notes"]
+        parts.append(folded if place or len(shown["rows"]) > LONG else f"**{title}**\n\n{text}")
+    parts.append(
+        "\n".join(f"- {note}" for note in study["notes"]) if len(study["notes"]) > 1 else "".join(study["notes"])
+    )
     if study["agreement"]:
         parts.append(f"Points whose interval holds theory's value: {'; '.join(study['agreement'])}.")
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 _LEGEND = (

@@ -112,7 +112,7 @@ def test_a_run_today_gives_the_recorded_score(suite):
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():
     assert sorted(id for family in families().values() for id in family.settings) == shipped_settings()
-    assert set(FAMILIES) <= set(data.shown_suites()) and "tree" in FAMILIES
+    assert set(FAMILIES) <= set(data.shown_suites()) and {"tree", "preference"} <= set(FAMILIES)
     for family in FAMILIES.values():
         ids = {environment.env_id for environment in data.read_numbers(family.name).environments}
         assert ids == set(family.settings), f"the suite {family.name} has environments of its whole family"

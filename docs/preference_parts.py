@@ -1,0 +1,116 @@
+"""What the page of the preference family alone shows: coverage, optimal values and reward teachers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import reference_tables as tables
+from reference_data import Numbers
+
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.optimal_value import optimal_value
+from theorybench.envs.preference.reward_teacher import RewardTeacher
+from theorybench.leaderboard.config import named_suite
+from theorybench.leaderboard.picture import save
+from theorybench.leaderboard.styles import COLOURS, INK, QUIET, RULE
+
+#: theta_init of the table of coverage; chance of a separated coordinate at its batch threshold.
+INITS, DELTA = (0.3, 1.0, 2.0, 3.0, 4.0, 5.0), 0.1
+#: Chances of the reference, and weights of the KL term, of the table of optimal values.
+CHANCES, BETAS = (0.03, 0.1, 0.25, 0.5), (0.1, 0.5)
+#: Gain of E r_G whose time the table of teachers gives.
+GAIN = 0.5
+
+
+def values(numbers: Numbers) -> dict[str, Any]:
+    """Return what the template asks for beside what every family has."""
+    oracle = PreferenceBanditOracle(PreferenceBandit())
+
+    def initial_score(label: str) -> str:
+        environment = next(entry for entry in numbers.environments if entry.label == label)
+        entry = lookup(environment.env_id)
+        start = entry.oracle(entry.make_setting(environment.parameters))
+        return f"{start.score(start.initial_policy):.1f}"
+
+    return {
+        "initial_score": initial_score,
+        "coverage_table": coverage_table(),
+        "value_table": value_table(),
+        "teachers_table": teachers_table(numbers),
+        "threshold": f"{oracle.batch_threshold(DELTA):,.0f}",
+        "delta": DELTA,
+    }
+
+
+def draw(folder: Path) -> list[Path]:
+    """Draw the reward models of the suite."""
+    return [_draw_teachers(folder)]
+
+
+def coverage_table() -> str:
+    """Return how coverage, informative pairs and the batch threshold depend on where learning starts."""
+    rows = []
+    for init in INITS:
+        oracle = PreferenceBanditOracle(PreferenceBandit(theta_init=init))
+        likely, coverage = 1 / (1 + np.exp(-2 * init)), oracle.evaluate(oracle.initial_policy, ["coverage"])["coverage"]
+        numbers = 1000 * oracle.transition.informative, oracle.offline_variance(1) / oracle.floor(1)
+        informative, worth = (f"{number:.3g}" if number < 1000 else f"{number:,.0f}" for number in numbers)
+        threshold = f"{oracle.batch_threshold(DELTA):,.0f}"
+        rows.append((f"{init:g}", f"{likely:.5f}", f"{coverage:,.1f}", informative, threshold, worth))
+    header = ("theta_init", "the likelier way", "C", "informative pairs in 1,000", "n*", "labels worth one of pi*'s")
+    return tables.table(header, rows)
+
+
+def value_table() -> str:
+    """Return V* and the optimum's chance of a right response by the reference's, for two weights of the KL term."""
+    rows = []
+    for p in CHANCES:
+        row = [f"{p:g}"]
+        for beta in BETAS:
+            value = float(optimal_value(p, beta))
+            row += [f"{value:.3f}", f"{p * np.exp((1 - value) / beta):.5f}"]
+        rows.append(row)
+    header = [text for beta in BETAS for text in (f"V*, beta = {beta:g}", f"P(right) of pi*, beta = {beta:g}")]
+    return tables.table(("p", *header), rows)
+
+
+def teachers_table(numbers: Numbers) -> str:
+    """Return the reward models of the suite: what they are, where a perfect optimiser of them ends, and how fast."""
+    rows = []
+    for environment in numbers.environments:
+        entry = lookup(environment.env_id)
+        if entry.setting is RewardTeacher:
+            oracle: Any = entry.oracle(entry.make_setting(environment.parameters))
+            pair = f"{oracle.accuracy:.2f}", f"{oracle.variance:.3g}"
+            ends = f"{oracle.normalise(oracle.ceiling):.3f}", f"{oracle.gain_time(GAIN):,.0f}"
+            rows.append((environment.label, *pair, *ends))
+    header = ("environment", "accuracy", "variance", "score in the limit", f"time to gain {GAIN:g}")
+    return tables.table(header, rows)
+
+
+def _draw_teachers(folder: Path) -> Path:
+    """Draw the rewards of one context under each reward model of the suite, and the initial policy."""
+    from matplotlib.figure import Figure
+
+    entries = [entry for entry in named_suite("preference").environments if lookup(entry.id).setting is RewardTeacher]
+    figure = Figure(figsize=(3.3 * len(entries), 2.9), dpi=110, layout="constrained")
+    for axes, entry in zip(figure.subplots(1, len(entries), sharey=True), entries, strict=True):
+        setting = RewardTeacher(**entry.parameters)
+        order = np.argsort(setting.tables.truth[0])
+        places = np.arange(1, len(order) + 1)
+        model, truth = (rewards[0, order] for rewards in setting.tables)
+        axes.bar(places, setting.start[0, order], color=RULE, width=0.8, label="initial policy")
+        axes.plot(places, truth, "o:", color=QUIET, markersize=4, label="ground truth r_G")
+        axes.plot(places, model, "o-", color=COLOURS[1], markersize=4, label="reward model r_M")
+        axes.axhline(0.0, color=RULE, linewidth=0.8)
+        axes.set_title(entry.label, fontsize=10, color=INK)
+        axes.set_xlabel("responses, worst to best", fontsize=8, color=QUIET)
+        axes.set_xticks(places)
+        axes.tick_params(length=0, labelsize=8, labelcolor=QUIET)
+        for side in ("top", "right", "left"):
+            axes.spines[side].set_visible(False)
+        axes.spines["bottom"].set_color(RULE)
+    figure.axes[0].legend(frameon=False, fontsize=8, loc="upper left", labelcolor=INK)
+    return save(figure, folder / "preference-teachers.png")
