@@ -90,7 +90,7 @@ class Setting(ABC):
     @property
     @abstractmethod
     def response_length(self) -> int:
-        """Number of response tokens in an observation."""
+        """Number of response tokens in an observation; 0 where a moving prompt alone shows the state."""
 
     @property
     @abstractmethod

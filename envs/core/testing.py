@@ -69,12 +69,14 @@ def global_random_state() -> tuple[Any, ...]:
 
 def _check_declarations(setting: Setting) -> None:
     """Check the declared sizes and names against each other."""
-    for name in ("num_actions", "num_symbols", "response_length", "horizon", "num_stages"):
+    for name in ("num_actions", "num_symbols", "horizon", "num_stages"):
         value = getattr(setting, name)
         require(isinstance(value, int) and value >= 1, f"{name} is {value!r}: declare an integer >= 1")
-    for name in ("prompt_length", "max_hint", "version"):
+    for name in ("prompt_length", "response_length", "max_hint", "version"):
         value = getattr(setting, name)
         require(isinstance(value, int) and value >= 0, f"{name} is {value!r}: declare an integer >= 0")
+    shown = setting.response_length > 0 or setting.moving_prompt
+    require(shown, "response_length is 0: show the response, or what has become of the prompt (`moving_prompt`)")
     prompts = setting.num_prompts
     require(prompts is None or (isinstance(prompts, int) and prompts >= 1), f"num_prompts is {prompts!r}: >= 1 or None")
     require(setting.num_symbols >= setting.num_actions, "num_symbols < num_actions: the first symbols are the actions")

@@ -40,7 +40,7 @@ class View:
     """A map from observations to rows 0..rows-1.
 
     - "prefix": the whole observation, prompt and response so far.
-    - "markov": how many response tokens there are, and the last token.
+    - "markov": how many response tokens there are, and the last token (of the prompt, where there are none).
     - "position": how many response tokens there are.
     - "prompt": the prompt alone (settings with one action).
     - "local": what a setting says that each step depends on, such as the current letter and the last token.
@@ -84,7 +84,8 @@ class View:
         self.prompt_length, self.response_length = prompt_length, response_length
         self._first, self._base = first_prompt_symbol, num_prompt_symbols
         prompts = num_prompt_symbols**prompt_length
-        prefixes = sum(num_actions**t for t in range(response_length))
+        positions = max(1, response_length)  # an observation without a response has one position
+        prefixes = sum(num_actions**t for t in range(positions))
         tokens = max(num_actions, first_prompt_symbol + num_prompt_symbols)
         self._tokens, self._values, self._shared = tokens, 1, False
         if name == "local":
@@ -98,10 +99,10 @@ class View:
             self._shifts = np.array(local["shifts"] or np.zeros_like(self._columns))
         self.rows = {
             "prefix": prompts * prefixes,
-            "markov": response_length * tokens,
-            "position": response_length,
+            "markov": positions * tokens,
+            "position": positions,
             "prompt": prompts,
-            "local": self._values * (1 if self._shared else response_length),
+            "local": self._values * (1 if self._shared else positions),
         }[name]
         self.depends_on = {"markov": "state", "position": "position", "local": "local"}.get(name, "prefix")
         if self.rows > MAX_ROWS:
@@ -158,7 +159,7 @@ class View:
             # Padding stays where a read is beyond the response.
             response[np.arange(self.response_length) >= position[:, None]] = 0
             return tokens
-        position, last = np.divmod(rows, self.rows // self.response_length)
+        position, last = np.divmod(rows, self.rows // max(1, self.response_length))
         first = np.clip(last, self._first, self._first + self._base - 1)
         prompt[:] = first[:, None] + 1
         action = np.minimum(last, self.num_actions - 1) + 1

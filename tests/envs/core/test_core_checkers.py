@@ -119,6 +119,11 @@ class NaN(TwoArms):
         return moved, rewards / 0 if rng.xp.__name__.startswith("torch") else rewards * np.nan, terminated
 
 
+@mutant("response_length is 0")
+class Hidden(TwoArms):
+    response_length = 0
+
+
 @mutant("run longer than the horizon")
 class Endless(TwoArms):
     response_length = 2

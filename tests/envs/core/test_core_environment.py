@@ -68,6 +68,8 @@ def test_a_seed_repeats_itself_none_goes_on_and_fresh_environments_differ(env_id
     for first, second in zip(*runs, strict=True):
         np.testing.assert_array_equal(first[0], second[0])
         assert first[1:] == second[1:]
+    if env.setting.num_prompts == 1:
+        return
     assert len({episode[2] for episode in runs[0]}) > 1
     numbers = {tuple(make(env_id).reset()[1]["prompt"] for _ in range(8)) for _ in range(2)}
     assert len(numbers) == 2 or env_id == "Toy/Duel-v0"
@@ -95,7 +97,7 @@ def test_a_prompt_is_replayed_for_one_episode(env_id):
         assert told["prompt"] == prompt
         np.testing.assert_array_equal(observation, again)
         np.testing.assert_array_equal(info["action_mask"], told["action_mask"])
-    assert len({env.reset()[1]["prompt"] for _ in range(20)}) > 1
+    assert len({env.reset()[1]["prompt"] for _ in range(20)}) > 1 or env.setting.num_prompts == 1
 
 
 def test_stage_and_hint_hold_until_they_are_named_again():
