@@ -123,12 +123,13 @@ class RewardModel:
         prompts = int(self.prompt.max()) + 1
         node, action = np.nonzero((self.child < 0) & (self.visits > 0))
         unseen = self.expect(np.where(self.visits > 0, 0.0, 1.0))
-        roots, reach = self._layers[0], np.ones(len(self.depth))
+        roots, reach = self._layers[0], (self.depth == 0).astype(np.float64)
         left = np.empty(prompts)
         left[self.prompt[roots]] = (self.reference[roots] * unseen[roots]).sum(axis=1)
         for nodes in self._layers:
             seen = self.child[nodes] >= 0
-            reach[self.child[nodes][seen]] = (reach[nodes, None] * self.reference[nodes])[seen]
+            # Several prefixes may look alike, where observations forget: their probabilities add up.
+            np.add.at(reach, self.child[nodes][seen], (reach[nodes, None] * self.reference[nodes])[seen])
         weights = law(
             Candidates(
                 np.concatenate([left, reach[node] * self.reference[node, action]]),
