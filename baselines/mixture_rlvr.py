@@ -57,6 +57,6 @@ class MixtureRLVR(GradientAgent):
         if self.baseline == "leave-one-out":
             peers = (data.values[:, None] == data.values).to(weights.dtype)
             count = peers.sum(1)
-            others = (peers @ data.rewards - data.rewards) / torch.clamp(count - 1, min=1)
+            others = ((peers * data.rewards).sum(1) - data.rewards) / torch.clamp(count - 1, min=1)
             weights = torch.where(count > 1, data.rewards - others, 0.0)
         return -(weights * log_probs.sum(-1)).mean()
