@@ -21,6 +21,11 @@ from theorybench.testing import check_agent
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
 QUICK = {name: {"epochs": 5} for name in ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")}
+#: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
+ALIKE = [
+    ("curriculum-search", "TheoryBench/RelativeBudget-v0"),
+    ("rlvr-reject-easy", "TheoryBench/RelativeBudget-v0"),
+]
 #: Only the order of what they learn counts, and it may be the same for two seeds.
 ORDINAL = ("best-of-n", "prm-greedy", "dprm-greedy")
 IDS = [
@@ -58,7 +63,7 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
     blind = env_id == "TheoryBench/ReasoningTree-v0"  # where the base model finds no reward
     # On Countdown's first rung the games begin in states of their own, which are none of those that are seen here.
     blind |= env_id == "TheoryBench/Countdown-v0" and name in ("adaptive-curriculum", "curriculum-search")
-    if first.budget.spent and not blind and name not in ORDINAL:
+    if first.budget.spent and not blind and name not in ORDINAL and (name, env_id) not in ALIKE:
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
 

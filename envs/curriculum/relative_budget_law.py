@@ -1,0 +1,110 @@
+"""How many tokens a first solution takes, and what such a law says of rewards and of samples (arXiv 2602.01523)."""
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenLaw:
+    """The law of T, tokens to the first solution, as far as a horizon of H tokens shows it.
+
+    Attributes:
+        arrivals: float64 (H,), P(T = t) for t = 1..H; what is missing to 1 is P(T > H).
+    """
+
+    arrivals: np.ndarray
+
+    @classmethod
+    def negative_binomial(cls, steps: int, chance: float, horizon: int) -> "TokenLaw":
+        """Give the law of a sum of `steps` geometric variables.
+
+        Args:
+            steps: sub-steps, each of which is left with probability `chance` by each token.
+            chance: in (0, 1).
+            horizon: H.
+        """
+        from scipy.stats import nbinom
+
+        return cls(nbinom.pmf(np.arange(1 - steps, horizon + 1 - steps), steps, chance))
+
+    @functools.cached_property
+    def rewards(self) -> np.ndarray:
+        """R = (H - T + 1) / H for T = 1..H, float64 (H,)."""
+        horizon = len(self.arrivals)
+        return np.arange(horizon, 0, -1) / horizon
+
+    @functools.cached_property
+    def success(self) -> float:
+        """P(T <= H)."""
+        return float(self.arrivals.sum())
+
+    @functools.cached_property
+    def mean(self) -> float:
+        """E[R]."""
+        return float(self.arrivals @ self.rewards)
+
+    @functools.cached_property
+    def variance(self) -> float:
+        """Var[R]."""
+        spread = self.arrivals @ np.square(self.rewards - self.mean)
+        return float(spread + (1 - self.success) * self.mean**2)
+
+    @property
+    def tokens(self) -> float:
+        """E[min(T, H)]."""
+        horizon = len(self.arrivals)
+        return float(self.arrivals @ np.arange(1, horizon + 1) + (1 - self.success) * horizon)
+
+    def tail(self, kappa: float) -> float:
+        """P[R >= E R + sqrt(kappa) sd(R)]."""
+        least = self.mean + math.sqrt(kappa * self.variance)
+        return float(self.arrivals[self.rewards >= least].sum())
+
+    def sample_size(self, kappa: float) -> float:
+        """n = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), infinite where that reward does not exist."""
+        density = math.sqrt(kappa * self.variance) * self.tail(kappa)
+        return 1 / density if density > 0 else math.inf
+
+    def optimal_value(self, beta: float) -> float:
+        """V*_beta = beta ln E e^(R / beta)."""
+        scaled = np.exp((self.rewards - 1) / beta)
+        return 1 + beta * math.log(self.arrivals @ scaled + (1 - self.success) * math.exp(-1 / beta))
+
+
+def visits(chances: np.ndarray) -> np.ndarray:
+    """Follow a policy forward.
+
+    Args:
+        chances: float64 (K, H), the probability of the right token after i sub-steps and u tokens.
+
+    Returns:
+        float64 (K, H): the probability that i sub-steps are behind after u tokens, i < K. The probability of leaving
+        sub-step i with token u + 1 is this times `chances`.
+    """
+    held = np.zeros_like(chances)
+    held[0, 0] = 1.0
+    for used in range(1, chances.shape[1]):
+        moved = held[:, used - 1] * chances[:, used - 1]
+        held[:, used] = held[:, used - 1] - moved
+        held[1:, used] += moved[:-1]
+    return held
+
+
+def expected(steps: int, chance: float, horizon: int) -> np.ndarray:
+    """Go backward: the base model's expected reward after i sub-steps and u tokens, float64 (K + 1, H + 1).
+
+    Args:
+        steps: K.
+        chance: p.
+        horizon: H.
+
+    Row K is the reward of a solution that took u tokens (1 + 1/H for none).
+    """
+    values = np.zeros((steps + 1, horizon + 1))
+    values[steps] = np.arange(horizon + 1, 0, -1) / horizon
+    for used in range(horizon - 1, -1, -1):
+        values[:-1, used] = chance * values[1:, used + 1] + (1 - chance) * values[:-1, used + 1]
+    return values

@@ -1,0 +1,242 @@
+"""Exact answers about relative budgets."""
+
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.difficulty import Difficulty, Law
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.relative_budget import RelativeBudget
+from theorybench.envs.curriculum.relative_budget_law import TokenLaw, expected, visits
+
+#: Probabilities that are held at a time.
+HELD = 2**22
+#: kappa, the KL divergence of the theorem's step, in nats.
+KAPPA = 0.25
+
+
+class ChancePolicy(Policy):
+    """The right action with a probability for each state, and the others with equal shares of the rest.
+
+    Args:
+        setting: gives the right actions.
+        chances: float64 (K, H), by sub-steps behind and tokens used.
+    """
+
+    def __init__(self, setting: RelativeBudget, chances: np.ndarray) -> None:
+        self.chances, self.setting_parameters, self._setting = chances, setting.parameters, setting
+
+    @property
+    def setting(self) -> RelativeBudget:
+        """The setting."""
+        if not hasattr(self, "_setting"):
+            self._setting = RelativeBudget(**self.setting_parameters)
+        return self._setting
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, A)."""
+        progress, used = self.setting.read(observations)
+        return self.setting.rows(self.chances[progress, used], progress)
+
+
+class Followed(NamedTuple):
+    """A policy that was followed forward.
+
+    Attributes:
+        arrivals: float64 (K, H): the probability that sub-step i is done with token t, t = 1..H.
+        kl: KL divergence to the reference, in nats.
+    """
+
+    arrivals: np.ndarray
+    kl: float
+
+
+class SmallStep(NamedTuple):
+    """What one small step of a policy gradient does to a table on sub-steps behind, from the base model.
+
+    Attributes:
+        squared_norm: of the gradient of E[R] in the logits: the gain for each unit of the learning rate.
+        divergence: KL divergence for each unit of half the squared learning rate.
+        natural: the gain for each unit of sqrt(2 kappa) of the best step that the table can take.
+    """
+
+    squared_norm: float
+    divergence: float
+    natural: float
+
+    @property
+    def gain(self) -> float:
+        """The gain for each unit of sqrt(2 kappa), kappa being the KL divergence; at most sd(R)."""
+        return self.squared_norm / math.sqrt(self.divergence)
+
+
+class RelativeBudgetOracle(Oracle[RelativeBudget]):
+    """Exact answers about a `RelativeBudget`, for every policy.
+
+    "stage_1/objective" and so on give each rung's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "expected reward",
+        "success": "probability of a solution within the horizon",
+        "tokens": "expected tokens of an episode",
+        "variance": "variance of the reward",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """The right action at every token."""
+        return TablePolicy(View.of(self.setting, "local"), np.eye(self.setting.A)[self.setting.tables.right])
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        found = self.follow(policy)
+        values = {"kl": found.kl}
+        for stage, arrivals in enumerate(found.arrivals, 1):
+            law = TokenLaw(arrivals)
+            own = {"objective": law.mean, "success": law.success, "tokens": law.tokens, "variance": law.variance}
+            values |= {f"stage_{stage}/{name}": value for name, value in own.items()}
+        return values | own
+
+    def follow(self, policy: Any) -> Followed:
+        """Follow a policy through all its states.
+
+        Args:
+            policy: any object with `probs`.
+        """
+        setting, shape = self.setting, (self.setting.K, self.setting.horizon)
+        progress, used = np.nonzero(np.arange(shape[0])[:, None] <= np.arange(shape[1]))
+        chances, away, together = np.zeros(shape), np.zeros(shape), max(1, HELD // setting.A)
+        for first in range(0, len(used), together):
+            i, u = progress[first : first + together], used[first : first + together]
+            observations = setting.show(i, u)
+            probs = self.probs(policy, observations)
+            ratio = np.where(probs > 0, probs, 1.0) / setting.reference_probs(observations)
+            chances[i, u] = probs[np.arange(len(i)), setting.tables.right[i]]
+            away[i, u] = (probs * np.log(ratio)).sum(axis=1)
+        held = visits(chances)
+        return Followed(held * chances, float((held * away).sum()))
+
+    # The base model.
+
+    @functools.cached_property
+    def law(self) -> TokenLaw:
+        """The law of T under the base model, from the negative binomial."""
+        return TokenLaw.negative_binomial(self.setting.K, self.setting.p, self.setting.horizon)
+
+    def optimal_value_under(self, beta: float) -> float:
+        """Give V*_beta = beta ln E e^(R / beta), the optimum of J - beta KL.
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        return self.law.optimal_value(beta)
+
+    def tilted_policy(self, beta: float) -> ChancePolicy:
+        """Give the optimum of J - beta KL: the base model's responses, weighted by exp(R / beta).
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        setting, p = self.setting, self.setting.p
+        weights = np.zeros((setting.K + 1, setting.horizon + 1))  # ln E e^(R / beta) from each state
+        weights[-1] = np.arange(setting.horizon + 1, 0, -1) / setting.horizon / beta
+        for used in range(setting.horizon - 1, -1, -1):
+            on, back = math.log(p) + weights[1:, used + 1], math.log1p(-p) + weights[:-1, used + 1]
+            weights[:-1, used] = np.logaddexp(on, back)
+        return ChancePolicy(setting, p * np.exp(weights[1:, 1:] - weights[:-1, :-1]))
+
+    def stationary_policy(self, chance: float) -> ChancePolicy:
+        """Give the policy that takes the right action with the same probability everywhere.
+
+        Raises:
+            ParameterError: no probability.
+        """
+        if not 0 <= chance <= 1:
+            raise ParameterError("chance", chance, "a number in 0..1")
+        return ChancePolicy(self.setting, np.full((self.setting.K, self.setting.horizon), chance))
+
+    def tilted_chance(self, tilts: int) -> float:
+        """Give p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
+        return 1 - (1 - self.setting.p) * math.exp(-tilts / (2 * self.setting.horizon))
+
+    def tilted_budget(self, tilts: int) -> float:
+        """Give xi_i = H p_i / K, the relative budget after i tilts."""
+        return self.setting.horizon * self.tilted_chance(tilts) / self.setting.K
+
+    @functools.cached_property
+    def small_step(self) -> SmallStep:
+        """The gradient of E[R] at the base model, in the logits of a table on sub-steps behind."""
+        setting, p = self.setting, self.setting.p
+        held = visits(np.full((setting.K, setting.horizon), p))
+        values = expected(setting.K, p, setting.horizon)
+        # The logit of the right action has gradient g, each other one -g / (A - 1).
+        g = p * (1 - p) * (held * (values[1:, 1:] - values[:-1, 1:])).sum(axis=1)
+        other, met = g / (setting.A - 1), held.sum(axis=1)
+        spread = p * np.square(g) + (1 - p) * np.square(other) - np.square(p * g - (1 - p) * other)
+        return SmallStep(
+            float((np.square(g) + g * other).sum()),
+            float((met * spread).sum()),
+            float(np.sqrt((np.square(g) / met).sum() / (p * (1 - p)))),
+        )
+
+    # What samples cost.
+
+    def sample_size(self, kappa: float = KAPPA) -> float:
+        """Give the theorem's n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) at the base model.
+
+        Raises:
+            ParameterError: a divergence that is not positive.
+        """
+        if not kappa > 0:
+            raise ParameterError("kappa", kappa, "a number > 0")
+        return self.law.sample_size(kappa)
+
+    def staged_sample_size(self, kappa: float = KAPPA) -> float:
+        """Give the theorem's n of each stage where those below are learnt, summed: T is then k - 1 and a geometric.
+
+        Raises:
+            ParameterError: a divergence that is not positive.
+        """
+        if not kappa > 0:
+            raise ParameterError("kappa", kappa, "a number > 0")
+        one = TokenLaw.negative_binomial(1, self.setting.p, self.setting.horizon).arrivals
+        laws = [np.append(np.zeros(done), one[: len(one) - done]) for done in range(self.setting.K)]
+        return float(sum(TokenLaw(law).sample_size(kappa) for law in laws))
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="xi",
+        values=(1.5, 1.0, 0.7, 0.5, 0.35, 0.25, 0.2, 0.15, 0.1),
+        size="scarcity 1/xi",
+        size_of=lambda setting: 1 / setting.xi,
+        parameters={"K": 8, "A": 10, "p": 0.1, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="polynomial",
+                formula="1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), kappa = 1/4",
+                queries=RelativeBudgetOracle.sample_size,
+                source="arXiv 2602.01523, sample size of one step",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="the same for each sub-step alone, those before being learnt, summed",
+                queries=RelativeBudgetOracle.staged_sample_size,
+                source="arXiv 2602.01523, sample size of one step, applied to each stage",
+            ),
+        ),
+    ),
+)
