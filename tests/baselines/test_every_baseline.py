@@ -20,7 +20,7 @@ from theorybench.testing import check_agent
 
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
-QUICK = {name: {"epochs": 5} for name in ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")}
+QUICK = {name: {"gradient_steps": 30} for name in ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")}
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
     ("curriculum-search", "TheoryBench/RelativeBudget-v0"),
@@ -63,6 +63,8 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
     blind = env_id == "TheoryBench/ReasoningTree-v0"  # where the base model finds no reward
     # On Countdown's first rung the games begin in states of their own, which are none of those that are seen here.
     blind |= env_id == "TheoryBench/Countdown-v0" and name in ("adaptive-curriculum", "curriculum-search")
+    # Prompts of KFoldComposition never come twice, so that tables of what was seen have nothing to say.
+    blind |= env_id == "TheoryBench/KFoldComposition-v0" and name in ("prm-sample", "dprm-sample", "soft-best-of-n")
     if first.budget.spent and not blind and name not in ORDINAL and (name, env_id) not in ALIKE:
         assert not np.array_equal(first.policy.probs(seen), other.policy.probs(seen))
 
@@ -125,7 +127,7 @@ def test_every_hyperparameter_is_documented_and_checked(name, field):
     wrong = [None, object(), [1, 2], "no such choice", float("nan"), float("inf")]
     if valid.kind in ("integer", "real"):
         low, high = valid.bounds
-        wrong += [low - 1, high + 1, high * 2 + 1, True, str(field.default)]
+        wrong += [low - 1, high + 1, high * 2 + 1, True, str(0.5 * (low + high))]
         wrong += [2.5] if valid.kind == "integer" else [low] if "(" in valid.allowed else []
     for value in wrong:
         with pytest.raises(ParameterError) as caught:
