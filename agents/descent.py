@@ -1,5 +1,6 @@
 """Gradient descent of many runs at once: each run's parameters go down its own gradient, as if it were alone."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,16 +26,24 @@ class Descent:
 
     def __init__(self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float) -> None:
         self.parameters = torch.from_numpy(np.array(start)).requires_grad_()
-        self._optimizer = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
-        self._max_norm = max_norm
+        self._make = functools.partial(OPTIMIZERS[optimizer], [self.parameters])
+        self._learning_rate, self._max_norm = learning_rate, max_norm
+        self.restart()
 
-    def step(self, loss: Callable[[torch.Tensor, Any], torch.Tensor], data: Any) -> None:
+    def restart(self) -> None:
+        """Forget the optimiser's moments."""
+        self._optimizer = self._make(lr=self._learning_rate)
+
+    def step(self, loss: Callable[[torch.Tensor, Any], torch.Tensor], data: Any, rate: float = 1.0) -> None:
         """Take one step.
 
         Args:
             loss: (parameters, data) of one run -> scalar.
             data: tensors with a leading axis of runs.
+            rate: of the learning rate, the part that this step takes.
         """
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate * self._learning_rate
         self._optimizer.zero_grad()
         torch.func.vmap(loss)(self.parameters, data).sum().backward()
         gradient = self.parameters.grad

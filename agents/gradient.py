@@ -3,7 +3,7 @@
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -13,7 +13,26 @@ from theorybench.agents.samples import Samples
 from theorybench.agents.softmax import NETWORKS
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, real
+
+#: Stands for a number that the setting gives.
+SETTING = "setting"
+
+
+def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: bool = False) -> Any:
+    """Declare a hyper-parameter that is "setting" by default: the weight `beta` of KL(pi || pi_ref) in its objective.
+
+    Args:
+        otherwise: its value where the objective has no KL term.
+        meaning: what it is, one phrase.
+        share: of beta, its value where there is one.
+        open_low: whether 0 is refused.
+    """
+    meaning += f"; setting: {'' if share == 1 else f'{share:g} '}beta of its objective, {otherwise:g} where it has none"
+    declared = real(SETTING, 0.0, 1000.0, meaning, open_low=open_low, names=(SETTING,))
+    given = {"otherwise": otherwise, "share": share}
+    return dataclasses.field(default=SETTING, metadata={**declared.metadata, SETTING: given})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +67,19 @@ class GradientAgent(ConfiguredAgent):
     def liftable(self) -> bool:
         """Whether runs are worth training together: not those of networks."""
         return self.policy not in NETWORKS
+
+    def settled(self, setting: Setting) -> Self:
+        """Return this agent with a number for every hyper-parameter that is "setting".
+
+        The parameter `beta` of a setting is the weight of KL(pi || pi_ref) in its objective.
+        """
+        beta = getattr(setting, "beta", None)
+        values = {
+            field.name: given["otherwise"] if beta is None else given["share"] * beta
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) == SETTING and (given := field.metadata.get(SETTING))
+        }
+        return dataclasses.replace(self, **values)
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:
@@ -88,5 +120,5 @@ class GradientAgent(ConfiguredAgent):
             hidden_units=self.hidden_units,
             hidden_layers=self.hidden_layers,
         )
-        self.run(trainer)
+        self.settled(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

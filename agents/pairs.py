@@ -13,7 +13,7 @@ from theorybench.agents.softmax import LinearSoftmax
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.validation import choice, integer, real
+from theorybench.envs.core.validation import choice, integer, preset, real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class PairAgent(GradientAgent):
 
     feedback = "preference"
 
+    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
     rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
     solver: str = choice(
         "auto",
@@ -34,7 +35,7 @@ class PairAgent(GradientAgent):
     )
     ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True)
     ridge_to: str = choice("current", ("current", "reference"), "newton: where the ridge pulls to")
-    epochs: int = integer(100, 1, 1_000_000, "gradient: steps on the pairs of each round")
+    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -58,8 +59,7 @@ class PairAgent(GradientAgent):
         if self.solver == "newton" or (self.solver == "auto" and linear):
             trainer.set_parameters(self.solve(trainer, data))
         else:
-            for _ in range(self.epochs):
-                trainer.update(self.loss, data, log=False)
+            trainer.fit(self.loss, data, steps=self.gradient_steps, size=self.episodes_per_update)
         trainer.report(**scalars)
 
     def solve(self, trainer: Trainer, data: Samples) -> np.ndarray:

@@ -5,6 +5,7 @@ losses is differentiated, which gives each run its own gradient. Random numbers 
 run, so that a run is the same, bit for bit, whether it is trained alone or with others.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -71,7 +72,7 @@ class Trainer:
         self.runs, self._budgets, self._logs = len(seeds), budgets, logs
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
-        self._draws = 0
+        self._draws, self._left = 0, 1.0
         self.softmax = SoftmaxClass.of(self.setting, policy, start, **network)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
@@ -235,22 +236,43 @@ class Trainer:
         picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
         return picked if pair else picked[..., 0]
 
-    def update(self, loss: Loss, data: Samples, *, log: bool = True, **scalars: Any) -> None:
+    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float = 1.0, **scalars: Any) -> None:
         """Take one step down each run's own gradient, then report the policies that are due.
 
         Args:
             loss: the loss of one run.
             data: with a leading axis of runs.
             log: whether to report, with the scalars of the data.
+            rate: of the learning rate, the part that this step takes.
             scalars: further numbers to report, (R,) each.
         """
 
         def one(parameters: torch.Tensor, part: Samples) -> torch.Tensor:
             return loss(self.log_probs(parameters, part), part)
 
-        self._descent.step(one, data)
+        self._descent.step(one, data, rate)
         if log:
             self.report(data, **scalars)
+
+    def fit(self, loss: Loss, data: Samples, *, steps: int, size: int) -> None:
+        """Descend a loss over data that stay, by mini-batch steps that shrink with what is left of the budget.
+
+        Steps of constant size would end around the minimum and not at it, as far away as the gradients are noisy. With
+        the last data the size goes to 0.
+
+        Args:
+            loss: the loss of one run.
+            data: with a leading axis of runs.
+            steps: of the whole run; these data get the share of the budget that was spent since the last ones.
+            size: episodes of each mini-batch, or nearly.
+        """
+        left = self.remaining / self._budgets[0].total
+        rates = np.linspace(self._left, left, max(1, round(steps * (self._left - left))), endpoint=False)
+        count = max(1, round(data.rewards.shape[1] / size))
+        parts = (part for _ in itertools.count() for part in self.minibatches(data, count))
+        for rate, part in zip(rates, parts, strict=False):
+            self.update(loss, part, log=False, rate=float(rate))
+        self._left = left
 
     def set_parameters(self, values: np.ndarray) -> None:
         """Replace the parameters of all runs: (R, ...); for algorithms with an exact solver."""

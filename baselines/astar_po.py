@@ -8,7 +8,9 @@ Implementation details:
    loss (beta_2 ln(pi/pi_ref)(y|x) + V-hat(x) - r(x, y))^2, the sampling frozen.
 3. *Prompts:* all of them where the setting has few, else as many as `first_stage` of the budget pays for. Stage 2 draws
    from them with replacement, again and again.
-4. Both stages are charged to the budget.
+4. `beta_1` and `beta_2` are the beta of the setting's objective, at which V-hat and the regression have its optimum;
+   0.5 and 0.05 where it has no KL term.
+5. Both stages are charged to the budget.
 
 It logs the policy after each update of stage 2, so that its first score comes when stage 1 is over, with `reward`,
 `length` and `log_ratio` of the batch (see `Samples.scalars`).

@@ -6,8 +6,8 @@ Implementation details:
 
 1. The same loss, solver and number of labels as `dpo-on-policy`; only the sampler stays where it started.
 2. Pairs are drawn from the *initial* policy, which need not be the reference that the loss names.
-3. `solver="gradient"` takes `epochs` full-batch steps, 600 by default: as many as `dpo-on-policy` takes in its six
-   rounds.
+3. `solver="gradient"` takes as many mini-batch steps as `dpo-on-policy` takes in its six rounds.
+4. Tables and networks learn nothing of responses that the initial policy hardly gives: features alone carry over.
 
 It logs the policy once, after the fit, and no scalars.
 
@@ -27,7 +27,6 @@ class DPOOffline(DPOOnPolicy):
     """DPO on pairs of the initial policy."""
 
     rounds: int = integer(1, 1, 1, "one round")
-    epochs: int = integer(600, 1, 1_000_000, "gradient: steps on the pairs")
 
     def round(self, trainer: Trainer, labels: int) -> None:
         """Label pairs of the initial policy, fit once."""

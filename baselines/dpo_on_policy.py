@@ -8,8 +8,10 @@ Implementation details:
 3. `solver="newton"` (linear-softmax class): each round's loss is minimised exactly, from theta_t, with a ridge of 1e-6
    that pulls to theta_t (so a coordinate without information stays) and a box |theta_i| <= 20. `ridge_to="reference"`
    pulls to theta = 0 instead: the learner then explores by itself and the phase transition in batch size disappears.
-   `solver="gradient"` (any class): `epochs` full-batch gradient steps on each round's pairs.
-4. A comparison costs one episode, whatever it compares.
+   `solver="gradient"` (any class): `gradient_steps` in the run, on mini-batches of `episodes_per_update` pairs of the
+   round; they shrink linearly to 0 over the budget.
+4. `beta` is that of the setting's objective unless given, and 1 where it has no KL term.
+5. A comparison costs one episode, whatever it compares.
 
 It logs the policy after each round, and no scalars.
 
@@ -23,16 +25,16 @@ import numpy as np
 import torch
 
 from theorybench.agents.bradley_terry import fit_bradley_terry
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.pairs import PairAgent
 from theorybench.agents.samples import Samples
-from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPOOnPolicy(PairAgent):
     """DPO whose pairs come from the policy it is training."""
 
-    beta: float = real(1.0, 0.0, 1000.0, "KL coefficient of the loss", open_low=True)
+    beta: float = kl_weight(1.0, "KL coefficient of the loss", open_low=True)
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean logistic loss of the pairs."""

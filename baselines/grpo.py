@@ -16,7 +16,8 @@ Implementation details:
    advantages.
 4. `beta`: weight of the KL estimate k3 = pi_ref/pi - 1 - ln(pi_ref/pi) of each token, which is >= 0 (section 4.1.1).
    Its expectation is KL(pi || pi_ref) of the token; its *gradient* is not an unbiased one of that KL, since the
-   sampling is not differentiated. 0, TRL's default, leaves it out.
+   sampling is not differentiated. Unless given it is that of the setting's objective, and 0, TRL's default, where it
+   has none. It balances *scaled* advantages, so that the fixed point is not the optimum of the objective.
 5. `loss_type`: "grpo" averages over the tokens of a response, then over responses; "dapo" over all tokens of the batch;
    "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have the length of the
    horizon.
@@ -32,6 +33,7 @@ import dataclasses
 
 import torch
 
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.groups import GroupAgent, deviation
 from theorybench.agents.samples import Samples
 from theorybench.envs.core.validation import choice, real
@@ -44,7 +46,7 @@ class GRPO(GroupAgent):
     scale_rewards: str = choice("group", ("group", "batch", "none"), "what deviation the advantages are divided by")
     epsilon: float = real(0.2, 0.0, 1.0, "clip range of ratios below 1", open_low=True)
     epsilon_high: float = real(0.2, 0.0, 1000.0, "clip range of ratios above 1", open_low=True)
-    beta: float = real(0.0, 0.0, 1000.0, "weight of the KL estimate to the reference")
+    beta: float = kl_weight(0.0, "weight of the KL estimate to the reference")
     loss_type: str = choice("grpo", ("grpo", "dapo", "dr_grpo"), "how tokens are averaged")
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:

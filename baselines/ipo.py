@@ -11,11 +11,12 @@ Implementation details:
    being that of the first response less that of the second. In expectation its minimiser has
    h = (P(y wins) - P(y' wins)) / (2 tau): preference probabilities take the place of rewards.
 2. `tau`: with Bradley-Terry labels of small margins P(y wins) - P(y' wins) = tanh((r - r') / 2) is about (r - r') / 2,
-   so that tau = beta / 4 has nearly the optimum of the KL coefficient beta. Large margins come out too small.
+   so that tau = beta / 4 has nearly the optimum of the KL coefficient beta: the default, with the setting's beta (1
+   where its objective has no KL term). Large margins come out too small.
 3. `sampler="on-policy"`: rounds of fresh pairs, as `dpo-on-policy`; `"offline"`, the paper's: one round of pairs of the
    initial policy.
 4. `solver="newton"` (linear-softmax class): least squares in one step, with the ridge and box of `dpo-on-policy`.
-   `solver="gradient"` (any class): `epochs` full-batch gradient steps on each round's pairs.
+   `solver="gradient"` (any class): mini-batch steps, as there.
 
 It logs the policy after each round, and no scalars.
 
@@ -28,18 +29,19 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.least_squares import fit_least_squares
 from theorybench.agents.pairs import PairAgent, initial_pairs
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
-from theorybench.envs.core.validation import choice, real
+from theorybench.envs.core.validation import choice
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class IPO(PairAgent):
     """Least squares of the margin on the label."""
 
-    tau: float = real(0.25, 0.0, 1000.0, "strength of the regularisation to the reference", open_low=True)
+    tau: float = kl_weight(0.25, "strength of the regularisation to the reference", share=0.25, open_low=True)
     sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")
 
     def run(self, trainer: Trainer) -> None:

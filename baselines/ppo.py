@@ -7,7 +7,8 @@ With rho_t = pi(a_t | s_t) / pi_old(a_t | s_t) and advantages A_t, one run minim
 Implementation details:
 
 1. *Steps and reward:* gamma = 1, since episodes end by themselves. The reward of the outcome stands at the last action;
-   with `kl` each step also pays -kl ln(pi_old/pi_ref)(a_t), as in RLHF.
+   with `kl` each step also pays -kl ln(pi_old/pi_ref)(a_t), as in RLHF. Unless given it is the beta of the setting's
+   objective, and 0 where it has no KL term.
 2. `advantage="gae"` (arXiv 1506.02438): A_t = sum_l gae_lambda^l delta_(t+l), delta_t = r_t + V(s_(t+1)) - V(s_t), and
    V = 0 after the end. The critic V is a table over what the policy sees, or a network beside the policy's, with an
    Adam of its own; it starts at 0 and is fitted to A_t + V(s_t) by half the mean squared error, values unclipped.
@@ -35,7 +36,7 @@ import math
 import torch
 
 from theorybench.agents.critic import FixedCritic
-from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.gradient import GradientAgent, kl_weight
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
@@ -53,7 +54,7 @@ class PPO(GradientAgent):
     epochs: int = integer(4, 1, 1000, "passes over each batch")
     minibatches: int = integer(1, 1, 4096, "parts of a batch, one gradient step each")
     normalize_advantages: bool = boolean(True, "centre and scale the advantages of each mini-batch")
-    kl: float = real(0.0, 0.0, 1000.0, "weight of KL(pi || pi_ref) in the reward")
+    kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     critic_learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the critic", open_low=True)
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ Implementation details:
 
 1. Groups of two (`group_size`); with more, the mean over all pairs of a group, which is twice the sample variance of
    (1/eta) ln pi/pi_t - r within it.
-2. `beta`: R - beta ln(pi_t/pi_ref) in place of R, at the policy that acted, for objectives with a KL term; the fixed
-   point is then the optimum pi ~ pi_ref e^{R/beta}.
+2. `beta`: R - beta ln(pi_t/pi_ref) in place of R, at the policy that acted, for objectives with a KL term, whose beta
+   it is by default (0 where there is none); the fixed point is then the optimum pi ~ pi_ref e^{R/beta}.
 3. `solver="gradient"` (any class): `num_iterations` steps on each batch. At the first of them pi = pi_t, and the
    gradient is that of `rloo` times 4 / eta.
 4. `solver="newton"`: least squares of the linearised log-ratios with a ridge of `ridge` to theta_t, solved exactly. In
@@ -29,6 +29,7 @@ import dataclasses
 
 import torch
 
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.groups import GroupAgent
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
@@ -42,7 +43,7 @@ class REBEL(GroupAgent):
     group_size: int = integer(2, 2, 4096, "episodes that share a prompt")
     num_iterations: int = integer(4, 1, 1000, "gradient: steps on each batch")
     eta: float = real(1.0, 0.0, 1000.0, "step size of mirror descent", open_low=True)
-    beta: float = real(0.0, 0.0, 1000.0, "weight of KL(pi || pi_ref) in the reward")
+    beta: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     solver: str = choice("gradient", ("gradient", "newton"), "gradient steps, or the exact fit of each batch")
     ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge", open_low=True)
 

@@ -4,7 +4,7 @@
 
 Implementation details, each a preset of `rlvr`:
 
-1. `episodes_per_update = 1`, `baseline = "none"`: a step is one CoT; an unrewarded one moves nothing.
+1. `episodes_per_update = 1`, `baseline = "none"`, `kl = 0`: a step is one CoT; an unrewarded one moves nothing.
 2. `optimizer = "sgd"`, `learning_rate = 0.05`: no momentum, no schedule. Their script takes 1000 steps.
 3. `policy = "markov"`: logits of (layer, state), shared by all tasks; hence training on one task forgets another.
 4. `start = "reference"`: the exact base model. (Their script trains the base model first, 2000 + 500 steps.)
@@ -30,3 +30,4 @@ class Reinforce(RLVR):
     learning_rate: float = preset(RLVR, "learning_rate", 0.05)
     episodes_per_update: int = preset(RLVR, "episodes_per_update", 1)
     baseline: str = preset(RLVR, "baseline", "none")
+    kl: float = preset(RLVR, "kl", 0.0)

@@ -17,7 +17,7 @@ Implementation details:
 2. Where rewards themselves are the feedback, `rebel` regresses their differences.
 3. `sampler="on-policy"`: pairs of the current policy, in rounds; `"offline"`: one round of pairs of the initial policy.
 4. `solver="newton"` (linear-softmax class): least squares in one step, with the ridge and box of `dpo-on-policy`.
-   `solver="gradient"` (any class): `epochs` full-batch gradient steps on each round's pairs.
+   `solver="gradient"` (any class): mini-batch steps, as there. `beta` is the setting's, as there.
 5. A comparison costs one episode; labels that do not fill `repeats` go to the next round.
 
 It logs the policy after each round, and no scalars.
@@ -31,6 +31,7 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.least_squares import fit_least_squares
 from theorybench.agents.pairs import PairAgent, initial_pairs
 from theorybench.agents.rollout import Episodes
@@ -43,7 +44,7 @@ from theorybench.envs.core.validation import choice, integer, real
 class RewardDistillation(PairAgent):
     """Least squares of the margin on an estimated difference of rewards."""
 
-    beta: float = real(1.0, 0.0, 1000.0, "KL coefficient of the loss", open_low=True)
+    beta: float = kl_weight(1.0, "KL coefficient of the loss", open_low=True)
     repeats: int = integer(16, 2, 1_000_000, "comparisons of each pair")
     smoothing: float = real(0.5, 0.0, 1000.0, "wins and losses that are added to those of each pair", open_low=True)
     sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")

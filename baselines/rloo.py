@@ -7,7 +7,8 @@ rho_i = pi(o_i) / pi_old(o_i) of whole responses and advantage A_i, one run mini
 
 Implementation details:
 
-1. *KL in the reward* (eq. 1): R_i - beta ln(pi_old/pi_ref)(o_i), at the policy that acted; 0 leaves it out.
+1. *KL in the reward* (eq. 1): R_i - beta ln(pi_old/pi_ref)(o_i), at the policy that acted. Unless given, beta is that
+   of the setting's objective, and 0 where it has no KL term.
 2. *Leave-one-out* (eq. 8): A_i = R_i - (1/(K-1)) sum of the group's other R_j, penalties included.
 3. `normalize_advantages`: (A - mean) / (deviation + 1e-4) over the batch; off, as in TRL and the paper.
 4. The action is the *whole response*: one ratio, clipped as TRL's current trainer does. With `num_iterations = 1` the
@@ -16,14 +17,15 @@ Implementation details:
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
-Where it deviates: `beta` is 0 by default (TRL: 0.05), as for the other general agents, so that scores compare what the
-algorithms make of the reward; no clipping of rewards; Adam at 0.1, since tables and small networks are trained.
+Where it deviates: `beta` is the setting's by default (TRL: 0.05), as for the other general agents, so that all of them
+climb the same objective; no clipping of rewards; Adam at 0.1, since tables and small networks are trained.
 """
 
 import dataclasses
 
 import torch
 
+from theorybench.agents.gradient import kl_weight
 from theorybench.agents.groups import GroupAgent, deviation
 from theorybench.agents.samples import Samples
 from theorybench.envs.core.validation import boolean, real
@@ -33,7 +35,7 @@ from theorybench.envs.core.validation import boolean, real
 class RLOO(GroupAgent):
     """REINFORCE with leave-one-out baselines."""
 
-    beta: float = real(0.0, 0.0, 1000.0, "weight of KL(pi || pi_ref) in the reward")
+    beta: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     epsilon: float = real(0.2, 0.0, 1.0, "clip range of the ratio of responses", open_low=True)
     normalize_advantages: bool = boolean(False, "centre and scale the advantages of the batch")
 

@@ -9,7 +9,8 @@ Implementation details:
    discount: all tokens of a response share its advantage. A batch that the budget does not pay for is not begun.
 2. `baseline="leave-one-out"`: A_i = R_i - mean of the others' rewards (of its group, when groups share a prompt): same
    expected gradient, less variance.
-3. `kl`: R_i - kl ln(pi/pi_ref)(response): ascent on J - kl KL(pi || pi_ref).
+3. `kl`: R_i - kl ln(pi/pi_ref)(response): ascent on E R - kl KL(pi || pi_ref). Unless given it is the beta of the
+   setting's objective, and 0 where it has no KL term.
 4. `reject_easy=n`: a question counts only when none of n further samples of the current model solves it; the expected
    gradient is E[(1-M)^n grad M], ascent on pass@(n+1) / (n+1), M being the policy's chance. Each question costs n + 1
    episodes. With `kl` as well, a skipped question leaves its KL term out too.
@@ -24,11 +25,11 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.gradient import GradientAgent, kl_weight
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.validation import choice, integer, real
+from theorybench.envs.core.validation import choice, integer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class RLVR(GradientAgent):
     """REINFORCE on the outcome."""
 
     baseline: str = choice("leave-one-out", ("none", "leave-one-out"), "what is subtracted from the reward")
-    kl: float = real(0.0, 0.0, 1000.0, "weight of KL(pi || pi_ref) in the reward")
+    kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     group_size: int = integer(1, 1, 4096, "episodes that share a prompt; baselines are taken within a group")
     reject_easy: int = integer(0, 0, 1000, "skip a prompt that one of this many samples solves; 0: never")
 

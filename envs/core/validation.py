@@ -50,15 +50,20 @@ def integer(default: int, low: int, high: int, meaning: str) -> Any:
     )
 
 
-def real(default: float, low: float, high: float, meaning: str, *, open_low: bool = False) -> Any:
-    """Declare a finite real parameter in [low, high], or (low, high] with `open_low`."""
+def real(
+    default: float | str, low: float, high: float, meaning: str, *, open_low: bool = False, names: tuple[str, ...] = ()
+) -> Any:
+    """Declare a finite real parameter in [low, high], or (low, high] with `open_low`; or one of `names`."""
 
     def check(value: object) -> bool:
+        if isinstance(value, str):
+            return value in names
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             return False
         return (low < value if open_low else low <= value) and value <= high
 
-    allowed = f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    allowed = "".join(f"{name!r} or " for name in names)
+    allowed += f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
     return _field(default, Range(allowed, check, meaning, "real", (low, high)))
 
 
@@ -104,7 +109,7 @@ def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str)
 def preset(base: type, name: str, default: Any) -> Any:
     """Declare a parameter of a base class again, with another default and the same range and meaning."""
     inherited = next(field for field in dataclasses.fields(base) if field.name == name)
-    return _field(default, inherited.metadata["range"])
+    return dataclasses.field(default=default, metadata=inherited.metadata)
 
 
 def validate_fields(instance: Any) -> None:
@@ -124,6 +129,6 @@ def validate_fields(instance: Any) -> None:
             value = tuple(value)
         if valid is not None and not valid.check(value):
             raise ParameterError(field.name, value, valid.allowed)
-        if valid is not None and valid.kind == "real":
+        if valid is not None and valid.kind == "real" and not isinstance(value, str):
             value = float(value)
         object.__setattr__(instance, field.name, value)

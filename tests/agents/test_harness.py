@@ -175,14 +175,14 @@ def test_a_budget_too_small_for_one_update_leaves_the_initial_policy():
         assert outcome.policy.table[0].tolist() == [0.5, 0.5]
         assert outcome.budget.spent == 0
     for name, params in (("dpo-on-policy", {"rounds": 6}), ("dpo-offline", {})):
-        (outcome,) = train(make_agent(name, epochs=1, **params), "Toy/Duel-v0", {}, [0], 5)
+        (outcome,) = train(make_agent(name, gradient_steps=1, **params), "Toy/Duel-v0", {}, [0], 5)
         assert outcome.budget.spent == 5
 
 
 def test_rounds_of_dpo_are_equal_and_spend_everything():
     for budget, rounds in ((600, 6), (35, 6), (3, 6)):
         batches = []
-        agent = make_agent("dpo-on-policy", epochs=1, rounds=rounds)
+        agent = make_agent("dpo-on-policy", gradient_steps=1, rounds=rounds)
         object.__setattr__(agent, "fit", lambda trainer, episodes, batches=batches: batches.append(len(episodes)))
         (outcome,) = train(agent, "Toy/Duel-v0", {}, [0], budget)
         assert len(batches) == min(rounds, budget)

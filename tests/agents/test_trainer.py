@@ -260,8 +260,8 @@ def test_32_seeds_together_are_those_alone_bit_for_bit(env_id, reference):
         ("grpo[scale_rewards=batch,loss_type=dapo,episodes_per_update=32]", "Toy/Copy-v0"),
         ("ppo[kl=0.1,minibatches=4]", "Toy/Copy-v0"),
         ("ppo[advantage=process,policy=position]", "TheoryBench/TreeMarkovChain-v0"),
-        ("dpo-on-policy[epochs=30,rounds=2]", "Toy/Duel-v0"),
-        ("dpo-offline[epochs=30,policy=prompt]", "TheoryBench/PreferenceBandit-v0"),
+        ("dpo-on-policy[gradient_steps=30,rounds=2]", "Toy/Duel-v0"),
+        ("dpo-offline[gradient_steps=30,policy=prompt]", "TheoryBench/PreferenceBandit-v0"),
     ],
 )
 def test_every_option_keeps_tables_together_equal_to_alone(reference, env_id):
@@ -274,7 +274,7 @@ def test_every_option_keeps_tables_together_equal_to_alone(reference, env_id):
 
 @pytest.mark.parametrize("solver", ["gradient", "newton"])
 def test_a_single_update_of_a_linear_policy_is_that_alone(solver):
-    agent = make_agent("dpo-on-policy", rounds=1, epochs=1, solver=solver, policy="linear")
+    agent = make_agent("dpo-on-policy", rounds=1, gradient_steps=1, solver=solver, policy="linear")
     parameters = {"dimension": 4, "theta_init": 1.0}
     together = train(agent, "TheoryBench/PreferenceBandit-v0", parameters, range(8), 400)
     start = np.full(4, 1.0)

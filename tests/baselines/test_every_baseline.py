@@ -20,7 +20,8 @@ from theorybench.testing import check_agent
 
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
-QUICK = {name: {"gradient_steps": 30} for name in ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")}
+SLOW = ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")
+QUICK = {name: {"gradient_steps": 30} for name in SLOW}
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
     ("curriculum-search", "TheoryBench/RelativeBudget-v0"),

@@ -55,7 +55,7 @@ def gradient(objective):
 
 
 def rlvr(**options):
-    return RLVR(episodes_per_update=options.pop("episodes"), **options)
+    return RLVR(episodes_per_update=options.pop("episodes"), **{"kl": 0.0, **options})
 
 
 def divergence(probs):
@@ -167,7 +167,7 @@ def test_dpo_is_the_logistic_loss_of_the_margin(agent):
 def test_dpo_is_stable_at_large_margins():
     logs = torch.tensor([[[0.0, -2000.0]], [[-2000.0, 0.0]]], dtype=torch.float64, requires_grad=True)
     data = samples(np.zeros((2, 2), int), np.array([0.5, 0.5]), np.zeros((2, 2)))
-    loss = DPOOnPolicy().loss(logs, data)
+    loss = DPOOnPolicy(beta=1.0).loss(logs, data)
     assert float(loss.detach()) == pytest.approx(1000.0)
     loss.backward()
     assert torch.isfinite(logs.grad).all()

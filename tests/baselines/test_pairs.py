@@ -140,7 +140,7 @@ def test_rebel_of_larger_groups_is_the_mean_over_their_pairs():
     logs = np.log(np.random.default_rng(1).uniform(0.1, 1, 16))
     missed = ((logs - old) - REWARDS[actions]).reshape(4, 4)
     pairs = [(group[i] - group[j]) ** 2 for group in missed for i, j in itertools.combinations(range(4), 2)]
-    loss = REBEL(group_size=4, episodes_per_update=16).loss(torch.as_tensor(logs)[:, None], data)
+    loss = REBEL(group_size=4, episodes_per_update=16, beta=0.0).loss(torch.as_tensor(logs)[:, None], data)
     assert float(loss) == pytest.approx(np.mean(pairs), rel=1e-12)
 
 
@@ -164,7 +164,7 @@ def test_rebel_is_zero_at_the_step_of_mirror_descent():
     data = samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), old[actions])
     after = old + 0.8 * REWARDS
     after -= np.log(np.exp(after).sum())
-    assert float(REBEL(eta=0.8).loss(torch.as_tensor(after[actions])[:, None], data)) < 1e-28
+    assert float(REBEL(eta=0.8, beta=0.0).loss(torch.as_tensor(after[actions])[:, None], data)) < 1e-28
 
 
 @pytest.mark.parametrize("seeds", [(3,), (3, 4)])
@@ -172,7 +172,7 @@ def test_the_exact_fit_of_rebel_is_a_step_of_mirror_descent(seeds):
     """A batch of a table in which every response was seen, with rewards that have no noise: pi ~ pi_t e^{eta r}."""
     parameters = {"num_responses": 5, "num_contexts": 1, "accuracy": 0.8, "tilt": -0.5}
     trainer = trainer_of("TheoryBench/RewardTeacher-v0", seeds, policy="prompt", **parameters)
-    agent = REBEL(solver="newton", eta=0.6, ridge=1e-9)
+    agent = REBEL(solver="newton", eta=0.6, beta=0.0, ridge=1e-9)
     before = trainer.parameters.detach().numpy().copy()
     episodes = trainer.collect(64, group_size=2)
     data = trainer.samples(episodes)
@@ -243,7 +243,7 @@ def test_distillation_is_exact_where_labels_have_no_noise():
     pairs = trainer.collect(6, prompts=np.zeros((1, 6), np.int64), given=given)
     rewards = setting.rewards[0]
     wins = 1 / (1 + np.exp(rewards[given[0, :, 1]] - rewards[given[0, :, 0]]))
-    agent = RewardDistillation(smoothing=1e-12)
+    agent = RewardDistillation(beta=1.0, smoothing=1e-12)
     agent.fit(trainer, agent.distilled(pairs, wins, 1))
     np.testing.assert_allclose(trainer.parameters[0].detach(), setting.tables.theta, atol=1e-5)
     trainer.set_parameters(np.full((1, 6), 6.0))
@@ -268,7 +268,7 @@ def test_distillation_compares_each_pair_again_and_again(monkeypatch):
     trainer = trainer_of(BANDIT, (0, 1), budget=1003, dimension=3, theta_init=0.5)
     fitted = []
     monkeypatch.setattr(RewardDistillation, "fit", lambda self, trainer, episodes: fitted.append(episodes))
-    RewardDistillation(repeats=10, rounds=1).run(trainer)
+    RewardDistillation(beta=1.0, repeats=10, rounds=1).run(trainer)
     first, again = held
     (distilled,) = fitted
     assert (len(first), len(again), trainer.remaining) == (2 * 100, 2 * 900, 3)
@@ -301,7 +301,7 @@ def test_the_hybrid_draws_contexts_and_second_responses_from_its_design():
     parameters = {"geometry": "gaussian", "dimension": 2, "num_contexts": 3, "num_responses": 5}
     trainer = trainer_of(BANDIT, (0, 1), theta_init=1.5, **parameters)
     trainer.set_parameters(np.array([[1.0, -2.0], [0.5, 3.0]]))
-    agent, held = DPOHybrid(design_gap=1e-4), []
+    agent, held = DPOHybrid(beta=1.0, design_gap=1e-4), []
     design, gaps = agent.design(trainer)
     assert gaps.shape == (2,)
     assert gaps.max() < 1e-4
@@ -326,7 +326,7 @@ def test_the_hybrid_draws_contexts_and_second_responses_from_its_design():
 def test_the_hybrid_reports_the_gap_of_its_design(env_id):
     logs = [Noting(), Noting()]
     trainer = trainer_of(env_id, (0, 1), budget=400, logs=logs)
-    DPOHybrid(epochs=3).run(trainer)
+    DPOHybrid(beta=1.0, gradient_steps=6).run(trainer)
     for log in logs:
         assert [set(scalars) for scalars in log.noted] == [{"design_gap"}] * 2
         assert all(0 <= scalars["design_gap"] + 1e-9 < 0.01 for scalars in log.noted)

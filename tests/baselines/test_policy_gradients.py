@@ -118,8 +118,8 @@ AGENTS = [
         for beta, norm in itertools.product((0.0, 0.4), (False, True))
     ),
     *((raft, RAFT(**COMMON, keep=keep)) for keep in ("rewarded", "best")),
-    *((ppo, PPO(normalize_advantages=norm, clip=0.25)) for norm in (False, True)),
-    (ppo, PPO(advantage="process")),
+    *((ppo, PPO(normalize_advantages=norm, clip=0.25, kl=0.0)) for norm in (False, True)),
+    (ppo, PPO(advantage="process", kl=0.0)),
 ]
 
 
@@ -149,9 +149,11 @@ def test_where_the_policy_acted_itself_gradients_are_the_plain_policy_gradient(s
     size = len(logs)
     per_token = taken / taken.sum(axis=1, keepdims=True) / size
     wanted = {
-        GRPO(**COMMON): (groups - mean) / (groups.std(axis=1, ddof=1, keepdims=True) + 1e-4) * np.ones((1, GROUP)),
-        GRPO(**COMMON, scale_rewards="none"): groups - mean,
-        RLOO(**COMMON): (groups - mean) * GROUP / (GROUP - 1),
+        GRPO(**COMMON, beta=0.0): (groups - mean)
+        / (groups.std(axis=1, ddof=1, keepdims=True) + 1e-4)
+        * np.ones((1, GROUP)),
+        GRPO(**COMMON, beta=0.0, scale_rewards="none"): groups - mean,
+        RLOO(**COMMON, beta=0.0): (groups - mean) * GROUP / (GROUP - 1),
     }
     for agent, advantages in wanted.items():
         variable = torch.tensor(logs, requires_grad=True)
@@ -159,7 +161,7 @@ def test_where_the_policy_acted_itself_gradients_are_the_plain_policy_gradient(s
         weights = taken / size if isinstance(agent, RLOO) else per_token
         np.testing.assert_allclose(variable.grad.numpy() * taken, -advantages.reshape(-1, 1) * weights, atol=1e-12)
     variable = torch.tensor(logs, requires_grad=True)
-    PPO(normalize_advantages=False).loss(variable, data).backward()
+    PPO(normalize_advantages=False, kl=0.0).loss(variable, data).backward()
     np.testing.assert_allclose(variable.grad.numpy(), -data.values.numpy() * taken / taken.sum(), atol=1e-12)
 
 
@@ -178,7 +180,7 @@ def test_advantages_are_the_sum_of_discounted_differences(seed, decay, kl):
         wanted = [sum(decay ** (u - t) * deltas[u] for u in range(t, length)) for t in range(length)]
         np.testing.assert_allclose(found[i, :length], wanted, atol=1e-12)
         assert not found[i, length:].any()
-    process = PPO(advantage="process").advantages(data, torch.as_tensor(values)).sum(1).numpy()
+    process = PPO(advantage="process", kl=0.0).advantages(data, torch.as_tensor(values)).sum(1).numpy()
     np.testing.assert_allclose(process, data.rewards.numpy() - values[:, 0], atol=1e-12)
 
 

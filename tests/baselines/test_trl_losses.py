@@ -193,7 +193,7 @@ def test_astar_po(trl, common, seed):
 CASES = {
     "grpo": (GRPO(group_size=4, beta=0.3), {}),
     "grpo-batch-dapo": (
-        GRPO(group_size=4, scale_rewards="batch", loss_type="dapo", epsilon_high=0.28),
+        GRPO(group_size=4, scale_rewards="batch", loss_type="dapo", epsilon_high=0.28, beta=0.0),
         {"scale_rewards": "batch", "loss_type": "dapo", "epsilon_high": 0.28, "beta": 0.0},
     ),
     "dr-grpo": (
