@@ -1,0 +1,99 @@
+"""What learners do out of the box on preference settings: the KL weight of the objective, gradients on every class."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from theorybench.agents import hyperparameters, make_agent, train
+from theorybench.envs.core.registry import lookup
+
+PAIRS = "TheoryBench/PreferenceBandit-v0"
+PROMPTS = "TheoryBench/OptimalAdvantage-v0"
+TEACHER = "TheoryBench/RewardTeacher-v0"
+SMALL = {
+    "hypercube": (PAIRS, {"dimension": 3, "num_contexts": 2, "theta_init": 1.0}),
+    "gaussian": (PAIRS, {"geometry": "gaussian", "dimension": 3, "num_contexts": 2, "num_responses": 8}),
+    "prompts": (PROMPTS, {"num_prompts": 4, "num_responses": 8, "beta": 0.2}),
+    "teacher": (TEACHER, {"num_contexts": 1, "tilt": -1.0, "variance": 0.05}),
+}
+OF_PAIRS = ("dpo-offline", "dpo-on-policy", "dpo-hybrid", "ipo", "reward-distillation")
+OF_REWARDS = ("astar-po", "ppo", "grpo", "rloo", "rlvr", "raft", "rebel")
+
+
+def learnt(reference, place, budget, seed=0, **options):
+    env_id, parameters = SMALL[place]
+    return train(make_agent(reference, **options), env_id, parameters, [seed], budget)[0].policy
+
+
+# The weight of the KL term.
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "env_id", "value"),
+    [
+        *((name, "beta", PAIRS, 0.4) for name in OF_PAIRS if name != "ipo"),
+        ("ipo", "tau", PAIRS, 0.1),
+        *((name, "beta", PROMPTS, 0.4) for name in ("grpo", "rloo", "rebel")),
+        *((name, "kl", PROMPTS, 0.4) for name in ("ppo", "rlvr", "curriculum-rlvr")),
+        *(("astar-po", field, PROMPTS, 0.4) for field in ("beta_1", "beta_2")),
+        ("rlvr-kl", "kl", PROMPTS, 0.1),  # a preset of its own
+        ("reinforce", "kl", PROMPTS, 0.0),
+    ],
+)
+def test_the_kl_weight_is_the_settings_unless_given(name, field, env_id, value):
+    setting = lookup(env_id).make_setting({"beta": 0.4})
+    assert getattr(make_agent(name).settled(setting), field) == pytest.approx(value)
+    assert getattr(make_agent(name, **{field: 0.7}).settled(setting), field) == 0.7
+
+
+@pytest.mark.parametrize(("name", "values"), [("rlvr", {"kl": 0.0}), ("astar-po", {"beta_1": 0.5, "beta_2": 0.05})])
+def test_without_a_kl_term_the_weight_is_what_it_was(name, values):
+    agent = make_agent(name).settled(lookup("TheoryBench/TreeMarkovChain-v0").make_setting({}))
+    assert {field: getattr(agent, field) for field in values} == values
+
+
+@pytest.mark.parametrize(("name", "place", "field"), [("rloo", "prompts", "beta"), ("ipo", "gaussian", "tau")])
+def test_a_run_by_default_is_a_run_with_the_weight_of_the_setting(name, place, field):
+    weight = 0.25 if field == "tau" else SMALL[place][1]["beta"]
+    observations = gym.make_vec(SMALL[place][0], num_envs=8, **SMALL[place][1]).reset(seed=0)[0]
+    by_default, given, other = (
+        learnt(name, place, 512, **options).probs(observations) for options in ({}, {field: weight}, {field: 1.5})
+    )
+    np.testing.assert_array_equal(by_default, given)
+    assert np.abs(by_default - other).max() > 1e-3
+    assert hyperparameters(make_agent(name))[field] == "setting"  # what the record of the run says
+
+
+# Stochastic gradients.
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [*((name, "hypercube") for name in OF_PAIRS), ("dpo-on-policy", "gaussian")]
+)
+def test_stochastic_gradients_end_where_the_exact_solver_does(name, place):
+    """On the same pairs, by mini-batches of 128 whose steps shrink."""
+    options = {"policy": "linear", "rounds": 1, "gradient_steps": 300, "episodes_per_update": 128}
+    if name == "reward-distillation":
+        options["repeats"] = 2
+    exact, descended = (learnt(name, place, 1500, solver=way, **options).theta for way in ("newton", "gradient"))
+    start = learnt(name, place, 1).theta if place == "gaussian" else np.ones(3)
+    scale = np.linalg.norm(exact - start)
+    assert scale > 0.5
+    assert np.linalg.norm(descended - exact) < 0.02 * scale
+
+
+CASES = [
+    *((name, policy, "hypercube") for name in OF_PAIRS for policy in ("prompt", "linear", "mlp")),
+    *((name, "linear", "gaussian") for name in OF_PAIRS),
+    *((name, policy, place) for name in OF_REWARDS for policy in ("prompt", "mlp") for place in ("prompts", "teacher")),
+]
+
+
+@pytest.mark.parametrize(("name", "policy", "place"), CASES)
+def test_every_learner_improves_on_its_initial_policy_by_gradients(name, policy, place):
+    env_id, parameters = SMALL[place]
+    oracle = lookup(env_id).oracle(lookup(env_id).make_setting(parameters))
+    solver = {"solver": "gradient", "gradient_steps": 60} if name in OF_PAIRS else {}
+    before = oracle.score(oracle.initial_policy)
+    after = oracle.score(learnt(name, place, 1500, policy=policy, **solver))
+    assert after > before + 0.1 * (1 - before)
