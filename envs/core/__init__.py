@@ -1,6 +1,7 @@
 """The foundation: Setting, Oracle, Claim, and the environments made from a Setting."""
 
 from theorybench.envs.core.claim import Claim, ClaimResult
+from theorybench.envs.core.difficulty import Difficulty, Law
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.registry import list_envs, lookup, register
@@ -12,7 +13,9 @@ from theorybench.envs.core.views import View
 __all__ = [
     "Claim",
     "ClaimResult",
+    "Difficulty",
     "Exhibit",
+    "Law",
     "LinearPolicy",
     "Oracle",
     "Policy",
