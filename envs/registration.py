@@ -21,8 +21,10 @@ from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONIN
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
 from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
 from theorybench.envs.curriculum.relative_budget import RelativeBudget
+from theorybench.envs.curriculum.relative_budget_claims import CLAIMS as RELATIVE_BUDGET_CLAIMS
 from theorybench.envs.curriculum.relative_budget_oracle import DIFFICULTIES as RELATIVE_BUDGET_DIFFICULTIES
 from theorybench.envs.curriculum.relative_budget_oracle import RelativeBudgetOracle
+from theorybench.envs.curriculum.relative_budget_studies import STUDIES as RELATIVE_BUDGET_STUDIES
 from theorybench.envs.curriculum.semiautomaton import Semiautomaton
 from theorybench.envs.curriculum.semiautomaton_claims import CLAIMS as SEMIAUTOMATON_CLAIMS
 from theorybench.envs.curriculum.semiautomaton_oracle import DIFFICULTIES as SEMIAUTOMATON_DIFFICULTIES
@@ -110,7 +112,9 @@ register(
     "TheoryBench/RelativeBudget-v0",
     RelativeBudget,
     RelativeBudgetOracle,
+    claims=RELATIVE_BUDGET_CLAIMS,
     budget=20_000,
+    studies=RELATIVE_BUDGET_STUDIES,
     difficulties=RELATIVE_BUDGET_DIFFICULTIES,
 )
 register(

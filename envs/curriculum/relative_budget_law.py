@@ -93,18 +93,23 @@ def visits(chances: np.ndarray) -> np.ndarray:
     return held
 
 
-def expected(steps: int, chance: float, horizon: int) -> np.ndarray:
-    """Go backward: the base model's expected reward after i sub-steps and u tokens, float64 (K + 1, H + 1).
+def slopes(chances: np.ndarray, horizon: int, costs: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Go backward: what the right token after i sub-steps is worth more than a wrong one, summed over an attempt.
 
     Args:
-        steps: K.
-        chance: p.
+        chances: float64 (K,), the probability of the right token after i sub-steps.
         horizon: H.
+        costs: float64 (2, K) of a right and of a wrong token, taken off the reward later in the attempt; None for none.
 
-    Row K is the reward of a solution that took u tokens (1 + 1/H for none).
+    Returns:
+        float64 (K,) each: these sums of differences in expected reward, and how many tokens each row takes. The
+        derivative of E[R] in the logit of a right token is the first, times its chance and that of a wrong one.
     """
-    values = np.zeros((steps + 1, horizon + 1))
-    values[steps] = np.arange(horizon + 1, 0, -1) / horizon
+    right, wrong = np.zeros((2, len(chances))) if costs is None else costs
+    values = np.zeros((len(chances) + 1, horizon + 1))
+    values[-1] = np.arange(horizon + 1, 0, -1) / horizon
     for used in range(horizon - 1, -1, -1):
-        values[:-1, used] = chance * values[1:, used + 1] + (1 - chance) * values[:-1, used + 1]
-    return values
+        on, still = values[1:, used + 1] - right, values[:-1, used + 1] - wrong
+        values[:-1, used] = chances * on + (1 - chances) * still
+    held = visits(np.repeat(chances[:, None], horizon, axis=1))
+    return (held * (values[1:, 1:] - values[:-1, 1:])).sum(axis=1), held.sum(axis=1)

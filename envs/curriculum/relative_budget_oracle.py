@@ -12,10 +12,12 @@ from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.relative_budget import RelativeBudget
-from theorybench.envs.curriculum.relative_budget_law import TokenLaw, expected, visits
+from theorybench.envs.curriculum.relative_budget_law import TokenLaw, slopes, visits
 
 #: Probabilities that are held at a time.
 HELD = 2**22
+#: Iterations towards an optimum, and how near two of them have to be.
+STEPS, PRECISION = 1000, 1e-10
 #: kappa, the KL divergence of the theorem's step, in nats.
 KAPPA = 0.25
 
@@ -57,22 +59,41 @@ class Followed(NamedTuple):
 
 
 class SmallStep(NamedTuple):
-    """What one small step of a policy gradient does to a table on sub-steps behind, from the base model.
+    """What small steps do to a table on sub-steps, from the base model: a direction for each row, seen two ways.
 
     Attributes:
-        squared_norm: of the gradient of E[R] in the logits: the gain for each unit of the learning rate.
-        divergence: KL divergence for each unit of half the squared learning rate.
-        natural: the gain for each unit of sqrt(2 kappa) of the best step that the table can take.
+        gradient: float64 (K,), the norm of each row of the gradient of E[R] in the logits.
+        curvature: float64 (K,), Fisher's information of each row along it.
     """
 
-    squared_norm: float
-    divergence: float
-    natural: float
+    gradient: np.ndarray
+    curvature: np.ndarray
+
+    @property
+    def squared_norm(self) -> float:
+        """Of the gradient: what a step along it gains for each unit of the learning rate."""
+        return float(np.square(self.gradient).sum())
 
     @property
     def gain(self) -> float:
-        """The gain for each unit of sqrt(2 kappa), kappa being the KL divergence; at most sd(R)."""
-        return self.squared_norm / math.sqrt(self.divergence)
+        """What that step gains for each unit of sqrt(2 kappa), kappa being its KL divergence; at most `natural`."""
+        return self.squared_norm / math.sqrt(np.square(self.gradient) @ self.curvature)
+
+    @property
+    def natural(self) -> float:
+        """What the best step of such a table gains for each unit of sqrt(2 kappa); at most sd(R)."""
+        return math.sqrt((np.square(self.gradient) / self.curvature).sum())
+
+    def regression(self, beta: float, rate: float, updates: int) -> float:
+        """Give the gain of A*-PO: gradient descent on E[(beta ln(pi/pi_ref) + V* - R)^2], which goes to the best step.
+
+        Args:
+            beta: temperature, large.
+            rate: learning rate.
+            updates: number of steps of gradient descent.
+        """
+        reached = 1 - (1 - 2 * rate * beta**2 * self.curvature) ** updates
+        return float((reached * np.square(self.gradient) / self.curvature).sum() / beta)
 
 
 class RelativeBudgetOracle(Oracle[RelativeBudget]):
@@ -178,17 +199,60 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
     def small_step(self) -> SmallStep:
         """The gradient of E[R] at the base model, in the logits of a table on sub-steps behind."""
         setting, p = self.setting, self.setting.p
-        held = visits(np.full((setting.K, setting.horizon), p))
-        values = expected(setting.K, p, setting.horizon)
         # The logit of the right action has gradient g, each other one -g / (A - 1).
-        g = p * (1 - p) * (held * (values[1:, 1:] - values[:-1, 1:])).sum(axis=1)
-        other, met = g / (setting.A - 1), held.sum(axis=1)
-        spread = p * np.square(g) + (1 - p) * np.square(other) - np.square(p * g - (1 - p) * other)
-        return SmallStep(
-            float((np.square(g) + g * other).sum()),
-            float((met * spread).sum()),
-            float(np.sqrt((np.square(g) / met).sum() / (p * (1 - p)))),
-        )
+        worth, met = slopes(np.full(setting.K, p), setting.horizon)
+        g, spread = p * (1 - p) * worth, setting.A / (setting.A - 1)
+        return SmallStep(g * math.sqrt(spread), met * p * (1 - p) * spread)
+
+    def ascent(self, rate: float, updates: int, *, standardised: bool = False) -> ChancePolicy:
+        """Follow the expected gradient of E[R] in a table on sub-steps, from the base model.
+
+        Args:
+            rate: learning rate.
+            updates: steps.
+            standardised: whether gradients are divided by sd(R) of the present policy, as GRPO's are in large groups.
+
+        Returns:
+            The policy at the end: what REINFORCE does without the noise of its batches.
+        """
+        setting, spread = self.setting, self.setting.A / (self.setting.A - 1)
+        odds = np.full(setting.K, _logit(setting.p))
+        for _ in range(updates):
+            chances = _chance(odds)
+            worth, _ = slopes(chances, setting.horizon)
+            slope = chances * (1 - chances) * worth
+            if standardised:
+                held = visits(np.repeat(chances[:, None], setting.horizon, axis=1))
+                slope = slope / math.sqrt(TokenLaw(held[-1] * chances[-1]).variance)
+            odds = odds + rate * spread * slope
+        return self._table(odds)
+
+    def regularised_table(self, beta: float) -> ChancePolicy:
+        """Give the optimum of J - beta KL among tables on sub-steps, where A*-PO ends with such a table.
+
+        The odds of a right token are p / (1 - p) e^(d / beta), d being what it is worth more than a wrong one, all that
+        follows included; found by iteration.
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        setting = self.setting
+        base, found = math.log(setting.p), math.log1p(-setting.p)
+        odds = np.full(setting.K, _logit(setting.p))
+        for _ in range(STEPS):
+            chances = _chance(odds)
+            costs = beta * np.stack([np.log(chances) - base, np.log1p(-chances) - found])
+            worth, met = slopes(chances, setting.horizon, costs)
+            moved = _logit(setting.p) + worth / (beta * met)
+            if np.abs(moved - odds).max() < PRECISION:
+                break
+            odds = (odds + moved) / 2
+        return self._table(odds)
+
+    def _table(self, odds: np.ndarray) -> ChancePolicy:
+        return ChancePolicy(self.setting, np.repeat(_chance(odds)[:, None], self.setting.horizon, axis=1))
 
     # What samples cost.
 
@@ -213,6 +277,14 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         one = TokenLaw.negative_binomial(1, self.setting.p, self.setting.horizon).arrivals
         laws = [np.append(np.zeros(done), one[: len(one) - done]) for done in range(self.setting.K)]
         return float(sum(TokenLaw(law).sample_size(kappa) for law in laws))
+
+
+def _logit(chance: float) -> float:
+    return math.log(chance / (1 - chance))
+
+
+def _chance(odds: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 DIFFICULTIES = (

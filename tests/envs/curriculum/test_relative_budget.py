@@ -150,6 +150,26 @@ def test_the_tilted_policy_is_the_optimum_under_a_divergence_penalty(K, p, xi, b
 
 
 @settings(max_examples=15, deadline=None)
+@given(st.integers(1, 4), st.floats(0.1, 0.8), st.floats(0.2, 2.0), st.floats(0.05, 5.0))
+def test_the_regularised_table_is_a_stationary_point_and_below_the_optimum(K, p, xi, beta):
+    if xi * K / p > 60:
+        return
+    oracle = RelativeBudgetOracle(RelativeBudget(K=K, p=p, A=3, xi=xi))
+    chances = oracle.regularised_table(beta).chances
+
+    def value(odds):
+        rows = 1 / (1 + np.exp(-odds))
+        found = oracle.evaluate(ChancePolicy(oracle.setting, np.repeat(rows[:, None], chances.shape[1], axis=1)))
+        return found["objective"] - beta * found["kl"]
+
+    odds = np.log(chances[:, 0] / (1 - chances[:, 0]))
+    assert value(odds) <= oracle.optimal_value_under(beta) + 1e-9
+    assert value(odds) >= oracle.reference_value - 1e-9
+    for row in np.eye(K):
+        assert (value(odds + 1e-4 * row) - value(odds - 1e-4 * row)) / 2e-4 == pytest.approx(0, abs=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 5), st.integers(2, 6), st.floats(0.1, 0.9), st.floats(0.2, 3.0))
 def test_a_small_step_is_the_derivative(K, A, p, xi):
     if xi * K / p > 120:
@@ -173,9 +193,14 @@ def test_a_small_step_is_the_derivative(K, A, p, xi):
     step = oracle.small_step
     assert step.squared_norm == pytest.approx((gradient**2).sum(), rel=1e-5, abs=1e-9)
     rate = 0.02 / np.sqrt((gradient**2).sum())
-    assert step.divergence == pytest.approx(
-        2 * oracle.evaluate(policy(start + rate * gradient))["kl"] / rate**2, rel=0.05
-    )
+    moved = oracle.evaluate(policy(start + rate * gradient))
+    assert (step.gradient**2) @ step.curvature == pytest.approx(2 * moved["kl"] / rate**2, rel=0.05)
+    assert step.regression(50.0, 1e-4, 10**6) == pytest.approx(step.natural**2 / 50)
+    assert step.regression(50.0, 1e-5, 1) == pytest.approx(2 * 50 * 1e-5 * step.squared_norm)
+    ahead = oracle.evaluate(oracle.ascent(1e-3, 1))["objective"] - oracle.reference_value
+    assert ahead == pytest.approx(objective(start + 1e-3 * gradient) - oracle.reference_value, rel=1e-9)
+    scaled = oracle.evaluate(oracle.ascent(1e-3, 1, standardised=True))["objective"] - oracle.reference_value
+    assert scaled * math.sqrt(oracle.law.variance) == pytest.approx(ahead, rel=0.05)
     assert step.gain <= step.natural * (1 + 1e-9) <= math.sqrt(oracle.law.variance) * (1 + 2e-9)
 
 
@@ -241,15 +266,16 @@ def test_horizons_are_bounded(xi):
         RelativeBudget(xi=xi)
 
 
-@pytest.mark.parametrize("call", [("optimal_value_under", 0), ("tilted_policy", -1.0), ("sample_size", 0.0)])
+@pytest.mark.parametrize("call", [("optimal_value_under", 0), ("tilted_policy", -1.0), ("regularised_table", 0.0)])
 def test_the_oracle_refuses_what_has_no_meaning(call):
     oracle = RelativeBudgetOracle(RelativeBudget())
     with pytest.raises(ParameterError):
         getattr(oracle, call[0])(call[1])
     with pytest.raises(ParameterError):
         oracle.stationary_policy(1.1)
-    with pytest.raises(ParameterError):
-        oracle.staged_sample_size(-1.0)
+    for sizes in (oracle.sample_size, oracle.staged_sample_size):
+        with pytest.raises(ParameterError):
+            sizes(-1.0)
 
 
 def test_chance_policies_survive_a_file(tmp_path):
