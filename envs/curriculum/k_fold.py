@@ -123,12 +123,15 @@ class KFoldComposition(Setting):
     where there are at most 10^6 prefixes; beyond, it is a seeded estimate with `<key>_se`.
 
     ## What theory predicts
-    At the base policy each fix_j is 1: all derivatives of J of order below k vanish, and the k-th does not. No agent
-    that learns from single gradients of tables can begin, unless it sees shorter chains. One hop has a plain gradient:
-    with uniform starts rung 1 alone teaches every hop, and with them the full task, in about k N^2 ln(k) episodes, and
-    so does a mixture of it with the full task. With `starts="first"` rungs 1, 2, 3, ... teach one hop each, a
-    staircase: after rung r accuracy is 1 on chains of up to r hops and 1/N on longer ones. Without chain of thought the
-    paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two of its halves at each rung.
+    At the base policy each fix_j is 1: all derivatives of J of order below k vanish, and the k-th does not. Tables that
+    learn from chains of k hops alone have no gradient to begin with. Noise takes them away from there where N and k are
+    small, and often into a trap: two hops that avoid their right entries, the others being right, give
+    1/N + (1 - 1/N)/(N - 1)^2, a local optimum. One hop has a plain gradient: with uniform starts rung 1 alone teaches
+    every hop, and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full
+    task. With `starts="first"` rungs 1, 2, 3, ... teach one hop each, a staircase: after rung r accuracy is 1 on chains
+    of up to r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off
+    1/N there.) Without chain of thought the paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two of
+    its halves at each rung.
 
     ## References
     Learning Compositional Functions with Transformers from Easy-to-Hard Data (arXiv 2505.23683, COLT 2025).

@@ -233,3 +233,21 @@ def test_ladders_begin_within_reach_and_end_beyond_it():
         curriculum = [ladder.queries(oracle, "curriculum") for oracle in oracles]
         assert 3 <= sum(queries < 6e5 for queries in direct) <= 5 and direct == sorted(direct)
         assert max(curriculum) < 6e4
+
+
+def test_two_hops_that_avoid_their_right_entries_are_a_trap():
+    """No step of one table helps, by exact gradients; J there is that of the setting's page."""
+    setting = KFoldComposition(N=4, k=3)
+    oracle = KFoldOracle(setting)
+    right = np.eye(4)[oracle.hidden]
+    trap = np.where([[[True]], [[True]], [[False]]], (1 - right) / 3, right)
+    value = oracle.agreement(trap)[0]
+    assert value == pytest.approx(1 / 4 + 3 / 4 / 9)
+    rng = np.random.default_rng(0)
+    for _ in range(200):  # whichever one hop moves, and however
+        other = trap.copy()
+        other[rng.integers(3)] = rng.dirichlet(np.ones(4), 4)
+        assert oracle.agreement(other)[0] <= value + 1e-12
+    for _ in range(200):  # and whichever small step all of them take
+        step = rng.dirichlet(np.ones(4), (3, 4))
+        assert oracle.agreement(0.95 * trap + 0.05 * step)[0] <= value + 1e-12
