@@ -130,8 +130,8 @@ class KFoldComposition(Setting):
     every hop, and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full
     task. With `starts="first"` rungs 1, 2, 3, ... teach one hop each, a staircase: after rung r accuracy is 1 on chains
     of up to r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off
-    1/N there.) Without chain of thought the paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two of
-    its halves at each rung.
+    1/N there.) Without chain of thought the paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two
+    of its halves at each rung.
 
     ## References
     Learning Compositional Functions with Transformers from Easy-to-Hard Data (arXiv 2505.23683, COLT 2025).
