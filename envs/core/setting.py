@@ -119,7 +119,7 @@ class Setting(ABC):
 
     @property
     def replies(self) -> int:
-        """Tokens that the environment itself appends to the response after each action, as a tool does that is asked."""
+        """Tokens that the environment appends to the response after each action, as a tool does that is asked."""
         return 0
 
     @property
