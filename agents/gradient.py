@@ -47,7 +47,7 @@ class GradientAgent(ConfiguredAgent):
 
     policy: str = choice(
         "auto",
-        ("auto", "prefix", "markov", "position", "prompt", "linear", "mlp"),
+        ("auto", "prefix", "markov", "position", "prompt", "linear", "mlp", "transformer"),
         "policy class; auto: linear where the setting has features, else its own view",
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
@@ -57,6 +57,9 @@ class GradientAgent(ConfiguredAgent):
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
     hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
     hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers")
+    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads")
+    layers: int = integer(2, 1, 64, "transformer: number of layers")
+    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -119,6 +122,9 @@ class GradientAgent(ConfiguredAgent):
             max_gradient_norm=self.max_gradient_norm,
             hidden_units=self.hidden_units,
             hidden_layers=self.hidden_layers,
+            width=self.width,
+            layers=self.layers,
+            heads=self.heads,
         )
         self.settled(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

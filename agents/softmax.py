@@ -27,7 +27,7 @@ from theorybench.envs.core.views import View
 #: The smallest probability a logarithm is taken of: stands for zero.
 SMALLEST = 1e-300
 #: Policy classes that are networks: their runs are trained one at a time.
-NETWORKS = ("mlp",)
+NETWORKS = ("mlp", "transformer")
 #: Actions up to which sampling passes over all of them.
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.
@@ -43,6 +43,10 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> np.ndarray:
     """Return the finite log-probabilities of a policy, float64 (n, A)."""
     return np.log(np.maximum(checked_probs(policy, observations, num_actions), SMALLEST))
+
+
+def _own(sizes: dict[str, int], *names: str) -> dict[str, int]:
+    return {name: sizes[name] for name in names if name in sizes}
 
 
 class SoftmaxClass(ABC):
@@ -62,16 +66,21 @@ class SoftmaxClass(ABC):
 
         Args:
             setting: the setting.
-            name: a view, "linear", "mlp", or "auto" (linear where the setting has features, else its own view).
+            name: a view, "linear", "mlp", "transformer", or "auto" (linear where the setting has features, else its
+                own view).
             start: "initial" or "reference".
-            network: sizes of the networks, by name.
+            network: sizes of the networks, by name; each takes its own.
         """
         if name == "auto":
             name = setting.policy_view if type(setting).features is Setting.features else "linear"
         if name == "mlp":
             from theorybench.agents.mlp import MLPSoftmax
 
-            return MLPSoftmax(setting, start, **network)
+            return MLPSoftmax(setting, start, **_own(network, "hidden_units", "hidden_layers"))
+        if name == "transformer":
+            from theorybench.agents.transformer import TransformerSoftmax
+
+            return TransformerSoftmax(setting, start, **_own(network, "width", "layers", "heads"))
         return LinearSoftmax(setting, start) if name == "linear" else TabularSoftmax(setting, start, view=name)
 
     @abstractmethod

@@ -41,7 +41,7 @@ class Trainer:
         budgets: one for each run.
         seeds: one for each run.
         logs: one for each run.
-        policy: name of the policy class: "auto", "linear", "mlp" or a view.
+        policy: name of the policy class: "auto", "linear", "mlp", "transformer" or a view.
         start: "initial" or "reference": the policy that training begins from.
         optimizer: "adam" or "sgd".
         learning_rate: step size.
