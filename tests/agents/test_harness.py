@@ -179,11 +179,11 @@ def test_a_budget_too_small_for_one_update_leaves_the_initial_policy():
         assert outcome.budget.spent == 5
 
 
-def test_rounds_of_dpo_are_equal_and_spend_everything():
+def test_rounds_of_dpo_are_equal_and_spend_everything(monkeypatch):
     for budget, rounds in ((600, 6), (35, 6), (3, 6)):
         batches = []
         agent = make_agent("dpo-on-policy", gradient_steps=1, rounds=rounds)
-        object.__setattr__(agent, "fit", lambda trainer, episodes, batches=batches: batches.append(len(episodes)))
+        monkeypatch.setattr(type(agent), "fit", lambda _, trainer, pairs, batches=batches: batches.append(len(pairs)))
         (outcome,) = train(agent, "Toy/Duel-v0", {}, [0], budget)
         assert len(batches) == min(rounds, budget)
         assert max(batches) - min(batches) <= 1
