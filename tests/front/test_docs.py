@@ -35,10 +35,20 @@ def planned(suite):
     return {pair: json.loads(json.dumps(entry)) for pair, entry in values.items()}  # tuples are lists
 
 
+def defaults(name):
+    """The hyper-parameters of an agent that has some, as JSON holds them."""
+    cls = agent_class(name)
+    values = {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
+    return json.loads(json.dumps(values))
+
+
 def measured(numbers):
-    """The same of the reference numbers."""
+    """The same of the reference numbers; what came to be a hyper-parameter later was at its default before."""
     places = {entry.label: dataclasses.asdict(entry) for entry in numbers.environments}
-    agents = {entry.label: dataclasses.asdict(entry) for entry in numbers.agents}
+    agents = {
+        entry.label: {"agent": entry.agent, "hyperparameters": {**defaults(entry.agent), **entry.hyperparameters}}
+        for entry in numbers.agents
+    }
     found = {}
     for row in numbers.rows:
         both = places[row.environment] | agents[row.agent]
