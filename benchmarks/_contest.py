@@ -1,164 +1,60 @@
-"""Algorithms and cells of `astar_po.py`: what may be tuned on which ladder, and what a run cost."""
+"""Algorithms, cells and stages of `astar_po.py`: what is run, through the package's own workers, and what it cost."""
 
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from theorybench.leaderboard.config import AgentEntry, EnvironmentEntry, Suite
-from theorybench.leaderboard.matrix import Plan, plan
+from theorybench.leaderboard.matrix import Job, Plan, fulfil, plan
 from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.store import load_records
 
 TARGET = 0.95
 BATCH = 64
-#: A value for each ladder by name; "weight" stands for the KL term's, in units of the cell's.
-Point = dict[str, Any]
+#: Grids of step sizes.
+SMALL, MIDDLE, LARGE = (0.01, 0.03, 0.1), (0.03, 0.1, 0.3), (0.1, 0.3, 1.0)
+FRACTIONS = tuple(2.0 ** (-k / 12) for k in range(12 * 9, -1, -1))
 Options = dict[str, Any]
-#: Expected episodes, then minus the best score: the smaller the better.
-Rank = tuple[float, float]
-#: A screened variant is dropped where it takes so many times what the best one takes, or scores so much less.
-MARGIN, SLACK = 1.3, 0.05
-#: What all algorithms share, stated so that no default of theirs matters.
-COMMON: Options = {
-    "start": "initial",
-    "optimizer": "adam",
-    "max_gradient_norm": 1e6,
-    "hidden_units": 64,
-    "hidden_layers": 1,
-    "episodes_per_update": BATCH,
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Ladder:
-    """Values of an option, in an order in which neighbours are alike.
-
-    Attributes:
-        values: in that order.
-        start: the one that the search starts from.
-        last: ends beyond which there is nothing.
-    """
-
-    values: tuple[Any, ...]
-    start: Any
-    last: tuple[Any, ...] = ()
-
-    def neighbours(self, value: Any) -> tuple[Any, ...]:
-        """Return the values next to one."""
-        place = self.values.index(value)
-        return self.values[max(place - 1, 0) : place] + self.values[place + 1 : place + 2]
-
-    def at_end(self, value: Any) -> bool:
-        """Whether a value is an end beyond which the search might have gone on."""
-        return value in (self.values[0], self.values[-1]) and value not in self.last
-
-
-STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """An algorithm.
-
-    Attributes:
-        name: as registered.
-        weights: its options that are the weight of the KL term.
-        tuned: ladders of its own options, beside the step size's.
-        relative: options whose ladders are in units of the KL term's weight.
-        multiples: ladder of that weight, in units of the cell's, where the cell has none.
-        fixed: all its other options.
-    """
+    """An algorithm: the options that are the weight of the KL term, and the one that is tuned beside the step size."""
 
     name: str
     weights: tuple[str, ...]
-    tuned: dict[str, Ladder]
-    relative: tuple[str, ...] = ()
-    multiples: Ladder | None = None
+    knob: str
+    values: tuple[Any, ...]
     fixed: Options = dataclasses.field(default_factory=dict)
 
-    def ladders(self, cell: "Cell") -> dict[str, Ladder]:
-        """Return what is tuned in a cell."""
-        ladders = {"learning_rate": Ladder(STEPS, cell.first_step), **self.tuned}
-        multiples = cell.multiples or self.multiples
-        if multiples and self.relative:  # least squares on the log-ratio itself: no weight, no algorithm
-            multiples = dataclasses.replace(multiples, values=tuple(value for value in multiples.values if value > 0))
-        return {**ladders, "weight": multiples} if multiples else ladders
-
-    def start(self, cell: "Cell") -> Point:
-        """Return where the search starts."""
-        return {name: ladder.start for name, ladder in self.ladders(cell).items()}
-
-    def options(self, cell: "Cell", point: Point) -> Options:
-        """Return every option of the algorithm at a point."""
-        weight = cell.weight * point.get("weight", 1.0)
-        own = {
-            name: value * weight if name in self.relative else value
-            for name, value in point.items()
-            if name != "weight"
-        }
-        return {**COMMON, **self.fixed, **dict.fromkeys(self.weights, weight), **own, "policy": cell.policy}
+    def variants(self, cell: "Cell") -> list[Options]:
+        """List the options of all variants in a cell."""
+        weights = dict.fromkeys(self.weights, cell.weight)
+        common = {**self.fixed, **weights, "policy": cell.policy, "episodes_per_update": BATCH}
+        return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in cell.step_sizes]
 
 
-ITERATIONS = Ladder((1, 2, 4, 8), 1, last=(1,))
-ASTAR_PO = Contender(
-    "astar-po",
-    ("beta_2",),
-    {"reference_samples": Ladder((1, 2, 4, 8, 16, 32, 64), 8, last=(1,)), "beta_1": Ladder((0.3, 1, 3, 10), 1)},
-    relative=("beta_1",),
-    fixed={"first_stage": 0.9},
+def astar_po(*samples: int) -> Contender:
+    """Make A*-PO with numbers of samples in its first stage."""
+    return Contender("astar-po", ("beta_1", "beta_2"), "reference_samples", samples, {"first_stage": 0.9})
+
+
+RIVALS = (
+    Contender("ppo", ("kl",), "epochs", (1, 4)),
+    Contender("grpo", ("beta",), "scale_rewards", ("group", "none")),
+    Contender("rloo", ("beta",), "group_size", (4, 8)),
+    Contender("rebel", ("beta",), "eta", (1.0, 4.0)),
 )
-PPO = Contender(
-    "ppo",
-    ("kl",),
-    {"epochs": Ladder((1, 2, 4, 8), 4, last=(1,)), "critic_learning_rate": Ladder((0.01, 0.03, 0.1, 0.3, 1.0), 0.1)},
-    fixed={
-        "clip": 0.2,
-        "advantage": "gae",
-        "gae_lambda": 0.95,
-        "process_stage": 0.2,
-        "minibatches": 1,
-        "normalize_advantages": True,
-    },
-)
-GRPO = Contender(
-    "grpo",
-    ("beta",),
-    {
-        "num_iterations": ITERATIONS,
-        "scale_rewards": Ladder(("none", "batch", "group"), "group", last=("none", "group")),
-    },
-    multiples=Ladder((0.0, 0.1, 0.3, 1.0, 2.0, 4.0), 1.0, last=(0.0,)),
-    fixed={"group_size": 8, "epsilon": 0.2, "epsilon_high": 0.2, "loss_type": "grpo"},
-)
-RLOO = Contender(
-    "rloo",
-    ("beta",),
-    {"group_size": Ladder((2, 4, 8, 16), 4, last=(2,)), "num_iterations": ITERATIONS},
-    fixed={"epsilon": 0.2, "normalize_advantages": False},
-)
-REBEL = Contender(
-    "rebel",
-    ("beta",),
-    {"num_iterations": Ladder((1, 2, 4, 8), 4, last=(1,)), "eta": Ladder((0.25, 1.0, 4.0, 16.0), 1.0)},
-    fixed={"group_size": 2, "solver": "gradient", "ridge": 1e-6},
-)
-CONTENDERS = (ASTAR_PO, PPO, GRPO, RLOO, REBEL)
+CONTENDERS = (astar_po(2, 8), *RIVALS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A setting without its instance, a policy class and a budget.
-
-    Attributes:
-        name: for people, and of what the search found.
-        env_id: of the setting.
-        parameters: of the setting.
-        weight: of the KL term.
-        policy: the class.
-        budget: episodes of a run.
-        first_step: step size that the search starts from.
-        multiples: ladder of the weight, in units of `weight`, where the objective does not fix it.
-    """
+    """A setting without its instance, the weight of the KL term, a policy class, a budget and a grid of step sizes."""
 
     name: str
     env_id: str
@@ -166,38 +62,48 @@ class Cell:
     weight: float
     policy: str
     budget: int
-    first_step: float
-    multiples: Ladder | None = None
+    step_sizes: tuple[float, ...]
 
-    def suite(self, instances: Iterable[int], contender: Contender, options: Options, **suite: Any) -> Plan:
-        """Plan runs of a contender on instances of the cell."""
+    def suite(self, instances: Iterable[int], variants: Sequence[tuple[str, Options]], **options: Any) -> Plan:
+        """Plan runs of variants, (agent, options), on instances of the cell."""
         environments = [
             EnvironmentEntry(id=self.env_id, parameters={**self.parameters, "instance": i}) for i in instances
         ]
-        agents = [AgentEntry(agent=contender.name, hyperparameters=options)]
+        agents = [AgentEntry(agent=agent, hyperparameters=values) for agent, values in variants]
         return plan(
-            Suite(name="astar-po", environments=environments, agents=agents, **{"budget": self.budget, **suite})
+            Suite(name="astar-po", environments=environments, agents=agents, **{"budget": self.budget, **options})
         )
-
-    @property
-    def prompts(self) -> int:
-        """Prompts of the setting."""
-        return int(self.parameters.get("num_questions") or self.parameters["num_prompts"])
 
 
 def advantage(name: str, beta: float, policy: str = "prompt", budget: int = 2**14, **parameters: Any) -> Cell:
-    """Make a cell of OptimalAdvantage: the weight of the KL term is that of its objective."""
-    parameters = {"num_prompts": 32, "num_responses": 32, "beta": beta, **parameters}
-    first = 0.3 if policy == "mlp" else 0.1
-    return Cell(name, "TheoryBench/OptimalAdvantage-v0", parameters, beta, policy, budget, first)
+    """Make a cell of OptimalAdvantage; where beta is large, little is to be won, and noise calls for small steps."""
+    steps = LARGE if beta < 0.15 else MIDDLE if beta < 0.3 else SMALL
+    return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget, steps)
 
 
-def tree(policy: str, size: int, branches: int, budget: int) -> Cell:
-    """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is tuned as well."""
+def tree(weight: float, policy: str, size: int, branches: int) -> Cell:
+    """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is the algorithms' own."""
     shape = {"L": size, "M0": branches, "M": branches, "num_tasks": branches, "num_questions": 64}
-    name, weights = f"tree of L = {size}, {policy}", Ladder((0.0, 0.1, 0.3, 1.0, 3.0), 0.3, last=(0.0,))
-    first = 0.3 if policy == "mlp" else 0.1
-    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, 0.1, policy, budget, first, weights)
+    name, steps = f"tree of L = {size}, {policy}", MIDDLE if policy == "markov" else LARGE
+    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**13, steps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """How much is run."""
+
+    headline: tuple[Cell, ...]
+    variations: tuple[Cell, ...]
+    samples: tuple[int, ...]
+    memory: tuple[Cell, ...]
+    network: Options
+    tuning_seeds: int
+    instances: tuple[int, ...]
+    seeds: int
+    memory_seeds: int
+
+
+# Costs of one run.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,29 +133,103 @@ def cost(record: Record) -> Cost | None:
 
 def gradient_steps(record: Record, episodes: float) -> float:
     """Return the steps of the policy within some episodes."""
-    options: Options = {**record.hyperparameters, **record.parameters}
-    prompts = options.get("num_questions") or options.get("num_prompts", 0)
+    options = record.hyperparameters
+    prompts = record.parameters.get("num_questions") or record.parameters.get("num_prompts", 0)
     first_stage = prompts * options.get("reference_samples", 0)
     return (episodes - first_stage) / BATCH * options.get("epochs", options.get("num_iterations", 1))
 
 
-def expected(costs: Sequence[float | None], budget: float) -> float:
-    """Return all episodes, whole budgets (None) where the target was missed, over the runs that reach it."""
-    found = [value for value in costs if value is not None]
-    return (sum(found) + budget * (len(costs) - len(found))) / len(found) if found else math.inf
+def rank(records: Sequence[Record]) -> tuple[int, float]:
+    """Order variants: who reaches the target in most runs, in the fewest episodes; of those who never do, the best."""
+    reached = [math.log(found.episodes) for found in map(cost, records) if found]
+    if reached:
+        return -len(reached), float(np.mean(reached))
+    return 0, -float(np.mean([max(point.metrics["score"] for point in record.curve) for record in records]))
 
 
-def episodes_of(records: Sequence[Record]) -> list[float | None]:
-    """Return each run's episodes to the target, None where it was missed."""
-    return [found.episodes if found else None for found in map(cost, records)]
+# Stages.
 
 
-def rank(records: Sequence[Record], budget: int) -> Rank:
-    """Order variants by expected episodes; those that never reach the target by best score."""
-    best = [max((point.metrics["score"] for point in record.curve), default=-math.inf) for record in records]
-    return expected(episodes_of(records), budget), -sum(best) / len(best)
+Winner = tuple[Cell, Contender, Options]
 
 
-def close(one: Rank, best: Rank) -> bool:
-    """Whether a screened variant is not far behind the best: by score, where the best one never reaches the target."""
-    return one[0] <= MARGIN * best[0] if math.isfinite(best[0]) else one[0] < math.inf or one[1] <= best[1] + SLACK
+class Study:
+    """Runs stages and reads their records from a folder."""
+
+    def __init__(self, scale: Scale, folder: Path) -> None:
+        self.scale, self.folder = scale, folder
+
+    def run(self, stage: str, plans: Sequence[Plan], workers: int = 2, **changes: Any) -> list[list[Record]]:
+        """Run what is missing; return the records of each plan."""
+        jobs = [dataclasses.replace(job, **changes) for one in plans for job in one.jobs]
+        if workers == 1:
+            jobs.sort(key=lambda job: job.runs[0].seed)  # the algorithms take turns
+        folder = self.folder / stage
+        fulfil(Plan(_distinct(jobs), []), folder, workers)
+        records = {record.key: record for record in load_records(folder)}
+        return [[records[run.key] for job in one.jobs for run in job.runs] for one in plans]
+
+    def tune(self, pairs: Sequence[tuple[Cell, Contender]]) -> list[Winner]:
+        """Return the best variant of each contender in each cell, on tuning instance 0."""
+        every = [(cell, contender, options) for cell, contender in pairs for options in contender.variants(cell)]
+        seeds = list(range(self.scale.tuning_seeds))
+        plans = [cell.suite([0], [(contender.name, options)], seeds=seeds) for cell, contender, options in every]
+        found = self.run("search", plans, fractions=FRACTIONS)
+        best: dict[int, Winner] = {}
+        ranks: dict[int, tuple[int, float]] = {}
+        numbers = {(id(cell), id(contender)): i for i, (cell, contender) in enumerate(pairs)}
+        for one, records in zip(every, found, strict=True):
+            number = numbers[id(one[0]), id(one[1])]
+            if number not in best or rank(records) < ranks[number]:
+                best[number], ranks[number] = one, rank(records)
+        return [best[i] for i in range(len(pairs))]
+
+    def score(self, winners: Sequence[Winner]) -> list[list[Record]]:
+        """Train the winners on the scoring instances."""
+        seeds = list(range(self.scale.seeds))
+        plans = [
+            cell.suite(self.scale.instances, [(contender.name, options)], seeds=seeds)
+            for cell, contender, options in winners
+        ]
+        return self.run("search", plans, fractions=FRACTIONS)
+
+    def time(self, winners: Sequence[Winner], scored: Sequence[Sequence[Record]]) -> list[dict[int, Record]]:
+        """Train again until the target, on the first scoring instance: records by seed."""
+        instance = self.scale.instances[0]
+        plans, places = [], []
+        for number, ((cell, contender, options), records) in enumerate(zip(winners, scored, strict=True)):
+            for record in records:
+                found = cost(record)
+                if found and record.parameters["instance"] == instance:
+                    variant = [(contender.name, options)]
+                    plans.append(
+                        cell.suite([instance], variant, seeds=[record.seed], budget=found.scored_at, lift=False)
+                    )
+                    places.append((number, record.seed))
+        timed: list[dict[int, Record]] = [{} for _ in winners]
+        for (number, seed), (record,) in zip(places, self.run("time", plans, 1, fractions=(1.0,)), strict=True):
+            timed[number][seed] = record
+        return timed
+
+    def memory(self) -> list[tuple[Cell, dict[str, list[float]]]]:
+        """Return the peaks in MB of each cell's algorithms, and of a process that trains hardly at all."""
+        rows = []
+        for cell in self.scale.memory:
+            options = {"policy": cell.policy, **(self.scale.network if cell.policy == "mlp" else {})}
+            variants: dict[str, tuple[str, Options, int]] = {
+                "empty": ("rloo", {"policy": "prompt", "episodes_per_update": 2, "group_size": 2}, 2)
+            }
+            for one in CONTENDERS:
+                variants[one.name] = (one.name, {**options, "episodes_per_update": BATCH, **one.fixed}, cell.budget)
+            peaks: dict[str, list[float]] = {name: [] for name in variants}
+            for seed in range(self.scale.memory_seeds):
+                for name, (agent, values, budget) in variants.items():
+                    planned = cell.suite([10_000], [(agent, values)], seeds=[seed], budget=budget, lift=False)
+                    ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))  # a worker of its own
+                    peaks[name].append((record.peak_memory_bytes or math.nan) / 2**20)
+            rows.append((cell, peaks))
+        return rows
+
+
+def _distinct(jobs: Iterable[Job]) -> list[Job]:
+    return list({tuple(run.key for run in job.runs): job for job in jobs}.values())
