@@ -11,7 +11,7 @@ from theorybench.agents import Policy, View, rollout
 from theorybench.agents.mlp import NetworkPolicy
 from theorybench.agents.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import LinearPolicy, SettingPolicy, TablePolicy
+from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, SettingPolicy, TablePolicy
 from theorybench.envs.core.registry import lookup
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
@@ -52,10 +52,14 @@ def test_rows_are_the_logits_of_the_snapshot_and_have_its_gradient(env_id, param
     view = View.of(setting)
     observations = view.observations(setting.observation_dtype)[rng.integers(view.rows, size=20)]
     encoded = torch.as_tensor(softmax.encode(observations))
-    actions = (setting.reference_probs(observations) * rng.random((20, 1))).argmax(axis=1)
+    reference = setting.reference_probs(observations)
+    actions = (reference * rng.random((20, 1))).argmax(axis=1)
+    restricted = isinstance(softmax.snapshot(parameter), LegalTablePolicy)
+    legal = torch.as_tensor((reference > 0) | (not restricted))
 
     def likelihood(values):
-        logs = torch.log_softmax(softmax.logits(values, encoded), dim=-1)
+        logits = torch.where(legal, softmax.logits(values, encoded), -torch.inf)
+        logs = torch.log_softmax(logits, dim=-1)
         return logs[torch.arange(20), torch.as_tensor(actions)].sum()
 
     variable = torch.tensor(parameter, requires_grad=True)
@@ -123,7 +127,9 @@ def test_auto_is_linear_where_there_are_features_and_the_view_of_the_setting_els
     table = SoftmaxClass.of(lookup("Toy/Copy-v0").make_setting({}), "auto")
     assert isinstance(table, TabularSoftmax)
     assert table.view.name == "prefix"
-    assert isinstance(table.snapshot(np.zeros((table.view.rows, 3))), TablePolicy)
+    assert isinstance(table.snapshot(np.zeros((table.view.rows, 3))), LegalTablePolicy)
+    free = SoftmaxClass.of(lookup("Toy/TwoArms-v0").make_setting({}), "auto")
+    assert isinstance(free.snapshot(np.zeros((free.view.rows, 2))), TablePolicy)
 
 
 def test_linear_needs_features_and_a_linear_start():
