@@ -126,6 +126,9 @@ class Semiautomaton(Setting):
     chance is drawn there: the oracle's `direct_queries` says how seldom. Sharing helps it: with few states and letters
     a table is now and then right as a whole, at any length.
 
+    A transformer (`policy="transformer"`) reads all of it and shares what it learns among positions: it meets the same
+    barrier, and most runs climb by ever longer words. The study `networks` shows both.
+
     ## References
     On the statistical-query hardness of semiautomata (arXiv 2510.04115).
 

@@ -103,3 +103,18 @@ def test_studies(monkeypatch):
     (chart,) = studies["lengths"].exhibit().charts
     direct, ladder = chart.series
     assert ladder.y[1] > 0.9 > 0.7 > direct.y[1]
+
+
+@pytest.mark.slow
+def test_networks_learn_the_machine_from_ever_longer_words_and_only_the_words_from_long_ones(monkeypatch):
+    monkeypatch.setattr(semiautomaton_studies, "NETWORK_BUDGET", 4_000)
+    (study,) = (study for study in tb.studies(ID) if study.id == "networks")
+    small = dataclasses.replace(study, setting=dataclasses.replace(study.setting, N=2, T=3))
+    curves, stairs = small.exhibit(seeds=2).charts
+    for chart in (curves, stairs):
+        assert [series.group for series in chart.series] == ["long words alone", "ever longer words", "chance"]
+        assert set(chart.series[-1].y) == {0.5}
+    direct, ladder, _ = stairs.series
+    assert min(ladder.y) > 0.9
+    assert direct.y[2] > 0.9 > 0.75 > max(direct.y[:2])  # of two states and three letters it learns 16 prompts by heart
+    assert curves.series[1].y[-1] == pytest.approx(ladder.y[2], abs=0.05)
