@@ -61,15 +61,16 @@ class CurriculumSearch(ConfiguredAgent):
         envs.reset(seed=seed)
         rng = np.random.default_rng(seed)
         found = _Found(setting)
-        full = Rung(setting.num_stages, 0)
-        rungs = [full] if self.curriculum == "none" else climb(setting, self.curriculum)
+        direct = self.curriculum == "none"
+        rungs = [Rung(setting.num_stages, 0)] if direct else climb(setting, self.curriculum)
         number = faultless = 0
         while budget.remaining >= self.episodes_per_round and faultless < self.confirmations:
-            asked = {"stage": rungs[number].stage, "hint": rungs[number].hint if setting.max_hint else None}
-            episodes = rollout(envs, found.policy(), episodes=self.episodes_per_round, rng=rng, **asked)
+            stage, hint = rungs[number].stage, rungs[number].hint if setting.max_hint else None
+            episodes = rollout(envs, found.policy(), episodes=self.episodes_per_round, stage=stage, hint=hint, rng=rng)
             found.learn(episodes)
             share = float((episodes.rewards > 0).mean())
-            log(found.policy(), reward=float(episodes.rewards.mean()), rung=number + 1.0, kept=float(found.count))
+            reward, kept = float(episodes.rewards.mean()), float((found.kept >= 0).sum())
+            log(found.policy(), reward=reward, rung=number + 1.0, kept=kept)
             if number == len(rungs) - 1:
                 faultless = faultless + 1 if share == 1 else 0
             elif share >= self.threshold:
@@ -88,20 +89,15 @@ class _Found:
     def __init__(self, setting: Setting) -> None:
         self._class = TabularSoftmax(setting, "reference", view=setting.policy_view)
         self._start = self._class.start(0)
-        self._kept = np.full(len(self._start), -1)
+        self.kept = np.full(len(self._start), -1)
         self._settled = np.zeros(len(self._start), bool)
-
-    @property
-    def count(self) -> int:
-        """Rows that are kept."""
-        return int((self._kept >= 0).sum())
 
     def policy(self) -> Policy:
         """Take the kept actions; elsewhere be the base model."""
         logits = self._start.copy()
-        rows = np.flatnonzero(self._kept >= 0)
+        rows = np.flatnonzero(self.kept >= 0)
         logits[rows] = -np.inf
-        logits[rows, self._kept[rows]] = 0.0
+        logits[rows, self.kept[rows]] = 0.0
         return self._class.snapshot(logits)
 
     def learn(self, episodes: Episodes) -> None:
@@ -110,15 +106,15 @@ class _Found:
         rows = np.full(taken.shape, -1)
         rows[taken] = self._class.view.index(episodes.observations[taken])
         rewarded = episodes.rewards > 0
-        known = ((self._kept[rows] == episodes.actions) | ~taken).all(axis=1)
+        known = ((self.kept[rows] == episodes.actions) | ~taken).all(axis=1)
         wrong = rows[(known & ~rewarded)[:, None] & taken]
-        forgotten = np.zeros(len(self._kept), bool)
+        forgotten = np.zeros(len(self.kept), bool)
         forgotten[wrong[~self._settled[wrong]]] = True
-        self._kept[forgotten] = -1
+        self.kept[forgotten] = -1
         new = rewarded[:, None] & taken
-        free = (self._kept[rows[new]] < 0) & ~forgotten[rows[new]]  # what was just refuted is not believed again
-        self._kept[rows[new][free]] = episodes.actions[new][free]
+        free = (self.kept[rows[new]] < 0) & ~forgotten[rows[new]]  # what was just refuted is not believed again
+        self.kept[rows[new][free]] = episodes.actions[new][free]
 
     def settle(self) -> None:
         """Forget nothing of what this rung has added."""
-        self._settled = self._kept >= 0
+        self._settled = self.kept >= 0

@@ -14,7 +14,7 @@ WIDTH, LEAST_WIDTH, HEIGHT, COLUMNS = 4.0, 7.0, 3.3, 3
 #: Inches of a name in the key.
 NAME = 2.7
 #: How the law of each way of learning is drawn, and what it is called.
-LINES = {"direct": (":", "theory, full task alone"), "curriculum": ("--", "theory, with a curriculum")}
+LINES: dict[str, Any] = {"direct": (":", "theory, full task alone"), "curriculum": ("--", "theory, with a curriculum")}
 _MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X"}
 
 
@@ -86,7 +86,7 @@ def _key(figure: Any, ladders: Sequence[LadderBoard], styles: dict[str, Style]) 
     from matplotlib.lines import Line2D
 
     named = {climb.agent: climb.label for ladder in ladders for climb in ladder.climbs}
-    handles = [
+    handles: list[Any] = [
         Line2D([], [], color=styles[id].colour, marker=_MARKS.get(styles[id].symbol, "o"), markersize=4, label=label)
         for id, label in named.items()
     ]

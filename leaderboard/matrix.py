@@ -217,6 +217,7 @@ def plan(suite: Suite) -> Plan:
     for environment, (id, setting) in zip(environments, settings, strict=True):
         for entry, agent in zip(suite.agents, agents, strict=True):
             way = getattr(agent, "way", "direct")
+            rung = {"ladder": environment.ladder, "target": suite.target, "way": way}
             names = (_env_name(environment), entry.label or given_name(short_name(entry.agent), entry.hyperparameters))
             identity = identify(
                 id,
@@ -227,7 +228,7 @@ def plan(suite: Suite) -> Plan:
                 reference=entry.agent,
                 env_label=environment.label,
                 agent_label=entry.label,
-                rung=environment.ladder and {"ladder": environment.ladder, "target": suite.target, "way": way},
+                rung=rung if environment.ladder else None,
             )
             if identity.feedback not in ("none", setting.feedback):
                 skipped.append(names)

@@ -24,6 +24,9 @@ SLOW = ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillatio
 QUICK = {name: {"gradient_steps": 30} for name in SLOW}
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
+    ("curriculum-astar-po", "TheoryBench/Semiautomaton-v0"),  # eight rungs share a few hundred episodes: no update
+    ("curriculum-search", "Toy/TwoArms-v0"),
+    ("curriculum-search", "TheoryBench/Parity-v0"),
     ("curriculum-search", "TheoryBench/RelativeBudget-v0"),
     ("rlvr-reject-easy", "TheoryBench/RelativeBudget-v0"),
 ]

