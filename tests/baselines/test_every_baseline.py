@@ -22,6 +22,11 @@ OURS = [name for name in list_agents() if agent_class(name).__module__.startswit
 #: Fewer steps of slow solvers.
 SLOW = ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")
 QUICK = {name: {"gradient_steps": 30} for name in SLOW}
+#: Short episodes where those of the default parameters are long.
+SHORT = {
+    "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
+    "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
+}
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
     ("curriculum-astar-po", "TheoryBench/Semiautomaton-v0"),  # eight rungs share a few hundred episodes: no update
@@ -51,7 +56,7 @@ def quick(name):
 
 
 def observations(env_id):
-    envs = gym.make_vec(env_id, num_envs=32)
+    envs = gym.make_vec(env_id, num_envs=32, **SHORT.get(env_id, {}))
     envs.reset(seed=0)
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=32, rng=np.random.default_rng(0))
     return episodes.observations[np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]]
@@ -60,7 +65,8 @@ def observations(env_id):
 @pytest.mark.parametrize(("name", "env_id"), PAIRS)
 def test_the_same_seed_gives_the_same_policy(name, env_id):
     seen, budget = observations(env_id), 4 * quick(name).num_envs + 9
-    first, again, other = (train(quick(name), env_id, {}, [seed], budget)[0] for seed in (5, 5, 6))
+    parameters = SHORT.get(env_id, {})
+    first, again, other = (train(quick(name), env_id, parameters, [seed], budget)[0] for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.policy.probs(seen), again.policy.probs(seen))
     assert (first.budget.spent, first.budget.steps) == (again.budget.spent, again.budget.steps)
     assert first.budget.spent <= budget
@@ -75,7 +81,7 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
 
 @pytest.mark.parametrize(("name", "env_id"), [pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")])
 def test_every_promise_of_an_agent_holds(name, env_id):
-    check_agent(quick(name), env_id)
+    check_agent(quick(name), env_id, **SHORT.get(env_id, {}))
 
 
 LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparameters(make_agent(name))]
@@ -84,15 +90,15 @@ LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparamet
 @pytest.mark.parametrize(("name", "env_id"), LEARNERS)
 def test_every_learner_trains_a_network(name, env_id):
     agent = make_agent(name, **{**QUICK.get(name, {}), "policy": "mlp"})
-    seen, budget = observations(env_id), 3 * agent.num_envs + 5
-    first, again = (train(agent, env_id, {}, [5], budget)[0] for _ in range(2))
+    seen, budget, parameters = observations(env_id), 3 * agent.num_envs + 5, SHORT.get(env_id, {})
+    first, again = (train(agent, env_id, parameters, [5], budget)[0] for _ in range(2))
     probs = first.policy.probs(seen)
     np.testing.assert_array_equal(probs, again.policy.probs(seen))
     np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
     assert 0 < first.budget.spent <= budget
-    (untrained,) = train(agent, env_id, {}, [5], 1)
+    (untrained,) = train(agent, env_id, parameters, [5], 1)
     if not untrained.budget.spent:
-        origin = SettingPolicy(lookup(env_id).make_setting({}), agent.start)
+        origin = SettingPolicy(lookup(env_id).make_setting(parameters), agent.start)
         np.testing.assert_allclose(untrained.policy.probs(seen), origin.probs(seen), atol=1e-12)
 
 
