@@ -29,7 +29,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
         (
             "environments.py",
             ["--num-envs", "8", "--repeats", "2", "--steps", "5"],
-            ["CartPole-v1", *(env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")), "goal:"],
+            [
+                "CartPole-v1 ",
+                *(f"{env_id}  " for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")),
+                "TheoryBench/KFoldComposition-v0 N=16 k=8 ",
+                "goals",
+            ],
         ),
         (
             "lifting.py",
