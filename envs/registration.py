@@ -20,6 +20,7 @@ from theorybench.envs.curriculum.reasoning_tree import ReasoningTree
 from theorybench.envs.curriculum.reasoning_tree_claims import CLAIMS as REASONING_TREE_CLAIMS
 from theorybench.envs.curriculum.reasoning_tree_oracle import DIFFICULTIES as REASONING_TREE_DIFFICULTIES
 from theorybench.envs.curriculum.reasoning_tree_oracle import ReasoningTreeOracle
+from theorybench.envs.curriculum.reasoning_tree_studies import STUDIES as REASONING_TREE_STUDIES
 from theorybench.envs.curriculum.relative_budget import RelativeBudget
 from theorybench.envs.curriculum.relative_budget_claims import CLAIMS as RELATIVE_BUDGET_CLAIMS
 from theorybench.envs.curriculum.relative_budget_oracle import DIFFICULTIES as RELATIVE_BUDGET_DIFFICULTIES
@@ -106,6 +107,7 @@ register(
     ReasoningTreeOracle,
     claims=REASONING_TREE_CLAIMS,
     budget=20_000,
+    studies=REASONING_TREE_STUDIES,
     difficulties=REASONING_TREE_DIFFICULTIES,
 )
 register(

@@ -94,7 +94,7 @@ def staircase(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
 
 STUDIES: tuple[Study, ...] = (
     Study(
-        id="cost",
+        id="parity-cost",
         source="learning parities from outcomes, directly and with claims on the way",
         title="Episodes to learn the parity of k secret bits",
         text=(
@@ -105,7 +105,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=8,
     ),
     Study(
-        id="staircase",
+        id="parity-staircase",
         source="learning parities from outcomes, directly and with claims on the way",
         title="A run by stages",
         text="Each stage lifts one step off chance, and the longer parities stay there until it is their turn.",

@@ -118,7 +118,7 @@ class QueryGrowth:
 
     def predicted(self, setting: ReasoningTree) -> float:
         """Fit the law: a sum of (L+1)/p geometrics of mean (d+1)^p. For means ln(d+1), or 1 for "log-length"."""
-        values = [self._law(setting.d, length, p) for _, length, p in self.points(setting)]
+        values = [self.law(setting.d, length, p) for _, length, p in self.points(setting)]
         return float(_weights([x for x, _, _ in self.points(setting)]) @ np.log(values))
 
     def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
@@ -128,7 +128,7 @@ class QueryGrowth:
             there = lab.at(L=length)
             search = Search(there, self.trials, None if self.quantile is None else number % 2**setting.d)
             queries = search.climb(depth_ladder(there.oracle.setting, p), 100 * seed + number)
-            log, error = _log_statistic(queries / self._parts(length, p), self.quantile)
+            log, error = log_statistic(queries / self._parts(length, p), self.quantile)
             logs.append(log)
             errors.append(error)
         weights = _weights([x for x, _, _ in self.points(setting)])
@@ -138,7 +138,8 @@ class QueryGrowth:
         """Divide by the number of rungs where the cost of one is meant."""
         return (length + 1) // p if self.against == "increment" else 1
 
-    def _law(self, d: int, length: int, p: int) -> float:
+    def law(self, d: int, length: int, p: int) -> float:
+        """Give the queries that theory expects, or their quantile."""
         rungs, chance = (length + 1) // p, 1 / (d + 1) ** p
         if self.quantile is None:
             return rungs / chance / self._parts(length, p)
@@ -164,8 +165,8 @@ class HintsAgainstDepth:
     def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
         """Ratio of means; its interval from the standard errors of the logarithms."""
         search = Search(lab, self.trials)
-        depth, first = _log_statistic(search.climb(depth_ladder(setting, 1), 2 * seed), None)
-        hints, second = _log_statistic(search.climb(hint_ladder(setting, 1), 2 * seed + 1), None)
+        depth, first = log_statistic(search.climb(depth_ladder(setting, 1), 2 * seed), None)
+        hints, second = log_statistic(search.climb(hint_ladder(setting, 1), 2 * seed + 1), None)
         factor = math.exp(WIDTH * math.hypot(first, second))
         ratio = math.exp(hints - depth)
         return ratio, ratio / factor, ratio * factor
@@ -260,7 +261,7 @@ def _weights(x: list[float]) -> np.ndarray:
     return centred / (centred @ centred)
 
 
-def _log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, float]:
+def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, float]:
     """Return the logarithm of a sample's mean, or of a quantile, and its standard error."""
     n = len(values)
     if quantile is None:
