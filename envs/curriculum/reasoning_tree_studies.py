@@ -101,7 +101,9 @@ def _searches(lab: Lab, quantile: float | None, seed: int) -> list[Series]:
 def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
     """Show what the parity verifier lets pass, and what agents learn from it and from the exact one."""
     small = lab.at(**SMALL, verifier="parity")
-    wrong, passes, tests = "wrong chain", [], []
+    wrong = "wrong chain"
+    passes: list[tuple[float, float, float]] = []
+    tests: list[tuple[float, float, float]] = []
     for m in CONFIRMATIONS:
         for survival, values in ((True, passes), (False, tests)):
             values.append(ParityTests(m, survival, BLOCKS).measure(small.setting, small, _key(seed, m, survival)))
@@ -130,7 +132,8 @@ def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibi
             points=f"mean over {every}",
         ),
     ]
-    runs, rows = range(seed * seeds, (seed + 1) * seeds), []
+    runs = range(seed * seeds, (seed + 1) * seeds)
+    rows: list[tuple[Cell, ...]] = []
     for verifier in ("exact", "parity"):
         there, series = lab.at(verifier=verifier), []
         for name in ("stages", "full task"):
