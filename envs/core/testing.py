@@ -18,7 +18,14 @@ from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.batch import Batch
 from theorybench.envs.core.errors import CheckFailed, ParameterError, require
 from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.testing_dynamics import EPISODES, check_episodes, check_observations, check_policies, ladder
+from theorybench.envs.core.testing_dynamics import (
+    EPISODES,
+    check_empty,
+    check_episodes,
+    check_observations,
+    check_policies,
+    ladder,
+)
 from theorybench.envs.core.testing_vector import check_vector_env
 from theorybench.envs.core.validation import Range
 from theorybench.envs.core.views import VIEWS
@@ -53,6 +60,7 @@ def check_setting(setting: Setting, *, seed: int = 0) -> None:
     for stage, hint in ladder(setting):
         check_policies(setting, check_episodes(setting, stage, hint, seed))
     _check_prompts(setting, seed)
+    check_empty(setting)
     fix = "draw from the stream `rng` in dynamics, and from numpy.random.default_rng(seed) in `tables`"
     require(global_random_state() == before, f"a global random generator was used: {fix}")
 

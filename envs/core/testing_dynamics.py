@@ -156,6 +156,28 @@ def _checked_transition(setting: Setting, state: Any, actions: Any, rng: Stream)
     return moved, rewards, terminated
 
 
+def check_empty(setting: Setting) -> None:
+    """Check that a batch of no episodes passes through everything, as what is left of a batch may be none.
+
+    Raises:
+        CheckFailed: something fails on it, or returns what is not empty.
+    """
+    none = np.zeros(0, np.int64)
+    rng = Stream(none, none, setting.world, numpy_namespace)
+    actions = np.zeros((0, 2) if setting.feedback == "preference" else 0, np.int64)
+    try:
+        state = setting.initial(rng, 0)
+        moved, *others = setting.transition(state, actions, rng)
+        for part in (state, moved):
+            _check_state(setting, part, 0)
+            _check_mask(setting, part)
+            setting.reference_probs(check_observations(setting, part))
+    except (ValueError, IndexError) as error:
+        raise CheckFailed(f"a batch of no episodes fails ({error}): give reshape all lengths, never -1") from error
+    empty = all(tuple(array.shape) == (0,) for array in others)
+    require(empty, "transition of no episodes returns rewards or ends: expected shapes (0,)")
+
+
 def _check_state(setting: Setting, state: Any, n: int) -> None:
     require(hasattr(state, "_fields") and "prompt" in state._fields, "a State is a NamedTuple with a field `prompt`")
     for name, array in state._asdict().items():

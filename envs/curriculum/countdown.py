@@ -337,7 +337,8 @@ class Countdown(Setting):
 
     def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the target, int64 (m,), and the numbers that are left, int32 (m, n), that observations show."""
-        tokens = observations[:, : self.prompt_length].astype(np.int32).reshape(len(observations), -1, DIGITS)
+        tokens = observations[:, : self.prompt_length].astype(np.int32)
+        tokens = tokens.reshape(len(observations), self.numbers + 1, DIGITS)
         values = np.maximum(tokens - self.num_actions - 1, 0) @ (10 ** np.arange(DIGITS, dtype=np.int32)[::-1])
         return values[:, 0].astype(np.int64), values[:, 1:].astype(np.int32)
 

@@ -115,7 +115,7 @@ def legal_moves(xp: Any, numbers: Any, first: Any, second: Any, ordered: Any, ma
     total, product = there & (a + b <= max_value), there & (a * b <= max_value)
     over = there & (a // divisor * divisor == a)
     moves = [total, there & ~equal, product, over, total, xp.zeros_like(there), product, there & equal]
-    words = xp.reshape(xp.stack(moves, axis=2), (a.shape[0], -1)).view(xp.int32)
+    words = xp.reshape(xp.stack(moves, axis=2), (a.shape[0], len(moves) * a.shape[1])).view(xp.int32)
     return xp.take(words, ordered, axis=1)
 
 

@@ -62,6 +62,13 @@ class Unvalidated(Copy):
         pass
 
 
+@mutant("a batch of no episodes fails")
+class NeverEmpty(Copy):
+    def observe(self, state):
+        observed = super().observe(state)
+        return observed.reshape(len(observed), -1)
+
+
 @mutant("does not enter the fingerprint")
 class SameFingerprint(Copy):
     fingerprint = "0123456789abcdef"
