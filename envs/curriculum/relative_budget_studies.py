@@ -13,9 +13,10 @@ from theorybench.envs.curriculum.relative_budget_oracle import KAPPA
 from theorybench.envs.curriculum.relative_budget_samples import TOGETHER, base_law, base_rewards, sample_sizes
 from theorybench.envs.curriculum.relative_budget_steps import one_step
 
-#: Relative budgets at which agents are trained, and those of theory's lines.
+#: Relative budgets at which agents are trained, and those of theory's lines: multiples of .05, where K / p = 20 makes
+#: whole horizons of them.
 BUDGETS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0)
-LINE = tuple(sorted({*BUDGETS, *np.round(np.geomspace(0.2, 8, 25), 3).tolist()}))
+LINE = tuple(sorted({*BUDGETS, 0.25, 0.35, 0.4, 0.45, 0.6, 0.8, 0.9, 1.2, 1.7, 2.5, 3.0, 3.5, 5.0, 6.0, 7.0}))
 #: Episodes of a run, and of each of its updates.
 EPISODES, BATCH = 3_200, 64
 #: Learning rates of REINFORCE and of GRPO; temperature of A*-PO.
@@ -24,14 +25,14 @@ RATES, SCALED, BETA = (1.0, 4.0), (0.1, 0.4), 0.1
 STEP_BUDGETS, STEP_RATE, STEP_EPISODES = (0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 8.0), 0.02, 2048
 #: Sub-steps whose sample sizes are drawn; simulations of 4,096 episodes in a block; tails that are counted.
 LENGTHS, PARTS, COUNTED = (1, 2, 4, 8), 2, 100
-_XI = Axis("relative budget xi", "log", ticks=(0.2, 0.5, 1, 2, 4, 8))
+_XI = Axis("relative budget xi, deficient to ample", "log", ticks=(0.2, 0.5, 1, 2, 4, 8))
 
 
 def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:
     """Show the score of learners after the same episodes against the relative budget, over what theory says of each."""
     runs, updates = range(seed * seeds, (seed + 1) * seeds), EPISODES // BATCH
     labs = {xi: lab.at(xi=xi) for xi in LINE}
-    series: list[Series] = []
+    series: dict[str, list[Series]] = {}
     rows: list[tuple[Cell, ...]] = []
 
     def add(name: str, agent: str, options: Any, theory: Any) -> None:
@@ -40,7 +41,7 @@ def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
             for xi in BUDGETS
         ]
         line = [labs[xi].oracle.score(theory(labs[xi].oracle)) for xi in LINE]
-        series.extend([measured(name, BUDGETS, np.transpose(scores)), Series(name, "predicted", LINE, line)])
+        series[name] = [measured(name, BUDGETS, np.transpose(scores)), Series(name, "predicted", LINE, line)]
         predicted = dict(zip(LINE, line, strict=True))
         best = int(np.argmax(np.mean(scores, axis=1)))
         rows.append((name, BUDGETS[best], float(np.mean(scores[best])), LINE[int(np.argmax(line))], max(line)))
@@ -60,16 +61,28 @@ def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         )
     warm = {**plain, "beta_1": BETA, "beta_2": BETA, "reference_samples": 512, "learning_rate": 1 / BETA}
     add(f"A*-PO, beta {BETA:g}", "astar-po", lambda _: warm, lambda o: o.regularised_table(BETA))
-    chart = Chart(
-        f"Score after {EPISODES:,} episodes, K = {setting.K}",
-        _XI,
-        Axis("score", range=(-0.05, 1.05)),
-        tuple(series),
-        note=(
-            "Lines: the expected gradient of a table on sub-steps, followed for as many updates, for RLVR and GRPO (in "
-            "groups so large that their deviation is sd(R)); the optimum of J - beta KL among such tables for A*-PO. "
-            f"GRPO's loss is summed over tokens. Its groups of {BATCH} hold few solutions, or none, in deficient "
-            "budgets, and A*-PO has not come to its end there."
+    same, axis = f"after {EPISODES:,} episodes, K = {setting.K}", Axis("score", range=(-0.05, 1.05))
+    *rates, regularised = series
+    three = (rates[0], rates[len(RATES)], regularised)
+    charts = (
+        Chart(
+            f"Three regimes: score {same}",
+            _XI,
+            axis,
+            tuple(drawn for name in three for drawn in series[name]),
+            note=(
+                "Lines: the expected gradient of a table on sub-steps, followed for as many updates, for RLVR and GRPO "
+                "(in groups so large that their deviation is sd(R)); the optimum of J - beta KL among such tables for "
+                f"A*-PO. GRPO's loss is summed over tokens. Its groups of {BATCH} hold few solutions, or none, in "
+                "deficient budgets, and A*-PO has not come to its end there."
+            ),
+        ),
+        Chart(
+            f"The learning rate: score {same}",
+            _XI,
+            axis,
+            tuple(drawn for name in rates for drawn in series[name]),
+            note="A higher rate reaches further into both ends; at neither rate does GRPO fall in ample budgets.",
         ),
     )
     columns = (
@@ -82,7 +95,7 @@ def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         Column("theory's"),
     )
     table = Table("Where learners do best", columns, tuple(rows))
-    return Exhibit(charts=(chart,), tables=(table,))
+    return Exhibit(charts=charts, tables=(table,), groups=(*three, *rates))
 
 
 def steps(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:

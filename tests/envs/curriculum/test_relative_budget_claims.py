@@ -128,9 +128,11 @@ def test_regimes(monkeypatch):
         monkeypatch.setattr(studies, name, value)
     (study,) = [study for study in tb.studies(ID) if study.id == "regimes"]
     exhibit = study.exhibit(seeds=2)
-    (chart,) = exhibit.charts
-    drawn = {(series.group, series.style): np.array(series.y) for series in chart.series}
-    for name in ("RLVR, rate 1", "GRPO, rate 0.1", "A*-PO, beta 0.1"):
+    three, rates = exhibit.charts
+    assert three.groups == ("RLVR, rate 1", "GRPO, rate 0.1", "A*-PO, beta 0.1")
+    assert rates.groups == ("RLVR, rate 1", "RLVR, rate 4", "GRPO, rate 0.1", "GRPO, rate 0.4")
+    drawn = {(series.group, series.style): np.array(series.y) for series in three.series}
+    for name in three.groups:
         assert np.abs(drawn[name, "measured"] - drawn[name, "predicted"]).max() < 0.03, name
         assert drawn[name, "measured"][0] < 0.05
     assert drawn["RLVR, rate 1", "measured"][2] < drawn["RLVR, rate 1", "measured"][1] - 0.05
