@@ -277,7 +277,7 @@ DIFFICULTIES = (
         values=(2, 3, 4, 5, 6),
         size="moves of a solution, n - 1",
         size_of=lambda setting: setting.numbers - 1,
-        parameters={"prompts": 32, "candidates": 8, "min_target": 1000, "max_target": 9999, "instance": 10_000},
+        parameters={"prompts": 8, "candidates": 8, "min_target": 1000, "max_target": 9999, "instance": 10_000},
         laws=(
             Law(
                 way="direct",

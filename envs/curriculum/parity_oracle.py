@@ -240,7 +240,7 @@ class ParityOracle(Oracle[Parity]):
 DIFFICULTIES = (
     Difficulty(
         parameter="k",
-        values=(1, 2, 4, 6, 8, 10, 12, 16),
+        values=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16),
         size="secret bits k",
         parameters={"d": 16, "instance": 10_000},
         laws=(

@@ -266,17 +266,25 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             raise ParameterError("kappa", kappa, "a number > 0")
         return self.law.sample_size(kappa)
 
-    def staged_sample_size(self, kappa: float = KAPPA) -> float:
-        """Give the theorem's n of each stage where those below are learnt, summed: T is then k - 1 and a geometric.
+    def first_reward_queries(self) -> float:
+        """Give the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
 
-        Raises:
-            ParameterError: a divergence that is not positive.
+        It bounds from below what learning costs, in expectation, whoever moves only when something is paid: without a
+        reward a policy gradient is zero and a search has nothing to keep, so that the policy still is the base model.
+        Where rewards are frequent it says nothing (it is 1 for large xi). The theorem's `sample_size` is another thing,
+        a size that suffices for one step: where rewards are scarce and about r, sd(R) is r P^(1/2), so that it grows as
+        P^(-3/2) and is no bound on anything that learns from single rewards.
         """
-        if not kappa > 0:
-            raise ParameterError("kappa", kappa, "a number > 0")
-        one = TokenLaw.negative_binomial(1, self.setting.p, self.setting.horizon).arrivals
-        laws = [np.append(np.zeros(done), one[: len(one) - done]) for done in range(self.setting.K)]
-        return float(sum(TokenLaw(law).sample_size(kappa) for law in laws))
+        return 1 / self.law.success
+
+    def staged_reward_queries(self) -> float:
+        """Give the same for each stage where those below are learnt, summed: sum over k of 1 / (1 - (1-p)^(H-k+1)).
+
+        Stage k's T is then k - 1 and a geometric. A search that keeps the first paid response of each stage costs so
+        much, since that response shows the right action of the stage.
+        """
+        left = self.setting.horizon - np.arange(self.setting.K)
+        return float((1 / -np.expm1(left * math.log1p(-self.setting.p))).sum())
 
 
 def _logit(chance: float) -> float:
@@ -290,7 +298,7 @@ def _chance(odds: np.ndarray) -> np.ndarray:
 DIFFICULTIES = (
     Difficulty(
         parameter="xi",
-        values=(1.5, 1.0, 0.7, 0.5, 0.35, 0.25, 0.2, 0.15, 0.1),
+        values=(1.5, 1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1),
         size="scarcity 1/xi",
         size_of=lambda setting: 1 / setting.xi,
         parameters={"K": 8, "A": 10, "p": 0.1, "instance": 10_000},
@@ -298,16 +306,16 @@ DIFFICULTIES = (
             Law(
                 way="direct",
                 growth="polynomial",
-                formula="1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), kappa = 1/4",
-                queries=RelativeBudgetOracle.sample_size,
-                source="arXiv 2602.01523, sample size of one step",
+                formula="1 / P[T <= H]",
+                queries=RelativeBudgetOracle.first_reward_queries,
+                source="the wait for the first reward under the base model",
             ),
             Law(
                 way="curriculum",
                 growth="polynomial",
-                formula="the same for each sub-step alone, those before being learnt, summed",
-                queries=RelativeBudgetOracle.staged_sample_size,
-                source="arXiv 2602.01523, sample size of one step, applied to each stage",
+                formula="1 / P[T <= H] of each sub-step alone, those before being learnt, summed",
+                queries=RelativeBudgetOracle.staged_reward_queries,
+                source="the wait for the first reward, stage by stage",
             ),
         ),
     ),

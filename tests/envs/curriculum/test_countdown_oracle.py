@@ -182,12 +182,11 @@ def test_the_ladder_is_soon_hopeless_without_stages():
     assert direct[0] == staged[0]
 
 
-@pytest.mark.slow
-def test_the_last_rung_is_beyond_direct_search():
+def test_the_last_rung_needs_stages():
     (ladder,) = DIFFICULTIES
     entry = lookup(ID)
     oracle = entry.oracle(entry.make_setting(ladder.rungs()[-1]))
-    assert ladder.queries(oracle, "direct") > 6e5 > 10 * ladder.queries(oracle, "curriculum")
+    assert ladder.queries(oracle, "direct") > 100 * ladder.queries(oracle, "curriculum")
 
 
 def test_learners_by_stages_learn_what_tables_can():
