@@ -10,7 +10,8 @@ Implementation details:
 2. *A reference for each rung:* the policy with which the rung begins, frozen. Against the base model, KL would charge
    beta_2 s ln(1 / chance) for s steps that are right, more than a reward of 1 pays.
 3. *Stage 1 on each rung:* N samples of that reference for each prompt, V-hat as in `astar-po`; `first_stage` of the
-   rung's episodes at most. *Stage 2:* regression on the rung, with ln(pi / pi_rung).
+   rung's episodes at most, on the last rung too: of its `rung_episodes`, not of all that is left, where these are
+   given. *Stage 2:* regression on the rung, with ln(pi / pi_rung).
 4. Every episode of both stages counts.
 5. On a setting without a ladder it is plain `astar-po`.
 
@@ -21,8 +22,9 @@ Where it deviates: A*-PO has one reference throughout; here it moves with the ru
 """
 
 import dataclasses
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 
 from theorybench.agents.curriculum import CURRICULA, climb
@@ -52,6 +54,11 @@ class CurriculumAStarPO(AStarPO):
             if trainer.remaining - end >= self.reference_samples + self.episodes_per_update:
                 hint = rung.hint if trainer.setting.max_hint else None
                 self.learn_rung(trainer, trainer.remaining - end, rung.stage, hint)
+
+    def estimate(self, trainer: Trainer, allowance: int, **asked: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Stage 1: return prompts (R, P) and V-hat (R, P), for about so many episodes."""
+        most = int(self.rung_episodes * self.first_stage) if self.rung_episodes else allowance
+        return super().estimate(trainer, min(allowance, most), **asked)
 
     def learn_rung(self, trainer: Trainer, episodes: int, stage: int, hint: int | None) -> None:
         """Estimate V-hat under the present policy, then regress, within so many episodes."""
