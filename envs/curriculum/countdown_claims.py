@@ -154,7 +154,7 @@ class HintsAreStages:
         """Play both."""
         options = ({"hint": setting.num_stages - 2}, {"stage": 2})
         policy = lab.oracle.reference_policy
-        wins = [lab.simulate(policy, self.episodes, seed + i, **named).rewards for i, named in enumerate(options)]
+        wins = [lab.simulate(policy, self.episodes, 2 * seed + i, **named).rewards for i, named in enumerate(options)]
         means = [float(won.mean()) for won in wins]
         spread = sum(won.var() / len(won) / mean**2 for won, mean in zip(wins, means, strict=True))
         return interval(means[0] / means[1], means[0] / means[1] * float(np.sqrt(spread)))
@@ -179,7 +179,7 @@ class LearntByStages:
     def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
         """Train."""
         budget = self.times * int(lab.oracle.curriculum_queries())
-        policies = lab.train("curriculum-rlvr", range(seed, seed + self.seeds), budget)
+        policies = lab.train("curriculum-rlvr", range(seed * self.seeds, (seed + 1) * self.seeds), budget)
         scores = [lab.oracle.evaluate(policy, ["objective"])["objective"] for policy in policies]
         return mean_interval(np.array(scores))
 

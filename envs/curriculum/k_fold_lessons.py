@@ -110,7 +110,7 @@ class Search:
         trials: searches.
     """
 
-    trials: int = 60
+    trials: int = 240
 
     def tables(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
         """Give what searches know after some episodes of rung 1 each: float64 (trials, k, N, N), else uniform."""
@@ -129,7 +129,8 @@ class Search:
         size, stage = lab.setting.N, lab.setting.k
         found = self.tables(lab, episodes, seed)
         values = [
-            accuracy(lab, lab.oracle.policy(table), stage, key(seed, 2, trial)) for trial, table in enumerate(found)
+            accuracy(lab, lab.oracle.policy(table), stage, key(seed, 2, trial), 1_000)
+            for trial, table in enumerate(found)
         ]
         return np.asarray((np.array(values) - 1 / size) / (1 - 1 / size))
 

@@ -301,10 +301,10 @@ class KFoldOracle(Oracle[KFoldComposition]):
         """Give the episodes of the full task in which a hop is told from noise.
 
         The derivative of J in the table of one hop is that of rung 1 times prod (fix_j - 1)/(N - 1) over the others,
-        0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for any other fixed ones, since
-        the fixed points of a uniform permutation have variance 1. A signal that is smaller by this factor needs its
-        inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those of rung 1. It is a law of growth, not a
-        bound for one learner.
+        0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for fixed permutations, since the
+        fixed points of a uniform permutation have variance 1 (1 - 1/N for uniform tables of sure look-ups). A signal
+        that is smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those
+        of rung 1. It is a law of growth, not a bound for one learner.
         """
         return self.curriculum_queries(score) * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
 
