@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from theorybench.agents.rollout import Episodes
 from theorybench.agents.trainer import Trainer
@@ -58,3 +59,19 @@ def collect_rungs(trainer: Trainer, rungs: list[Rung], numbers: np.ndarray, grou
     hint = asked[:, 1] if trainer.setting.max_hint else None
     stage = asked[:, 0] if trainer.setting.num_stages > 1 else None
     return trainer.collect(numbers.shape[1], group_size=group_size, stage=stage, hint=hint)
+
+
+def less_peers(rewards: torch.Tensor, rungs: torch.Tensor) -> torch.Tensor:
+    """Return how far each reward lies above the mean of the others on its rung, 0 where it is alone there.
+
+    Args:
+        rewards: float64 (n,).
+        rungs: float64 (n,), the number of each episode's rung.
+
+    Returns:
+        float64 (n,).
+    """
+    peers = (rungs[:, None] == rungs).to(rewards.dtype)
+    count = peers.sum(1)
+    others = ((peers * rewards).sum(1) - rewards) / torch.clamp(count - 1, min=1)
+    return torch.where(count > 1, rewards - others, 0.0)

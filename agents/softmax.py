@@ -102,6 +102,13 @@ class SoftmaxClass(ABC):
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Return logits: parameters of one run, encoded observations (..., *code) -> (..., num_actions)."""
 
+    def step_logits(self, parameters: Any, encoded: Any) -> Any:
+        """Return the same for the steps of episodes, (..., T, *code) -> (..., T, num_actions), in order.
+
+        At the steps that were not taken the answer is any.
+        """
+        return self.logits(parameters, encoded)
+
     @abstractmethod
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of one run's parameters, as NumPy."""

@@ -228,7 +228,7 @@ class Trainer:
 
     def log_probs(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return one run's log-probabilities of the taken actions, shaped like them, 0 in padding."""
-        logits = self.softmax.logits(parameters, data.encoded)
+        logits = self.softmax.step_logits(parameters, data.encoded)
         logits = torch.where(data.legal, logits, -torch.inf)
         logs = torch.log_softmax(logits, dim=-1)
         pair = data.actions.ndim == data.taken.ndim + 1

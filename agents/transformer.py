@@ -11,11 +11,13 @@
    step of a response holds at the next, and what is learnt on short prompts holds on long ones.
 3. Tokens of the response have a vector of their place as well, 0 at the start: what depends on the place can be learnt.
 4. Each layer is x + attention(norm(x)), then x + perceptron(norm(x)) (Xiong et al., arXiv 2002.04745), the norm being
-   the root mean square (arXiv 1910.07467). The last layer is computed at the answer's place alone. No dropout.
+   the root mean square (arXiv 1910.07467). The last layer is computed at the answers' places alone. No dropout.
 5. As in `mlp`, each matrix averages its n inputs, x -> (1/n) V x with entries of V of standard deviation sqrt(n), so
    that one step size suits any width. The last matrix is 0 at the start: training begins exactly at pi_start.
 6. Of responses longer than 32 tokens the last 32 are read, as if they were all.
-7. All weights of a run are one flat vector, drawn from the run's own counter stream.
+7. An update reads each response once and takes the answers of all its steps from that, unless the prompt's tokens
+   move or the response is longer than 32.
+8. All weights of a run are one flat vector, drawn from the run's own counter stream.
 """
 
 import math
@@ -103,21 +105,32 @@ class Transformer:
 
     def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Return (..., outputs) for weights of one run and what is seen (..., places + 1)."""
+        lead, seen = seen.shape[:-1], seen.reshape(-1, self.places + 1)
+        return self._read(weights, seen[:, :-1].long(), seen[:, -1:].long()).reshape(*lead, self.outputs)
+
+    def along(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., steps, outputs) for what is seen at the steps of a response (..., steps, places + 1).
+
+        Each response is read once, as it stands at the last step: what stands behind an answer does not change it.
+        """
+        lead, seen = seen.shape[:-1], seen.reshape(-1, *seen.shape[-2:])
+        return self._read(weights, seen[..., :-1].amax(1).long(), seen[..., -1].long()).reshape(*lead, self.outputs)
+
+    def _read(self, weights: torch.Tensor, tokens: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+        """Return (n, steps, outputs) for tokens (n, places) and the places of answers (n, steps)."""
         parts = zip(self.entries.items(), torch.split(weights, self.counts), strict=True)
         own = {name: part.reshape(shape) / inputs for (name, (shape, inputs, _)), part in parts}
-        lead, seen = seen.shape[:-1], seen.reshape(-1, self.places + 1)
-        tokens, answer = seen[:, :-1].long(), seen[:, -1:].long()
         x = own["token"][tokens] + torch.nn.functional.pad(own["place"], (0, 0, self.prompt_length, 0))
         for layer in range(self.layers):
             block = {name.split()[0]: matrix for name, matrix in own.items() if name.endswith(f" {layer}")}
             asked = torch.arange(self.places).expand(len(x), -1)
             keys, values = (self._split(_norm(x) @ block[name]) for name in ("key", "value"))
             if layer == self.layers - 1:
-                asked, x = answer, torch.take_along_dim(x, answer[:, :, None], dim=1)
+                asked, x = answers, torch.take_along_dim(x, answers[:, :, None], dim=1)
             attention = self._attention(block, self._split(_norm(x) @ block["query"]), keys, asked, tokens)
             x = x + (attention @ values).transpose(1, 2).flatten(2) @ block["join"]
             x = x + torch.relu(_norm(x) @ block["up"]) @ block["down"]
-        return (_norm(x[:, 0]) @ own["last"]).reshape(*lead, self.outputs)
+        return _norm(x) @ own["last"]
 
     def _split(self, rows: torch.Tensor) -> torch.Tensor:
         """Split among heads: (n, rows, width) -> (n, heads, rows, size)."""
@@ -178,6 +191,13 @@ class TransformerSoftmax(SoftmaxClass):
         """Add what the network says to ln pi_start."""
         actions = self.setting.num_actions
         return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
+
+    def step_logits(self, parameters: Any, encoded: Any) -> Any:
+        """Read each response once, where one step sees what the step before saw and more."""
+        if self.setting.moving_prompt or self.setting.response_length > self.network.window:
+            return self.logits(parameters, encoded)
+        actions = self.setting.num_actions
+        return encoded[..., -actions:] + self.network.along(parameters, encoded[..., :-actions])
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""

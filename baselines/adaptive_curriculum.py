@@ -8,12 +8,16 @@ Implementation details:
 1. All episodes of an update ask for the run's present rung. When the share of them that earn a reward reaches
    `threshold`, the run moves on; it never moves back. The rollouts that train are those that measure, so that nothing
    is spent on measuring.
-2. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the full task with ever shorter hints.
-3. On each rung it is `rlvr`, with all of its options; the optimiser's state is kept from rung to rung.
-4. On a setting without a ladder it is plain `rlvr`.
+2. `review`: so large a share of an update's episodes, on average, asks for rungs below instead, all of them equally
+   likely. They do not count for the threshold, and rewards are compared within a rung, as in `mixture-rlvr`. A network
+   that is judged by its last step alone forgets the steps before it: it answers from the prompt as long as tasks are
+   short enough to be learnt by heart, and then longer ones find nothing to build on. Tables need no review.
+3. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the full task with ever shorter hints.
+4. On each rung it is `rlvr`, with all of its options; the optimiser's state is kept from rung to rung.
+5. On a setting without a ladder it is plain `rlvr`.
 
 It logs the policy after each update, with `rung` (the number of the present rung, from 1) and `reward`, `length` and
-`log_ratio` of the batch (see `Samples.scalars`).
+`log_ratio` of the batch, reviews included (see `Samples.scalars`).
 
 Where it deviates: the paper's learner is rejection sampling; here the same schedule drives gradient steps.
 """
@@ -22,8 +26,10 @@ import dataclasses
 from typing import ClassVar, Literal
 
 import numpy as np
+import torch
 
-from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs
+from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs, less_peers
+from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.validation import choice, real
@@ -37,14 +43,28 @@ class AdaptiveCurriculum(RLVR):
 
     curriculum: str = choice("depth", CURRICULA, "what is raised: the stage, or the task with ever shorter hints")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded episodes of an update from which a rung is mastered")
+    review: float = real(0.0, 0.0, 0.99, "share of episodes on the rungs below")
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out on each run's rung, update, climb."""
+        """Roll out on each run's rung and below, update, climb."""
         rungs = climb(trainer.setting, self.curriculum)
         rung = np.zeros(trainer.runs, np.int64)
         while trainer.remaining >= self.episodes_per_update:
-            asked = np.repeat(rung[:, None], self.episodes_per_update, axis=1)
+            asked = np.repeat(rung[:, None], self.episodes_per_update // self.block, axis=1)
+            if self.review:
+                drawn = trainer.uniforms(2 * asked.shape[1]).reshape(trainer.runs, 2, -1)
+                asked = np.where(drawn[:, 0] < self.review, (drawn[:, 1] * asked).astype(np.int64), asked)
+            asked = np.repeat(asked, self.block, axis=1)
             episodes = collect_rungs(trainer, rungs, asked, self.block)
-            trainer.update(self.loss, trainer.samples(episodes), rung=rung + 1.0)
-            success = (episodes.rewards > 0).reshape(trainer.runs, -1).mean(axis=1)
-            rung = np.minimum(rung + (success >= self.threshold), len(rungs) - 1)
+            samples = trainer.samples(episodes, values=asked.ravel().astype(np.float64))
+            trainer.update(self.loss, samples, rung=rung + 1.0)
+            present = asked == rung[:, None]
+            rewarded = ((episodes.rewards > 0).reshape(trainer.runs, -1) & present).sum(axis=1)
+            mastered = rewarded / np.maximum(present.sum(axis=1), 1) >= self.threshold
+            rung = np.minimum(rung + (mastered & present.any(axis=1)), len(rungs) - 1)
+
+    def less_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Compare rewards within a group, or else within a rung."""
+        if not self.review or self.group_size > 1:
+            return super().less_others(blocks, data)
+        return less_peers(blocks[:, 0], data.values.reshape(-1, self.block)[:, 0])[:, None]

@@ -6,8 +6,8 @@ Implementation details:
 
 1. Each episode asks for a rung of the setting's ladder, drawn afresh: the full task with probability `hard_share`, else
    one of the other rungs, all equally likely.
-2. On each batch it is `rlvr`; with `baseline="leave-one-out"` a reward is compared with those of the same rung, since
-   rungs pay differently; an episode alone on its rung counts nothing.
+2. On each batch it is `rlvr`, with its `kl`. With `baseline="leave-one-out"` what counts is compared on the same rung,
+   since rungs pay differently; an episode alone on its rung counts nothing.
 3. Every episode counts. The score is that of the full task alone.
 4. On a setting without a ladder it is plain `rlvr`.
 
@@ -23,8 +23,8 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs
-from theorybench.agents.gradient import GradientAgent
+from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs, less_peers
+from theorybench.agents.gradient import GradientAgent, kl_weight
 from theorybench.agents.samples import Samples
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.validation import choice, real
@@ -39,6 +39,7 @@ class MixtureRLVR(GradientAgent):
     curriculum: str = choice("depth", CURRICULA, "what the rungs are: stages, or the task with hints")
     hard_share: float = real(0.5, 0.0, 1.0, "share of episodes on the full task")
     baseline: str = choice("leave-one-out", ("none", "leave-one-out"), "what is subtracted from the reward")
+    kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
 
     def run(self, trainer: Trainer) -> None:
         """Roll out, update, until the budget is spent."""
@@ -53,10 +54,8 @@ class MixtureRLVR(GradientAgent):
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
-        weights = data.rewards
+        likelihood = log_probs.sum(-1)
+        weights = data.rewards - self.kl * (likelihood - data.reference.sum(-1)).detach()
         if self.baseline == "leave-one-out":
-            peers = (data.values[:, None] == data.values).to(weights.dtype)
-            count = peers.sum(1)
-            others = ((peers * data.rewards).sum(1) - data.rewards) / torch.clamp(count - 1, min=1)
-            weights = torch.where(count > 1, data.rewards - others, 0.0)
-        return -(weights * log_probs.sum(-1)).mean()
+            weights = less_peers(weights, data.values)
+        return -(weights * likelihood).mean()

@@ -72,8 +72,20 @@ class RLVR(GradientAgent):
         solved = (data.rewards.reshape(-1, self.block)[:, self.group_size :] > 0).to(rewards.dtype)
         kept = torch.prod(1.0 - solved, dim=1, keepdim=True)
         if self.baseline == "leave-one-out":
-            peers = blocks if self.group_size > 1 else blocks.reshape(1, -1)
-            others = (peers.sum(1, keepdim=True) - peers) / max(peers.shape[1] - 1, 1)
-            blocks = (peers - others).reshape(blocks.shape)
+            blocks = self.less_others(blocks, data)
         chosen = likelihood.reshape(-1, self.block)[:, : self.group_size]
         return -(kept * blocks * chosen).mean()
+
+    def less_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return how far rewards lie above the mean of the others, of their group or else of the batch.
+
+        Args:
+            blocks: float64 (prompts, group_size), rewards.
+            data: of the episodes.
+
+        Returns:
+            float64 (prompts, group_size).
+        """
+        peers = blocks if self.group_size > 1 else blocks.reshape(1, -1)
+        others = (peers.sum(1, keepdim=True) - peers) / max(peers.shape[1] - 1, 1)
+        return (peers - others).reshape(blocks.shape)

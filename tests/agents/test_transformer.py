@@ -114,6 +114,22 @@ def test_the_network_is_what_it_says_token_by_token(env_id, parameters, sizes):
     np.testing.assert_allclose(ours, [by_hand(network, weights, row) for row in rows], atol=1e-10)
 
 
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(env_id, parameters):
+    envs = gym.make_vec(env_id, num_envs=30, **parameters)
+    envs.reset(seed=0)
+    played = rollout(envs, envs.unwrapped.reference_policy, episodes=30, rng=np.random.default_rng(0))
+    softmax = SoftmaxClass.of(envs.unwrapped.setting, "transformer", width=12, layers=2, heads=3)
+    encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[2]))
+    taken = np.arange(played.observations.shape[1]) < played.lengths[:, None]
+    encoded = torch.as_tensor(encoded.reshape(*taken.shape, -1)) * torch.as_tensor(taken)[..., None]
+    weights = torch.as_tensor(moved(softmax))
+    one_by_one, at_once = (read(weights, encoded)[taken] for read in (softmax.logits, softmax.step_logits))
+    np.testing.assert_allclose(at_once, one_by_one, atol=1e-10)
+    stacked = torch.func.vmap(softmax.step_logits)(torch.stack([weights, 2 * weights]), torch.stack([encoded, encoded]))
+    np.testing.assert_allclose(stacked[0][taken], one_by_one, atol=1e-10)
+
+
 def test_what_stands_behind_the_answer_cannot_change_it():
     setting, seen = observed(MACHINE, {"N": 3, "T": 5})
     network = Transformer(setting, 8, 2, 2, 3)

@@ -12,6 +12,7 @@ from theorybench.agents.budget import attach, batch_of
 from theorybench.agents.curriculum import Rung, climb
 from theorybench.agents.harness import train
 from theorybench.agents.rollout import collect
+from theorybench.baselines import adaptive_curriculum
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.runner import run_many
@@ -26,6 +27,7 @@ CLIMBERS = (
     "curriculum-astar-po[curriculum=hint]",
     "adaptive-curriculum",
     "adaptive-curriculum[curriculum=hint]",
+    "adaptive-curriculum[review=0.3]",
     "mixture-rlvr",
     "mixture-rlvr[curriculum=hint]",
     "curriculum-search",
@@ -70,7 +72,9 @@ def test_each_episode_may_have_a_stage_and_a_hint_of_its_own():
     np.testing.assert_array_equal(episodes.lengths, stages - hints)
 
 
-@pytest.mark.parametrize("name", ["adaptive-curriculum", "mixture-rlvr", "curriculum-astar-po"])
+@pytest.mark.parametrize(
+    "name", ["adaptive-curriculum[review=0.4]", "adaptive-curriculum", "mixture-rlvr", "curriculum-astar-po"]
+)
 def test_a_run_alone_is_the_run_among_others(name):
     together = train(make_agent(name), TREE, SMALL, [3, 4], 3000)
     for seed, outcome in zip((3, 4), together, strict=True):
@@ -96,21 +100,71 @@ def test_an_adaptive_run_stays_until_a_rung_is_mastered():
         assert following == min(rung + (reward >= 0.8), 5)
 
 
-def test_rewards_are_compared_within_a_rung():
-    agent = make_agent("mixture-rlvr")
-    rungs, rewards = torch.tensor([0.0, 0, 1, 1, 1, 2]), torch.tensor([1.0, 0, 1, 1, 0, 1])
-    log_probs = torch.arange(12.0).reshape(6, 2)
+def compared_within(rungs, rewards):
+    expected = []
+    for i in range(len(rungs)):
+        peers = [rewards[j] for j in range(len(rungs)) if j != i and rungs[j] == rungs[i]]
+        expected.append(rewards[i] - np.mean(peers) if peers else 0.0)
+    return np.array(expected)
 
-    class Data:
-        values = rungs
 
-    Data.rewards = rewards
-    expected = 0.0
-    for i in range(6):
-        peers = [float(rewards[j]) for j in range(6) if j != i and rungs[j] == rungs[i]]
-        if peers:
-            expected -= (float(rewards[i]) - np.mean(peers)) * float(log_probs[i].sum()) / 6
-    assert float(agent.loss(log_probs, Data)) == pytest.approx(expected)
+class Data:
+    values = torch.tensor([0.0, 0, 1, 1, 1, 2])
+    rewards = torch.tensor([1.0, 0, 1, 1, 0, 1])
+    reference = -torch.ones(6, 2)
+
+
+@pytest.mark.parametrize("kl", [0.0, 0.3])
+@pytest.mark.parametrize("name", ["mixture-rlvr", "adaptive-curriculum[review=0.5]"])
+def test_rewards_less_their_kl_term_are_compared_within_a_rung(name, kl):
+    agent, likelihood = make_agent(name, kl=kl), torch.arange(12.0).reshape(6, 2)
+    rewards = Data.rewards.numpy() - kl * (likelihood.sum(1).numpy() + 2.0)
+    expected = -(compared_within(Data.values.numpy(), rewards) * likelihood.sum(1).numpy()).mean()
+    assert float(agent.loss(likelihood, Data)) == pytest.approx(expected)
+    if name == "mixture-rlvr":
+        assert agent.settled(lookup(TREE).make_setting({})).kl == kl
+        assert make_agent(name).settled(lookup(TREE).make_setting({})).kl == 0
+    without = make_agent("mixture-rlvr", kl=kl, baseline="none").loss(likelihood, Data)
+    assert float(without) == pytest.approx(-(rewards * likelihood.sum(1).numpy()).mean())
+
+
+def test_a_kl_penalty_holds_a_mixture_near_the_reference():
+    lengths = []
+    for kl in (0.0, 3.0):
+        (outcome,) = train(make_agent("mixture-rlvr", kl=kl), TREE, SMALL, [0], 6000)
+        entry = lookup(TREE)
+        lengths.append(entry.oracle(entry.make_setting(SMALL)).evaluate(outcome.policy)["kl"])
+    assert lengths[1] < 0.2 < 2 < lengths[0]
+
+
+@pytest.mark.parametrize("review", [0.0, 0.25, 0.5])
+def test_reviews_ask_for_rungs_below_in_their_share(monkeypatch, review):
+    asked = []
+    original = adaptive_curriculum.collect_rungs
+
+    def listening(trainer, rungs, numbers, group_size=1):
+        asked.append(numbers.copy())
+        return original(trainer, rungs, numbers, group_size)
+
+    monkeypatch.setattr(adaptive_curriculum, "collect_rungs", listening)
+    outcomes = train(make_agent("adaptive-curriculum", review=review), TREE, SMALL, [0, 1], 12_000)
+    entry = lookup(TREE)
+    oracle = entry.oracle(entry.make_setting(SMALL))
+    assert all(oracle.score(outcome.policy) > 0.9 for outcome in outcomes)
+    rungs = np.array(asked)  # updates, runs, episodes
+    top = rungs.max(axis=2, keepdims=True)
+    assert (np.diff(top[:, :, 0], axis=0) >= 0).all() and top.max() == 4
+    below = (rungs < top)[(top > 0)[:, :, 0]]
+    assert abs(below.mean() - review) < 0.02
+    if review:
+        shares = np.bincount(rungs[(rungs < top) & (top == 4)], minlength=4)
+        assert (np.abs(shares / shares.sum() - 0.25) < 0.04).all()
+
+
+def test_with_groups_and_reviews_a_group_shares_its_rung():
+    (outcome,) = train(make_agent("adaptive-curriculum", review=0.5, group_size=4), TREE, SMALL, [0], 12_000)
+    entry = lookup(TREE)
+    assert entry.oracle(entry.make_setting(SMALL)).score(outcome.policy) > 0.9
 
 
 def test_a_search_forgets_what_a_one_bit_verifier_paid_by_chance():
