@@ -34,6 +34,20 @@ METHOD = (
 )
 
 
+#: The same of ladders of difficulty.
+LADDER_METHOD = (
+    METHOD[0],
+    "A run on a ladder ends when its score reaches the target; a run that does not reach it took longer than its "
+    "budget, and counts so. Between two scored policies the score is linear in the logarithm of the episodes.",
+    "Rungs for which theory asks for more episodes than the budget holds are left out for agents of its way.",
+    "Laws of growth are fitted to the runs by maximum likelihood, ln q = ln(c + e^(a + b x)) + noise (exponential) and "
+    "ln q = ln(c + e^a x^b) + noise (polynomial), on four climbed rungs or more.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each rung: they speak of "
+    "these rungs. The likelier law is that of most draws.",
+    "Theory's rate is that of its law on the rungs that the agent climbed.",
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class Standing:
     """The agents on a track, on all tracks, or on one environment.
@@ -176,6 +190,7 @@ def make_board(
             if record.status != "ok"
         ),
         provenance=_provenance(held),
+        method=METHOD + LADDER_METHOD[1:] if groups and climbing else LADDER_METHOD if climbing else METHOD,
     )
 
 

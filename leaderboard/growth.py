@@ -6,7 +6,8 @@ are fitted to the logarithms,
     exponential   ln q = ln(c + e^(a + b x)) + noise       (what grows is multiplied by e^b for each unit of size),
     polynomial    ln q = ln(c + e^a x^b) + noise           (it grows as x^b),
 
-c > 0 being what learning costs however small the task. They are fitted by maximum likelihood with normal noise, a run
+c > 0 being what learning costs however small the task and b >= 0: laws of growth, so that of a cost that falls they
+say that it does not grow. They are fitted by maximum likelihood with normal noise, a run
 that did not arrive counting with its probability to take longer than it was given (a Tobit model; Tobin 1958): the
 expectation step replaces its logarithm by its conditional mean, a damped Gauss-Newton step (Levenberg 1944) moves
 (a, b, ln c). Intervals are percentile bootstrap intervals: runs are drawn with replacement within each rung, so that
@@ -33,6 +34,8 @@ STEPS, TAKEN, REFUSED = 80, 0.4, 4.0
 LEAST_DEVIATION = 1e-3
 #: Share of draws from which a law is said to be the likelier one.
 SURE = 0.95
+#: The exponent up to which, with the upper end of its interval, a cost is said not to grow.
+FLAT = 0.15
 
 
 class Fit(NamedTuple):
@@ -64,9 +67,11 @@ class Growth:
 
     @property
     def verdict(self) -> str:
-        """Which law it is: "exponential", "polynomial", "undecided", or "too few rungs"."""
-        if self.exponential_share is None:
+        """Which law it is: "exponential", "polynomial", "undecided", "no growth", or "too few rungs"."""
+        if self.exponential_share is None or self.exponent is None:
             return "too few rungs"
+        if (self.exponent.value if self.exponent.high is None else self.exponent.high) <= FLAT:
+            return "no growth"
         if self.exponential_share >= SURE:
             return "exponential"
         return "polynomial" if self.exponential_share <= 1 - SURE else "undecided"
@@ -143,6 +148,7 @@ def _descend(
         normal += (damping[:, None] * (1e-6 + np.einsum("bkk->bk", normal)))[:, :, None] * np.eye(3)
         step = np.clip(np.linalg.solve(normal + 1e-9 * np.eye(3), gradient[:, :, None])[:, :, 0], -2.0, 2.0)
         tried = parameters + step
+        tried[:, 1] = np.maximum(tried[:, 1], 0.0)
         loss = (weights * residual**2).sum(axis=1)
         better = (weights * (value - _line(tried, x)[0]) ** 2).sum(axis=1) <= loss
         parameters = np.where(better[:, None], tried, parameters)

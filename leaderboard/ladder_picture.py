@@ -5,16 +5,15 @@ from typing import Any
 
 from theorybench.leaderboard.board import Board
 from theorybench.leaderboard.curves import agent_styles
-from theorybench.leaderboard.ladder_charts import shown_range
-from theorybench.leaderboard.ladders import Climb, LadderBoard
+from theorybench.leaderboard.ladder_charts import WAYS, law_place, law_words, shown_range
+from theorybench.leaderboard.ladder_table import interval
+from theorybench.leaderboard.ladders import Climb, LadderBoard, LawLine
 from theorybench.leaderboard.styles import INK, QUIET, RULE, Style
 
-#: Inches of a panel; most panels in a row.
-WIDTH, LEAST_WIDTH, HEIGHT, COLUMNS = 4.0, 7.0, 3.3, 3
-#: Inches of a name in the key.
-NAME = 2.7
-#: How the law of each way of learning is drawn, and what it is called.
-LINES: dict[str, Any] = {"direct": (":", "theory, full task alone"), "curriculum": ("--", "theory, with a curriculum")}
+#: Inches of a panel; most panels in a row; inches of the key.
+WIDTH, LEAST_WIDTH, HEIGHT, COLUMNS, KEY = 4.1, 8.2, 3.5, 3, 0.85
+#: How the law of each way of learning is drawn.
+LINES: dict[str, Any] = {"direct": (0, (1.2, 1.6)), "curriculum": (0, (5, 2.5))}
 _MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X"}
 
 
@@ -30,11 +29,15 @@ def ladder_figure(board: Board) -> Any:
     styles = agent_styles(board)
     columns = min(COLUMNS, len(board.ladders))
     lines = -(-len(board.ladders) // columns)
-    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-    figure = Figure(figsize=(max(LEAST_WIDTH, WIDTH * columns), HEIGHT * lines + 0.5), layout=engine, dpi=130)
+    size = max(LEAST_WIDTH, WIDTH * columns), HEIGHT * lines + KEY
+    # The key stands below the panels.
+    engine = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.09, rect=(0, KEY / size[1], 1, 1 - KEY / size[1]))
+    figure = Figure(figsize=size, layout=engine, dpi=130)
     grid = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes, ladder in zip(grid, board.ladders, strict=False):
+    for place, (axes, ladder) in enumerate(zip(grid, board.ladders, strict=False)):
         _draw(axes, ladder, styles)
+        if place % columns == 0:
+            axes.set_ylabel(f"episodes to a score of {ladder.target:g}", fontsize=8, color=QUIET)
     for axes in grid[len(board.ladders) :]:
         axes.set_visible(False)
     _key(figure, board.ladders, styles)
@@ -43,24 +46,26 @@ def ladder_figure(board: Board) -> Any:
 
 def _draw(axes: Any, ladder: LadderBoard, styles: dict[str, Style]) -> None:
     low, high = shown_range(ladder)
-    for law in ladder.laws:
-        axes.plot(law.sizes, law.queries, color=INK, linewidth=1.2, linestyle=LINES[law.way][0], zorder=1)
-    axes.axhline(ladder.budget, color=QUIET, linewidth=0.7, linestyle=(0, (1, 3)))
-    place = {"xycoords": ("axes fraction", "data"), "va": "bottom"}
-    axes.annotate("budget", (0, ladder.budget), **place, fontsize=6.5, color=QUIET)
-    for climb in ladder.climbs:
-        _climb(axes, climb, styles[climb.agent], ladder.budget)
-    exponential = any(law.growth == "exponential" for law in ladder.laws)
-    axes.set_xscale("linear" if exponential else "log")
+    axes.set_xscale("linear" if ladder.exponential else "log")
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.set_xticks(ladder.sizes, [f"{size:g}" for size in ladder.sizes])
+    axes.axhspan(ladder.budget, high, color=RULE, alpha=0.35, linewidth=0)
+    axes.axhline(ladder.budget, color=QUIET, linewidth=0.7)
+    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 6.8}
+    axes.annotate(f"not learnt within {ladder.budget:,}", (0, ladder.budget), (3, 3), va="bottom", color=QUIET, **place)
+    for law in ladder.laws:
+        axes.plot(law.sizes, law.queries, color=INK, linewidth=1.4, linestyle=LINES[law.way], zorder=4)
+        _name_law(axes, law, ladder)
+    _say_rates(axes, _direct_rates(ladder, styles))
+    levels = ladder.missed_levels
+    for climb in ladder.climbs:
+        _climb(axes, climb, styles[climb.agent], ladder.budget, levels.get(climb.agent, 0.0))
+    axes.set_xticks(ladder.sizes, [f"{size:.2g}" for size in ladder.sizes])
     axes.set_xticks([], minor=True)
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.set_title(ladder.label, loc="left", fontsize=9.5, fontweight="bold", color=INK)
+    axes.set_title(ladder.label, loc="left", fontsize=10.5, fontweight="bold", color=INK, pad=18)
     axes.set_xlabel(ladder.size, fontsize=8, color=QUIET)
-    axes.set_ylabel(f"episodes to a score of {ladder.target:g}", fontsize=8, color=QUIET)
     axes.tick_params(length=0, labelsize=7.5, labelcolor=QUIET)
     axes.grid(color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
@@ -69,35 +74,126 @@ def _draw(axes: Any, ladder: LadderBoard, styles: dict[str, Style]) -> None:
     axes.spines["bottom"].set_color(RULE)
 
 
-def _climb(axes: Any, climb: Climb, own: Style, budget: int) -> None:
+def _name_law(axes: Any, law: LawLine, ladder: LadderBoard) -> None:
+    from matplotlib.patheffects import withStroke
+
+    size, episodes, side = law_place(law, ladder, linear=ladder.exponential)
+    axes.annotate(
+        law_words(law, ladder),
+        (size, episodes),
+        {"right": (6, 0), "left": (-6, 0), "below": (0, -5)}[side],
+        textcoords="offset points",
+        ha="left" if side == "right" else "right",
+        va="top" if side == "below" else "center",
+        fontsize=7.4,
+        color=INK,
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        zorder=5,
+    )
+
+
+def _direct_rates(ladder: LadderBoard, styles: dict[str, Style]) -> list[tuple[str, str]]:
+    """Return how fast the cost of the agents grows that train on the full task alone, with their colours."""
+    law = next((law for law in ladder.laws if law.way == "direct"), None)
+    if law is None:
+        return []
+    words = []
+    for climb in ladder.climbs:
+        if climb.way == "direct":
+            found = climb.growth.factor if law.growth == "exponential" else climb.growth.exponent
+            said = f"stops at {climb.top:.2g}" if climb.top else "learns nothing"
+            if found is not None:
+                said = f"×{interval(found)} a unit" if law.growth == "exponential" else f"size^{interval(found)}"
+            words.append((f"{climb.label} {said}", styles[climb.agent].colour))
+    return words
+
+
+def _say_rates(axes: Any, rates: Sequence[tuple[str, str]]) -> None:
+    """Write them side by side between the title and the panel, each in its colour."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
+
+    said = [TextArea(words, textprops={"color": colour, "size": 7.4}) for words, colour in rates]
+    row = HPacker(children=said, pad=0, sep=11)
+    box = AnnotationBbox(
+        row, (0, 1), (0, 4), "axes fraction", "offset points", box_alignment=(0, 0), frameon=False, pad=0
+    )
+    box.set_in_layout(False)
+    axes.add_artist(box)
+
+
+def _climb(axes: Any, climb: Climb, own: Style, budget: int, level: float) -> None:
     """Draw medians with the range of the runs, and hollow triangles where the median run did not arrive."""
     reached = [(p.size, p.median, p.fastest, p.slowest) for p in climb.points if p.median is not None]
     missed = [p.size for p in climb.points if p.median is None]
-    mark = _MARKS.get(own.symbol, "o")
+    direct = climb.way == "direct"
     for size, median, fastest, slowest in reached:
-        axes.plot([size, size], [fastest or median, slowest or budget], color=own.colour, linewidth=1.0, alpha=0.6)
-    sizes, medians = [p[0] for p in reached], [p[1] for p in reached]
-    axes.plot(sizes, medians, color=own.colour, linewidth=1.5, marker=mark, markersize=3.8, zorder=3)
-    axes.plot(missed, [1.4 * budget] * len(missed), "^", color=own.colour, markerfacecolor="none", markersize=5)
+        axes.plot([size, size], [fastest or median, slowest or budget], color=own.colour, linewidth=1.1, alpha=0.5)
+    axes.plot(
+        [p[0] for p in reached],
+        [p[1] for p in reached],
+        color=own.colour,
+        linewidth=2.4 if direct else 1.3,
+        marker=_MARKS.get(own.symbol, "o"),
+        markersize=5.2 if direct else 3.6,
+        zorder=3 if direct else 2,
+    )
+    axes.plot(missed, [level] * len(missed), "^", color=own.colour, markerfacecolor="white", markersize=4.6)
 
 
 def _key(figure: Any, ladders: Sequence[LadderBoard], styles: dict[str, Style]) -> None:
-    """Name agents and lines below the panels."""
+    """Name agents and lines below the panels, those of each way of learning together."""
     from matplotlib.lines import Line2D
 
-    named = {climb.agent: climb.label for ladder in ladders for climb in ladder.climbs}
-    handles: list[Any] = [
-        Line2D([], [], color=styles[id].colour, marker=_MARKS.get(styles[id].symbol, "o"), markersize=4, label=label)
-        for id, label in named.items()
-    ]
-    ways = [way for way in LINES if any(law.way == way for ladder in ladders for law in ladder.laws)]
-    handles += [Line2D([], [], color=INK, linestyle=LINES[way][0], linewidth=1.2, label=LINES[way][1]) for way in ways]
-    handles.append(Line2D([], [], color=QUIET, marker="^", markerfacecolor="none", linestyle="", label="not learnt"))
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=int(figure.get_figwidth() / NAME),
+    height = KEY / figure.get_figheight()
+    named = {climb.agent: climb for ladder in ladders for climb in ladder.climbs}
+    left = 0.012
+    for way, title in WAYS.items():
+        handles: list[Any] = [
+            Line2D(
+                [],
+                [],
+                color=styles[id].colour,
+                marker=_MARKS.get(styles[id].symbol, "o"),
+                markersize=5.2 if way == "direct" else 3.6,
+                linewidth=2.4 if way == "direct" else 1.3,
+                label=climb.label,
+            )
+            for id, climb in sorted(named.items(), key=lambda item: item[1].label)
+            if climb.way == way
+        ]
+        if any(law.way == way for ladder in ladders for law in ladder.laws):
+            handles.append(Line2D([], [], color=INK, linestyle=LINES[way], linewidth=1.4, label="theory"))
+        if not handles:
+            continue
+        columns = -(-len(handles) // 3)
+        legend = figure.legend(
+            handles=handles,
+            title=title,
+            loc="upper left",
+            bbox_to_anchor=(left, height),
+            ncols=columns,
+            frameon=False,
+            fontsize=8,
+            title_fontproperties={"size": 8, "weight": "bold"},
+            alignment="left",
+            labelcolor=INK,
+            borderaxespad=0,
+        )
+        legend.set_in_layout(False)
+        left += (1.75 * columns + 0.25) / figure.get_figwidth()
+    note = Line2D([], [], color=QUIET, marker="^", markerfacecolor="white", markersize=4.6, linestyle="")
+    bar = Line2D([], [], color=QUIET, marker="|", markersize=9, linestyle="")
+    legend = figure.legend(
+        handles=[bar, note],
+        labels=["fastest to slowest run; marks: the median run", "the median run did not learn it"],
+        title="Marks",
+        loc="upper left",
+        bbox_to_anchor=(left, height),
         frameon=False,
         fontsize=8,
+        title_fontproperties={"size": 8, "weight": "bold"},
+        alignment="left",
         labelcolor=INK,
+        borderaxespad=0,
     )
+    legend.set_in_layout(False)

@@ -1,6 +1,7 @@
 """Ladders of difficulty on a board: what learning costs each agent on each rung, beside what theory asks for."""
 
 import dataclasses
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -83,6 +84,22 @@ class LawLine:
     sizes: tuple[float, ...]
     queries: tuple[float, ...]
 
+    def growth_up_to(self, most: float) -> tuple[float, float] | None:
+        """Return factor and exponent on the rungs that ask for so many episodes at most; None for fewer than two."""
+        met = [(size, asked) for size, asked in zip(self.sizes, self.queries, strict=True) if asked <= most]
+        return law_growth([size for size, _ in met], [asked for _, asked in met]) if len(met) > 1 else None
+
+    def crossing(self, level: float, *, linear: bool) -> tuple[float, float]:
+        """Return size and episodes where it first asks for so many, or its end where it never does.
+
+        Between rungs the logarithm of the episodes is taken to be linear in the size, or in its logarithm.
+        """
+        for (x, low), (z, high) in itertools.pairwise(zip(self.sizes, self.queries, strict=True)):
+            if low < level <= high:
+                share = math.log(level / low) / math.log(high / low)
+                return (x + share * (z - x) if linear else x * (z / x) ** share), level
+        return self.sizes[-1], self.queries[-1]
+
 
 @dataclasses.dataclass(frozen=True)
 class LadderBoard:
@@ -118,6 +135,17 @@ class LadderBoard:
     def title(self) -> str:
         """What is climbed."""
         return f"{self.label} along {self.parameter}"
+
+    @property
+    def exponential(self) -> bool:
+        """Whether theory has an exponential law on it: a straight line over linear sizes."""
+        return any(law.growth == "exponential" for law in self.laws)
+
+    @property
+    def missed_levels(self) -> dict[str, float]:
+        """Where agents are drawn on rungs that their median run did not learn: a row for each, above the budget."""
+        missing = [c.agent for c in self.climbs if any(point.median is None for point in c.points)]
+        return {agent: self.budget * 2.4 * 1.6**row for row, agent in enumerate(missing)}
 
 
 def episodes_to(record: Record, target: float) -> float | None:
@@ -167,15 +195,18 @@ def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | Non
         difficulty = entry.difficulty(rung.ladder)
     except TheoryBenchError:
         return None
-    values = sorted({float(group.environment.parameters[rung.ladder]) for group in groups})
-    every = sorted({*values, *map(float, difficulty.values)})
+    values = {float(group.environment.parameters[rung.ladder]) for group in groups}
     kind = type(difficulty.values[0])
-    settings = {value: entry.make_setting({**first.parameters, rung.ladder: kind(value)}) for value in every}
+    settings = {
+        value: entry.make_setting({**first.parameters, rung.ladder: kind(value)})
+        for value in {*values, *map(float, difficulty.values)}
+    }
     sizes = {value: difficulty.place(setting) for value, setting in settings.items()}
-    oracles = {sizes[value]: entry.oracle(setting) for value, setting in settings.items()}
+    every = sorted(sizes, key=sizes.__getitem__)
+    oracles = {sizes[value]: entry.oracle(settings[value]) for value in every}
     laws = tuple(_law_line(difficulty, way, oracles) for way in ("direct", "curriculum") if difficulty.law(way))
     agents: dict[str, list[Group]] = {}
-    for group in sorted(groups, key=lambda g: float(g.environment.parameters[rung.ladder])):
+    for group in sorted(groups, key=lambda g: sizes[float(g.environment.parameters[rung.ladder])]):
         agents.setdefault(group.agent.id, []).append(group)
     climbs = [
         _climb(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws, seed)

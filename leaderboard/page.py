@@ -58,9 +58,10 @@ def _sections(board: Board) -> list[Section]:
         (
             "How the cost of learning grows",
             "Episodes until a score counts as learnt, against the size of the task: the median run, and a bar from the "
-            "fastest to the slowest. Black lines are theory's: dotted without a curriculum, dashed with one. A hollow "
-            "triangle: the median run did not learn the task within the budget. Where a line of theory has passed the "
-            "budget, agents of its way are spared the rung.",
+            "fastest to the slowest. Thick lines: agents that train on the full task alone; thin ones: on easier "
+            "sub-tasks first. Lines without marks are theory's, dotted and dashed likewise. A hollow triangle: the "
+            "median run did not learn the task within the budget. Where theory asks for more than the budget, "
+            "agents of its way are spared the rung.",
             ladder_charts(board),
         ),
         (

@@ -63,7 +63,7 @@ def ladder_table(ladder: LadderBoard) -> Table:
     """Return the table of one ladder: how high each agent climbs, and by which law its cost grows."""
     title = Text(plain(ladder.title), style="bold")
     title.append(f"  {plain(ladder.size)}: {ladder.sizes[0]:g} to {ladder.sizes[-1]:g}", style="dim")
-    laws = "; ".join(f"theory, {law.way}: {law.formula}, {law.growth}" for law in ladder.laws)
+    laws = "\n".join(f"theory, {law.way}: {law.formula}, {law.growth}" for law in ladder.laws)
     table = Table(
         title=title,
         title_justify="left",
@@ -168,6 +168,8 @@ def _failures(board: Board) -> Iterable[RenderableType]:
 def _notes(board: Board) -> Iterable[RenderableType]:
     for sentence in board.method:
         yield Text(sentence, style="dim")
+    if not board.standings:
+        return
     yield Text(
         "> ref: probability that a run beats one of the reference agent. Time and memory are those of a run; "
         "°: runs were trained together, so that time is a share and memory that of all.",

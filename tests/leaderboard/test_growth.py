@@ -69,6 +69,13 @@ def test_few_rungs_fit_no_law():
     assert fit_growth(SIZES, costs, arrived, draws=20, seed=0).verdict == "too few rungs"
 
 
+def test_a_cost_that_does_not_grow_or_falls_has_no_law_of_growth():
+    for law in (lambda x: 300.0, lambda x: 300 + 5000 * 0.2**x):
+        found = fit_growth(SIZES, *runs(law, noise=0.05), draws=100, seed=0)
+        assert found.exponent.value < 0.1 and found.exponent.low >= 0
+    assert fit_growth(SIZES, *runs(lambda x: 300.0, noise=0.01), draws=100, seed=0).verdict == "no growth"
+
+
 def test_one_run_has_no_interval():
     costs, arrived = runs(lambda x: 4.0**x, seeds=1)
     assert fit_growth(SIZES, costs, arrived, draws=20, seed=0).factor.low is None

@@ -1,5 +1,6 @@
 """Ladders of difficulty: planned from the registry, run until the target, shown beside theory."""
 
+import dataclasses
 import io
 import json
 import tomllib
@@ -12,9 +13,11 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError, Rec
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.board import make_board
 from theorybench.leaderboard.config import make_suite
+from theorybench.leaderboard.ladder_picture import ladder_figure
 from theorybench.leaderboard.ladders import episodes_to
 from theorybench.leaderboard.matrix import plan, sweep
 from theorybench.leaderboard.page import render_page
+from theorybench.leaderboard.picture import picture
 from theorybench.leaderboard.reproduction import configuration
 from theorybench.leaderboard.store import load_records
 from theorybench.leaderboard.table import render
@@ -103,9 +106,32 @@ def test_terminal_and_page_show_it(board):
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(render(board))
     text = console.export_text()
-    assert "Tree along L" in text and "x 5 a unit" in text
+    assert "Tree along L" in text and "×5 a unit" in text
     page = render_page(board)
     assert "Laws of growth" in page and "theory, direct: (d + 1)^(L + 1)" in page
+
+
+def test_laws_are_named_where_they_pass_the_budget_and_agents_that_miss_a_rung_have_rows_above_it(board):
+    (ladder,) = board.ladders
+    direct, staged = ladder.laws
+    assert direct.crossing(625 * 5**0.5, linear=True) == pytest.approx((4.5, 625 * 5**0.5))
+    assert direct.crossing(625 * 5**0.5, linear=False)[0] == pytest.approx(20**0.5)
+    assert staged.crossing(6000, linear=True) == (17, 85)
+    assert direct.growth_up_to(3125) == pytest.approx((5, direct.growth_up_to(3125)[1]))
+    assert direct.growth_up_to(100) is None
+    points = [dataclasses.replace(point, median=None) for point in ladder.climbs[0].points]
+    missing = dataclasses.replace(ladder.climbs[0], agent="missing", points=tuple(points))
+    levels = dataclasses.replace(ladder, climbs=(missing, *ladder.climbs, missing)).missed_levels
+    assert set(levels) >= {"missing"} and all(level > ladder.budget for level in levels.values())
+
+
+def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path):
+    from matplotlib.text import Text
+
+    assert picture(board, tmp_path / "ladders.svg").stat().st_size > 10_000
+    text = "\n".join(text.get_text() for text in ladder_figure(board).findobj(Text))
+    assert "theory ×5 a unit" in text and "rlvr ×" in text and "not learnt within 6,000" in text
+    assert "The full task alone" in text and "Easier sub-tasks first" in text
 
 
 def test_the_reproduction_asks_for_the_same_runs(board):
