@@ -205,7 +205,7 @@ class ParityTests:
 
     confirmations: int
     survival: bool
-    blocks: int = 400
+    blocks: int = 4_000
 
     def predicted(self, setting: ReasoningTree) -> float:
         """2^-m survive; the number of tests is 1 + 1/2 + ... + 2^(1-m)."""
