@@ -234,10 +234,10 @@ class TransformerPolicy(SettingPolicy):
         setting = self.setting
         network = Transformer(setting, self.width, self.layers, self.heads, setting.num_actions)
         weights, probs = torch.from_numpy(self.weights), super().probs(observations)
-        table = np.empty((len(observations), setting.num_actions))
-        for start in range(0, len(observations), PART):
+        distinct, rows = np.unique(observations, axis=0, return_inverse=True)
+        added = np.empty((len(distinct), setting.num_actions))
+        for start in range(0, len(distinct), PART):
             part = slice(start, start + PART)
             with torch.no_grad():
-                added = network(weights, torch.from_numpy(network.see(observations[part])))
-            table[part] = np.log(np.maximum(probs[part], SMALLEST)) + added.numpy()
-        return softmax(table)
+                added[part] = network(weights, torch.from_numpy(network.see(distinct[part]))).numpy()
+        return softmax(np.log(np.maximum(probs, SMALLEST)) + added[rows.ravel()])
