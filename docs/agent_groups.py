@@ -1,5 +1,6 @@
 """Agents by kind, read off their classes: no list is kept by hand."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ FEW = 8
 KINDS = {
     "References": "they learn nothing, and fix the scale",
     "Policy gradient": "they learn from rewards, by gradient steps on a policy",
+    "Curricula": "they ask for easier tasks first, where a setting has a ladder of them",
     "Preferences": "they learn from comparisons",
     "Test time": "the base model stays as it is, and a reward model steers what it answers",
     "Outside": "what other libraries ship, on our environments",
@@ -34,6 +36,8 @@ def kind(name: str) -> str:
     feedback = getattr(cls, "feedback", "reward")
     if feedback == "none":
         return "References"
+    if dataclasses.is_dataclass(cls) and "curriculum" in {field.name for field in dataclasses.fields(cls)}:
+        return "Curricula"
     if issubclass(cls, SteeringAgent):
         return "Test time"
     if not issubclass(cls, GradientAgent):
@@ -64,5 +68,5 @@ def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[s
             groups.setdefault(curve_group(name, hyperparameters), []).append(label)
     if sum(map(len, groups.values())) <= FEW:
         return {"Agents": [label for labels in groups.values() for label in labels]}
-    order = ["REINFORCE", "Policy gradient", "DPO", "Regression on pairs", "Networks", "Test time"]
+    order = ["REINFORCE", "Policy gradient", "Curricula", "DPO", "Regression on pairs", "Networks", "Test time"]
     return {title: groups[title] for title in order if title in groups}
