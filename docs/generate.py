@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import reference_tables as tables
+import ladder_page
 from agent_groups import KINDS, kind, shipped_agents
 from families import families, families_with_pages, family_name, shipped_settings
 from family_page import render
-from reference_data import Numbers
+from reference_data import Numbers, ladder_suites
 from reference_tables import table
 
 from theorybench.agents.loading import agent_class
@@ -92,7 +93,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         lines.append(f"- **{title}**: {family.about} {', '.join(map(_setting_link, family.settings))}")
     parts.append("\n".join(lines))
     parts += ["## Settings", "\n".join(f"- {_setting_link(id)}: {_first_line(lookup(id).setting)}" for id in ids)]
-    parts += ["## Suites", "\n".join(map(_suite_line, tables.all_numbers())), "## Algorithms"]
+    suites = [*map(_suite_line, tables.all_numbers()), *map(_ladders_line, ladder_suites())]
+    parts += ["## Suites", "\n".join(suites), "## Algorithms"]
     for title, text in KINDS.items():
         own = [name for name in names if kind(name) == title]
         lines = [
@@ -112,6 +114,11 @@ def _suite_line(numbers: Numbers) -> str:
 
 def _setting_link(id: str) -> str:
     return f"[{id.partition('/')[2]}](settings/{id.partition('/')[2]}.md)"
+def _ladders_line(suite: str) -> str:
+    """Say what a suite of ladders runs, and where its page is."""
+    return f"- `{suite}`: {named_suite(suite).description}. [Its page]({suite}.md); {tables.suite_command(suite)}."
+
+
 
 
 def _first_line(thing: object) -> str:
@@ -127,6 +134,7 @@ def pages() -> dict[Path, str]:
     result |= {ROOT / f"{family.name}.md": render(family) for family in families_with_pages()}
     return result | {ROOT / "README.md": index_page(ids, names)}
 
+    result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
 
 if __name__ == "__main__":
     for path, text in pages().items():

@@ -1,9 +1,9 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships, but for ladders of difficulty; its runs go to `results/<suite>` and are resumed from
-there. Of each family that has a page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws
-any. Data goes to `docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages
-need of their output:
+Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. Of each family that has a
+page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
+`docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages need of their
+output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -20,6 +20,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claims and studies train small arrays
 
+import ladder_page
 import reference_data as data
 from agent_groups import curve_groups
 from families import Family, families_with_pages
@@ -58,6 +59,18 @@ def measure_suite(name: str) -> None:
 
 def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
     """Draw learning curves; where agents need several rows, each feedback apart, so that no panel is empty."""
+def measure_ladders(name: str) -> None:
+    """Run a suite of ladders of difficulty, keep its numbers, draw it."""
+    suite, folder = named_suite(name), ROOT / "results" / name
+    sweep(suite, folder)
+    keys = plan(suite).keys
+    board = make_board([record for record in load_records(folder) if record.key in keys], title=f"Suite {name}")
+    order = [entry.label for entry in suite.environments]
+    board = dataclasses.replace(board, ladders=tuple(sorted(board.ladders, key=lambda own: order.index(own.label))))
+    drawn = _shrunk([picture(board, PICTURES / f"ladders-{name}.png")])
+    data.write(name, ladder_page.numbers_of(suite, board, drawn))
+
+
     kinds = list(dict.fromkeys(agent.feedback for agent in agents if agent.feedback != "none"))
     if len(kinds) == 1 or len(_groups(agents)) == 1:
         return [picture_of_curves(board, PICTURES / f"curves-{name}.png", _groups(agents))]
@@ -140,3 +153,4 @@ if __name__ == "__main__":
             sys.exit(f"measure.py: no part {wanted!r}; there are {', '.join(known)}")
         known[wanted]()
         print(f"measured {wanted}")
+    found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}

@@ -130,17 +130,11 @@ def numbers_of(suite: str, board: Board, pictures: dict[str, str]) -> Numbers:
         board: of its records.
         pictures: digests of what was drawn of it.
     """
-    said = board.provenance
     infos = [entry.environment for entry in board.environments]
     return Numbers(
         suite=suite,
         seeds=board.seeds,
-        provenance=Provenance(
-            said.last_started_at[:10],
-            "; ".join(said.hardware),
-            {name: ", ".join(values) for name, values in said.versions.items()},
-            ", ".join(said.git_commits),
-        ),
+        provenance=provenance_of(board),
         agents=tuple(Agent(info.label, info.agent, info.hyperparameters) for info in board.agents),
         environments=tuple(
             Environment(info.label, info.env_id, info.parameters, info.fingerprint, info.budget) for info in infos
@@ -148,6 +142,13 @@ def numbers_of(suite: str, board: Board, pictures: dict[str, str]) -> Numbers:
         rows=tuple(row for entry in board.environments for row in _rows(entry)),
         pictures=pictures,
     )
+
+
+def provenance_of(board: Board) -> Provenance:
+    """Say where the records of a board come from."""
+    said = board.provenance
+    versions = {name: ", ".join(values) for name, values in said.versions.items()}
+    return Provenance(said.last_started_at[:10], "; ".join(said.hardware), versions, ", ".join(said.git_commits))
 
 
 def _rows(entry: EnvironmentBoard) -> list[Row]:
@@ -265,7 +266,12 @@ def read_numbers(suite: str) -> Numbers:
 
 def shown_suites() -> list[str]:
     """Return the suites that ship and compare agents on single environments, not along ladders of difficulty."""
-    return [name for name in list_suites() if not any(entry.ladder for entry in named_suite(name).environments)]
+    return [name for name in list_suites() if name not in ladder_suites()]
+
+
+def ladder_suites() -> list[str]:
+    """Return the suites that ship and compare agents along ladders of difficulty."""
+    return [name for name in list_suites() if any(entry.ladder for entry in named_suite(name).environments)]
 
 
 def suites() -> list[str]:

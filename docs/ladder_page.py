@@ -1,0 +1,106 @@
+"""The page of a suite of ladders of difficulty: prose in its template, every number from the reference numbers."""
+
+import dataclasses
+from typing import Any
+
+import reference_data as data
+import reference_tables as tables
+from families import FOLDER
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from theorybench.leaderboard.board import Board
+from theorybench.leaderboard.config import Suite, named_suite
+from theorybench.leaderboard.growth import Growth
+from theorybench.leaderboard.ladder_table import HEADS, rows
+from theorybench.leaderboard.ladders import Climb, LadderBoard, LawLine, Point
+from theorybench.leaderboard.matrix import plan
+from theorybench.leaderboard.ranking import Estimate
+
+
+def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str, Any]:
+    """Keep of a board what the page shows, and of what the suite asked for.
+
+    Args:
+        suite: that was run.
+        board: of its records, ladders in the suite's order.
+        pictures: digests of what was drawn of it.
+    """
+    values = {"suite": suite.name, "seeds": board.seeds, "runs": board.runs, "failed": len(board.failures)}
+    values |= {"provenance": data.provenance_of(board), **asked(suite), "pictures": pictures}
+    return values | {"ladders": [_rounded(dataclasses.asdict(ladder)) for ladder in board.ladders]}
+
+
+def asked(suite: Suite) -> dict[str, list[dict[str, Any]]]:
+    """Return the rungs and the agents that a suite asks for now."""
+    names = ("env_id", "parameters", "fingerprint", "budget")
+    jobs = [(*job.names, job.runs[0]) for job in plan(suite).jobs]
+    rungs = {label: {"label": label} | {name: getattr(run, name) for name in names} for label, _, run in jobs}
+    agents = {
+        label: {"label": label, "agent": run.agent, "hyperparameters": run.hyperparameters} for _, label, run in jobs
+    }
+    return {"environments": list(rungs.values()), "agents": list(agents.values())}
+
+
+def _rounded(value: Any) -> Any:
+    """Keep five digits of numbers."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {name: _rounded(own) for name, own in value.items()}
+    return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value
+
+
+def read_ladders(suite: str) -> list[LadderBoard]:
+    """Read the ladders of a suite."""
+    return [_ladder(values) for values in data.read(suite)["ladders"]]
+
+
+def _ladder(values: dict[str, Any]) -> LadderBoard:
+    laws = tuple(LawLine(**law | {name: tuple(law[name]) for name in ("sizes", "queries")}) for law in values["laws"])
+    climbs = tuple(_climb(climb) for climb in values["climbs"])
+    held = {name: tuple(values[name]) for name in ("values", "sizes")}
+    return LadderBoard(**values | held | {"laws": laws, "climbs": climbs})
+
+
+def _climb(values: dict[str, Any]) -> Climb:
+    growth = values["growth"]
+    estimates = {name: growth[name] and Estimate(**growth[name]) for name in ("factor", "exponent")}
+    made = {"growth": Growth(**growth | estimates), "points": tuple(Point(**point) for point in values["points"])}
+    return Climb(**values | made | {"theory": values["theory"] and tuple(values["theory"])})
+
+
+def render(name: str) -> str:
+    """Return the page of a suite. Its template is given:
+
+    - `ladder(label)`: theory's laws and the table of a ladder;
+    - `climb(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table;
+    - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
+    """
+    kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
+    pages = {agent["label"]: f"[{agent['label']}](agents/{agent['agent']}.md)" for agent in kept["agents"]}
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+    def climb(label: str, agent: str) -> Climb:
+        return next(own for own in ladders[label].climbs if own.label == agent)
+
+    def shown(label: str) -> str:
+        ladder = ladders[label]
+        laws = [f"- theory, {law.way}: `{law.formula}`, {law.growth} ({law.source})" for law in ladder.laws]
+        cells = [(pages[row.agent], *row[1:]) for row in rows(ladder)]
+        return "\n".join([*laws, "", tables.table([head for head, _ in HEADS], cells)])
+
+    return environment.get_template(f"{name}.md.j2").render(
+        ladder=shown,
+        ladders=ladders,
+        climb=climb,
+        cells=lambda label, agent: next(row for row in rows(ladders[label]) if row.agent == agent),
+        **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
+        target=named_suite(name).target,
+        made=tables.provenance(data.Provenance(**kept["provenance"])),
+    )
