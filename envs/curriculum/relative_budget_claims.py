@@ -100,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
         "one step; tolerance: .005, for the divergence is not infinitely small",
         "The best step at a small KL divergence kappa gains sqrt(2 kappa) sd(R)",
         "a step that sees less than the state, such as sub-steps alone",
-        BestStep((0.5,)),
+        BestStep((0.5,), parts=30),
         "1, in units of sqrt(2 kappa) sd(R)",
         0.005,
         **_TEN,
