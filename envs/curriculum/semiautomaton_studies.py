@@ -135,15 +135,16 @@ def _staircase(policy: str, found: np.ndarray, chance: float, y: Axis) -> Chart:
     right = found >= RIGHT
     ever, first = right.any(axis=1), right.argmax(axis=1)  # (runs, rungs)
     after = {rung: found[ever[:, rung], first[ever[:, rung], rung]] for rung in np.flatnonzero(ever.any(axis=0))}
-    series, rungs = [], tuple(rung + 1.0 for rung in after)
+    rungs, series = tuple(rung + 1.0 for rung in after), []
     for word in range(found.shape[2]):
         group, each = f"{word + 1} letter{'s' * (word > 0)}", [part[:, word] for part in after.values()]
         middle, low, high = ([float(value(part)) for part in each] for value in (np.median, np.min, np.max))
         series.append(Series(group, "measured", rungs, middle, low, high))
-        known = [rung > word or policy == "tables" for rung in rungs]
-        series.append(Series(group, "predicted", rungs, [1.0 if one else chance for one in known]))
-    lines = "" if policy == "tables" else "Lines: a learner of each position by itself; what is shared runs ahead. "
-    note = f"{lines}Runs that are right on each rung: {', '.join(map(str, ever.sum(axis=0)))} of {len(found)}."
+    series.append(Series("chance", "predicted", rungs, [chance] * len(rungs)))
+    theory = "the first rung teaches all" if policy == "tables" else "chance beyond the rung, where nothing is shared"
+    note = (
+        f"Theory: {theory}. Runs that are right on each rung: {', '.join(map(str, ever.sum(axis=0)))} of {len(found)}."
+    )
     x = Axis("rungs climbed", ticks=rungs)
     return Chart(f"The staircase of {policy}", x, y, tuple(series), note, points="median of runs", bars="all runs")
 

@@ -35,10 +35,9 @@ def test_one_table_is_right_on_all_lengths_after_its_first_rung_and_at_chance_wi
     curves = lines(barrier, "band")
     assert curves[studies.CLIMBING].low[-1] > 0.9 > 0.45 > curves[studies.DIRECT].y[-1]
     assert lines(barrier, "predicted")["chance"].y == (1 / 3, 1 / 3)
-    assert stairs.note == "Runs that are right on each rung: 3, 3, 3, 3, 3 of 3."
+    assert stairs.note.endswith("Runs that are right on each rung: 3, 3, 3, 3, 3 of 3.")
     for word, (group, series) in enumerate(lines(stairs, "measured").items()):
         assert group.startswith(str(word + 1)) and series.y[-1] > 0.9 and series.y[0] > 0.9 ** (word + 1)
-        assert set(lines(stairs, "predicted")[group].y) == {1.0}
     assert [row[:4] for row in exhibit.tables[0].rows][1] == ("tables", studies.CLIMBING, 3, 3)
 
 
@@ -58,5 +57,3 @@ def test_transformers_are_at_chance_on_long_words_alone_and_climb_by_ever_longer
     assert curves[studies.CLIMBING].y[-1] > 0.9 and curves[studies.DIRECT].high[-1] < 0.45
     found = lines(stairs, "measured")
     assert found["1 letter"].y[0] > 0.9 > 0.5 > found["5 letters"].y[0]
-    theory = lines(stairs, "predicted")["3 letters"]
-    assert theory.y[:3] == (1 / 3, 1 / 3, 1.0)
