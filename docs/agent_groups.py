@@ -66,6 +66,8 @@ def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[s
     for label, name, hyperparameters in agents:
         if kind(name) != "References":
             groups.setdefault(curve_group(name, hyperparameters), []).append(label)
+    if "REINFORCE" in groups and len(groups["REINFORCE"]) + len(groups.get("Policy gradient", ())) <= FEW:
+        groups["Policy gradient"] = groups.pop("REINFORCE") + groups.get("Policy gradient", [])
     if sum(map(len, groups.values())) <= FEW:
         return {"Agents": [label for labels in groups.values() for label in labels]}
     order = ["REINFORCE", "Policy gradient", "Curricula", "DPO", "Regression on pairs", "Networks", "Test time"]

@@ -16,7 +16,7 @@ def render(family: Family) -> str:
 
     - `claim(id)`: a claim's numbers; `claims_table(setting)`; `claims_made`, where they come from;
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
-    - `suite`: the suite's numbers; `score(environment, agent)`; `overview(setting)`, without it of all;
+    - `suite`: the suite's numbers; `score(environment, agent)`; `overview(*settings)`, without any of all;
       `suite_command`, `suite_made`;
     - what `<family>_parts.py` says.
 
@@ -47,7 +47,7 @@ def render(family: Family) -> str:
         studies_made=tables.provenance(data.Provenance(**ran["provenance"])),
         suite=numbers,
         score=lambda environment, agent: format_number(scores[agent, environment]),
-        overview=lambda setting=None: tables.overview(family.name, setting and f"TheoryBench/{setting}"),
+        overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
         suite_command=tables.suite_command(family.name),
         suite_made=tables.provenance(numbers.provenance),
         **(family.parts.values(numbers) if family.parts else {}),

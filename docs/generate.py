@@ -5,12 +5,13 @@
 
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import reference_tables as tables
 import ladder_page
+import reference_tables as tables
 from agent_groups import KINDS, kind, shipped_agents
 from families import families, families_with_pages, family_name, shipped_settings
 from family_page import render
@@ -107,18 +108,19 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
 def _suite_line(numbers: Numbers) -> str:
     """Say what a suite runs, how to run it, and where its pictures are."""
     links = [(name.rpartition(".")[0].replace(f"-{numbers.suite}", ""), name) for name in numbers.pictures]
-    pictures = ", ".join(f"[{title.replace('-', ' of ')}](pictures/{name})" for title, name in links)
+    titles = [re.sub(r"-(?=\d)", " ", title).replace("-", " of ") for title, _ in links]
+    pictures = ", ".join(f"[{title}](pictures/{name})" for title, (_, name) in zip(titles, links, strict=True))
     about = named_suite(numbers.suite).description
     return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."
 
 
-def _setting_link(id: str) -> str:
-    return f"[{id.partition('/')[2]}](settings/{id.partition('/')[2]}.md)"
 def _ladders_line(suite: str) -> str:
     """Say what a suite of ladders runs, and where its page is."""
     return f"- `{suite}`: {named_suite(suite).description}. [Its page]({suite}.md); {tables.suite_command(suite)}."
 
 
+def _setting_link(id: str) -> str:
+    return f"[{id.partition('/')[2]}](settings/{id.partition('/')[2]}.md)"
 
 
 def _first_line(thing: object) -> str:
@@ -132,9 +134,9 @@ def pages() -> dict[Path, str]:
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
     result |= {ROOT / f"{family.name}.md": render(family) for family in families_with_pages()}
+    result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
     return result | {ROOT / "README.md": index_page(ids, names)}
 
-    result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
 
 if __name__ == "__main__":
     for path, text in pages().items():

@@ -40,6 +40,8 @@ from theorybench.leaderboard.store import load_records
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
+#: Environments beside each other in a picture of curves.
+COLUMNS = 6
 
 
 def measure_suite(name: str) -> None:
@@ -57,8 +59,6 @@ def measure_suite(name: str) -> None:
     data.write(name, dataclasses.asdict(data.numbers_of(name, board, _shrunk(drawn))))
 
 
-def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
-    """Draw learning curves; where agents need several rows, each feedback apart, so that no panel is empty."""
 def measure_ladders(name: str) -> None:
     """Run a suite of ladders of difficulty, keep its numbers, draw it."""
     suite, folder = named_suite(name), ROOT / "results" / name
@@ -71,9 +71,24 @@ def measure_ladders(name: str) -> None:
     data.write(name, ladder_page.numbers_of(suite, board, drawn))
 
 
+def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
+    """Draw learning curves; where agents need several rows, each feedback apart, so that no panel is empty.
+
+    Environments that are too many for one picture have several, numbered.
+    """
     kinds = list(dict.fromkeys(agent.feedback for agent in agents if agent.feedback != "none"))
     if len(kinds) == 1 or len(_groups(agents)) == 1:
-        return [picture_of_curves(board, PICTURES / f"curves-{name}.png", _groups(agents))]
+        count = -(-len(board.environments) // COLUMNS)
+        if count == 1:
+            return [picture_of_curves(board, PICTURES / f"curves-{name}.png", _groups(agents))]
+        size = -(-len(board.environments) // count)
+        parts = [board.environments[start : start + size] for start in range(0, size * count, size)]
+        return [
+            picture_of_curves(
+                dataclasses.replace(board, environments=part), PICTURES / f"curves-{name}-{number}.png", _groups(agents)
+            )
+            for number, part in enumerate(parts, 1)
+        ]
     drawn = []
     for kind in kinds:
         own = [agent for agent in agents if agent.feedback == kind]
@@ -138,6 +153,7 @@ def _fingerprint(experiment: Any) -> str:
 def parts() -> dict[str, Callable[[], None]]:
     """Return what can be measured, by name."""
     found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in data.shown_suites()}
+    found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
     for family in families_with_pages():
         found[f"claims-{family.name}"] = partial(measure_claims, family)
         found[f"studies-{family.name}"] = partial(measure_studies, family)
@@ -153,4 +169,3 @@ if __name__ == "__main__":
             sys.exit(f"measure.py: no part {wanted!r}; there are {', '.join(known)}")
         known[wanted]()
         print(f"measured {wanted}")
-    found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}

@@ -91,16 +91,16 @@ def ranking(numbers: Numbers, environment: str) -> str:
     return _without_empty(header, rows)
 
 
-def overview(suite: str, id: str | None = None, folder: str = "agents") -> str:
+def overview(suite: str, ids: Sequence[str] = (), folder: str = "agents") -> str:
     """Return one table for a suite: the score of each agent on each environment, with its rank.
 
     Args:
         suite: its name.
-        id: of the setting whose environments are shown, with the agents that ran there; None for all.
+        ids: of the settings whose environments are shown, with the agents that ran there; none for all.
         folder: of the pages of agents.
     """
     numbers = data.read_numbers(suite)
-    labels = [environment.label for environment in numbers.environments if id in (None, environment.env_id)]
+    labels = [environment.label for environment in numbers.environments if not ids or environment.env_id in ids]
     cells = {(row.agent, row.environment): row for row in numbers.rows if row.environment in labels}
     ran = [agent for agent in numbers.agents if any(label == agent.label for label, _ in cells)]
     rows = []

@@ -12,8 +12,8 @@ from theorybench.leaderboard.styles import INK, QUIET, RULE, style
 
 #: Inches of a panel, and of the column of names.
 WIDTH, HEIGHT, NAMES = 2.0, 1.75, 1.75
-#: What lies further below the reference is not drawn: it would leave no room for the rest.
-LEAST = -0.55
+#: What lies further below the reference is not drawn: it would leave no room for the rest. All panels reach the second.
+LEAST, MARGIN = -0.55, -0.08
 
 
 def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Sequence[str]]) -> Path:
@@ -38,6 +38,9 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
     if not groups:
         raise ParameterError("groups", groups, "at least one")
     columns = len(board.environments)
+    shown = {agent for agents in groups.values() for agent in agents}
+    lines = [line for entry in board.environments for line in entry.curves if line.label in shown]
+    bottom = max(LEAST, min([MARGIN, *(min(line.low or line.value) for line in lines)]))
     engine = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.06)
     figure = Figure(figsize=(WIDTH * columns + NAMES, HEIGHT * len(groups) + 0.3), layout=engine, dpi=110)
     with rc_context({"text.parse_math": False, "font.size": 7.5}):
@@ -45,6 +48,7 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
         for line, (axes, (title, agents)) in enumerate(zip(grid, groups.items(), strict=True)):
             for panel, entry in zip(axes, board.environments, strict=True):
                 _draw(panel, entry, agents)
+                panel.set_ylim(bottom, 1.06)
                 if line == 0:
                     panel.set_title(entry.environment.label, fontsize=8.5, color=INK)
                 if line == len(groups) - 1:
@@ -67,7 +71,6 @@ def _draw(axes: Any, entry: EnvironmentBoard, agents: Sequence[str]) -> None:
     ticks = [budget // 64, budget // 8, budget]
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.set_xticks([], minor=True)
-    axes.set_ylim(LEAST, 1.06)
     axes.tick_params(length=0, labelcolor=QUIET)
     axes.grid(color=RULE, linewidth=0.4)
     axes.set_axisbelow(True)
