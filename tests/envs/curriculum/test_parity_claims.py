@@ -48,17 +48,23 @@ class BrokenLab:
         return played
 
 
-def check(name, fault=None, study=None, **parameters):
+def check(name, fault=None, seed=0, **parameters):
     claim = CLAIM[name]
     setting = Parity(**{**claim.parameters, **parameters})
     make_lab = (lambda s: TrainingLab(ID, s)) if fault is None else (lambda s: BrokenLab(s, fault))
-    return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=0)
+    return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=seed)
 
 
 @pytest.mark.parametrize("name", [name for name in CLAIM if name != "learners"])
 def test_claim_holds(name):
     result = check(name)
     assert result.holds, result
+
+
+def test_random_tables_are_all_played():
+    """A few of them have a skewed mean: 300 fell short of it at this seed, with an interval of half its size."""
+    result = check("leaning", seed=3)
+    assert result.holds and result.high - result.low < 0.1 * result.predicted, result
 
 
 @pytest.mark.slow
