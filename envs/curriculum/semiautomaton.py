@@ -127,7 +127,9 @@ class Semiautomaton(Setting):
     a table is now and then right as a whole, at any length.
 
     A transformer (`policy="transformer"`) reads all of it and shares what it learns among positions: it meets the same
-    barrier, and most runs climb by ever longer words. The study `networks` shows both.
+    barrier, and most runs climb by ever longer words, if shorter ones are asked for again on the way
+    (`adaptive-curriculum[review=0.5]`): otherwise it answers short words from the prompt, and its claims, which nothing
+    judges, are forgotten. The study `networks` shows the barrier and the staircase of tables and of transformers.
 
     ## References
     On the statistical-query hardness of semiautomata (arXiv 2510.04115).

@@ -133,7 +133,7 @@ def _runs(group: str, x: Sequence[float], values: np.ndarray) -> Series:
 def _staircase(policy: str, found: np.ndarray, chance: float, y: Axis) -> Chart:
     """Draw accuracies on each length when a run is first right on each rung; rungs that no run reaches are left out."""
     right = found >= RIGHT
-    ever, first = right.any(axis=1), right.argmax(axis=1)  # (runs, rungs)
+    ever, first = np.asarray(right.any(axis=1)), right.argmax(axis=1)  # (runs, rungs)
     after = {rung: found[ever[:, rung], first[ever[:, rung], rung]] for rung in np.flatnonzero(ever.any(axis=0))}
     rungs, series = tuple(rung + 1.0 for rung in after), []
     for word in range(found.shape[2]):
