@@ -3,7 +3,7 @@
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -15,6 +15,8 @@ from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, real
+
+A = TypeVar("A", bound=ConfiguredAgent)
 
 #: Stands for a number that the setting gives.
 SETTING = "setting"
@@ -33,6 +35,20 @@ def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: b
     declared = real(SETTING, 0.0, 1000.0, meaning, open_low=open_low, names=(SETTING,))
     given = {"otherwise": otherwise, "share": share}
     return dataclasses.field(default=SETTING, metadata={**declared.metadata, SETTING: given})
+
+
+def settled(agent: A, setting: Setting) -> A:
+    """Return an agent with a number for every hyper-parameter that is "setting".
+
+    The parameter `beta` of a setting is the weight of KL(pi || pi_ref) in its objective.
+    """
+    beta = getattr(setting, "beta", None)
+    values = {
+        field.name: given["otherwise"] if beta is None else given["share"] * beta
+        for field in dataclasses.fields(agent)
+        if getattr(agent, field.name) == SETTING and (given := field.metadata.get(SETTING))
+    }
+    return dataclasses.replace(agent, **values)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,17 +88,8 @@ class GradientAgent(ConfiguredAgent):
         return self.policy not in NETWORKS
 
     def settled(self, setting: Setting) -> Self:
-        """Return this agent with a number for every hyper-parameter that is "setting".
-
-        The parameter `beta` of a setting is the weight of KL(pi || pi_ref) in its objective.
-        """
-        beta = getattr(setting, "beta", None)
-        values = {
-            field.name: given["otherwise"] if beta is None else given["share"] * beta
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) == SETTING and (given := field.metadata.get(SETTING))
-        }
-        return dataclasses.replace(self, **values)
+        """Return this agent with a number for every hyper-parameter that is "setting"; see `settled`."""
+        return settled(self, setting)
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:

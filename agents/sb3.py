@@ -6,8 +6,6 @@ loop over environments where it allows that.
 
 import contextlib
 import functools
-import random
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -16,6 +14,7 @@ import torch
 
 from theorybench.agents.agent import Log
 from theorybench.agents.budget import Budget
+from theorybench.agents.outside import global_generators_restored
 from theorybench.envs.core.errors import BudgetExhausted, ConfigurationError
 from theorybench.envs.core.policy import Policy
 
@@ -146,7 +145,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
     Returns:
         The policy at the end.
     """
-    with _global_generators_restored():
+    with global_generators_restored():
         make = getattr(stable_baselines3, algorithm)
         bridge = VectorBridge(envs, seed)
         model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
@@ -155,15 +154,3 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
     policy = SB3Policy(model.policy)
     log(policy)
     return policy
-
-
-@contextlib.contextmanager
-def _global_generators_restored() -> Iterator[None]:
-    """Put the global generators of Python, NumPy and torch back, which stable-baselines3 seeds."""
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002

@@ -13,7 +13,7 @@ from theorybench.envs.core.setting import Setting
 
 def prompt_tokens(setting: Setting, prompts: Any) -> np.ndarray:
     """Return the prompt tokens of prompt indices (n,): integers (n, prompt_length)."""
-    return _begin(setting, prompts, 0, None, None).observe()[:, : setting.prompt_length]
+    return begin(setting, prompts, 0, None, None).observe()[:, : setting.prompt_length]
 
 
 def judge(
@@ -26,7 +26,7 @@ def judge(
     hint: int | None = None,
 ) -> np.ndarray:
     """Return the reward of each completion, float64 (n,); see `Setting.judge`."""
-    batch = _begin(setting, prompts, seed, stage, hint)
+    batch = begin(setting, prompts, seed, stage, hint)
     tokens = padded(completions, (batch.n, 2) if batch.pairs else (batch.n,))
     rewards = np.zeros(batch.n)
     running = np.arange(batch.n)
@@ -43,8 +43,8 @@ def judge(
     return rewards
 
 
-def _begin(setting: Setting, prompts: Any, seed: int, stage: int | None, hint: int | None) -> Batch:
-    """Begin one episode for each prompt."""
+def begin(setting: Setting, prompts: Any, seed: int, stage: int | None, hint: int | None) -> Batch:
+    """Begin one episode for each prompt: the engine of as many environments, seeded by `seed`."""
     indices = np.asarray(prompts)
     if indices.ndim != 1 or not len(indices):
         raise OptionError("prompts", prompts, "a non-empty sequence of prompt indices")

@@ -1,0 +1,334 @@
+"""Tiny causal language models in the shapes of Llama, Qwen and GPT-2 whose next word is always a legal one.
+
+A model of a setting is an ordinary `transformers` model: `generate`, `save_pretrained` and trainers work with it. Which
+words are legal after a prompt is part of it. Trainers do not all call the forward pass of a causal model: TRL's GRPO
+takes the hidden states of its backbone and multiplies them by the weights of the last layer itself. So legality stands
+in the hidden states. The backbone appends a few numbers to each, which say how far the response has come, and the last
+layer has a row of -10,000 for what may not follow:
+
+    hidden' = (hidden, [a word of the response follows], [the response is over], [action a is illegal]_a)
+    logit(w) = W_w . hidden - 10^4 (the numbers that forbid w)
+
+A forbidden word has the probability 0, exactly, and no gradient reaches its row. The response has come as far as the
+attention mask has words beyond the prompt, all prompts of a setting being equally long. After the horizon only the end
+of the text may follow.
+"""
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from theorybench.agents.language.vocabulary import Vocabulary, setting_of, tokenizer
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
+from theorybench.envs.core.registry import find_setting
+from theorybench.envs.core.setting import Setting
+
+try:
+    import transformers
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.models.gpt2 import modeling_gpt2 as gpt2
+    from transformers.models.llama import modeling_llama as llama
+    from transformers.models.qwen3 import modeling_qwen3 as qwen
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigurationError("transformers is not installed: pip install 'theorybench[llm]'") from error
+
+#: What a forbidden word's logit loses: e^-10,000 is 0 in every floating-point type.
+FORBIDDEN = 1e4
+#: Width, layers and heads of each size; with a vocabulary of a hundred words about 50 thousand to 5 million weights.
+SIZES = {"tiny": (40, 3, 4), "small": (64, 4, 4), "medium": (128, 6, 4), "large": (256, 7, 8)}
+
+
+class _NoRemoteCode:
+    """Says that no code is to be fetched for a model, which TRL asks of every class that is not in transformers."""
+
+    auto_map: ClassVar[dict[str, str]] = {}
+
+
+class LlamaTaskConfig(_NoRemoteCode, transformers.LlamaConfig):
+    """Llama's configuration, and the setting's."""
+
+    model_type = "theorybench_llama"
+    task: dict[str, Any] | None = None
+
+
+class QwenTaskConfig(_NoRemoteCode, transformers.Qwen3Config):
+    """Qwen's configuration, and the setting's."""
+
+    model_type = "theorybench_qwen"
+    task: dict[str, Any] | None = None
+
+
+class GPT2TaskConfig(_NoRemoteCode, transformers.GPT2Config):
+    """GPT-2's configuration, and the setting's."""
+
+    model_type = "theorybench_gpt2"
+    task: dict[str, Any] | None = None
+
+
+class _Legal:
+    """Appends to the hidden states of a backbone what the last layer needs to forbid words."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the backbone; its last hidden state is (n, words, width + what is appended)."""
+        output: Any = super().forward(*args, **kwargs)  # type: ignore[misc]
+        inputs: Any = kwargs.get("input_ids", args[0] if args else None)
+        config: Any = self.config  # type: ignore[attr-defined]
+        marks = legality(config, inputs, kwargs.get("attention_mask"), output.past_key_values)
+        hidden = output.last_hidden_state
+        output.last_hidden_state = torch.cat([hidden, marks.to(hidden)], dim=-1)
+        return output
+
+
+class LlamaTaskModel(_Legal, llama.LlamaModel):
+    """Llama's backbone."""
+
+    config_class = LlamaTaskConfig
+
+
+class QwenTaskModel(_Legal, qwen.Qwen3Model):
+    """Qwen's backbone."""
+
+    config_class = QwenTaskConfig
+
+
+class GPT2TaskModel(_Legal, gpt2.GPT2Model):
+    """GPT-2's backbone."""
+
+    config_class = GPT2TaskConfig
+
+
+class LlamaTask(llama.LlamaForCausalLM):
+    """A model of a setting in the shape of Llama."""
+
+    config_class = LlamaTaskConfig
+
+    def __init__(self, config: LlamaTaskConfig) -> None:
+        super().__init__(config)
+        self.model, self.lm_head = LlamaTaskModel(config), last_layer(config)
+        self.post_init()
+
+
+class QwenTask(qwen.Qwen3ForCausalLM):
+    """A model of a setting in the shape of Qwen."""
+
+    config_class = QwenTaskConfig
+
+    def __init__(self, config: QwenTaskConfig) -> None:
+        super().__init__(config)
+        self.model, self.lm_head = QwenTaskModel(config), last_layer(config)
+        self.post_init()
+
+
+class GPT2Task(gpt2.GPT2LMHeadModel):
+    """A model of a setting in the shape of GPT-2."""
+
+    config_class = GPT2TaskConfig
+
+    def __init__(self, config: GPT2TaskConfig) -> None:
+        super().__init__(config)
+        self.transformer, self.lm_head = GPT2TaskModel(config), last_layer(config)
+        self.post_init()
+
+
+#: The shapes: configuration, model, and what the configuration calls width, layers, heads, hidden units and places.
+SHAPES: dict[str, tuple[Any, Any, dict[str, str]]] = {
+    "llama": (LlamaTaskConfig, LlamaTask, {}),
+    "qwen": (QwenTaskConfig, QwenTask, {}),
+    "gpt2": (
+        GPT2TaskConfig,
+        GPT2Task,
+        {
+            "hidden_size": "n_embd",
+            "num_hidden_layers": "n_layer",
+            "num_attention_heads": "n_head",
+            "intermediate_size": "n_inner",
+            "max_position_embeddings": "n_positions",
+        },
+    ),
+}
+for _config, _model, _ in SHAPES.values():
+    AutoConfig.register(_config.model_type, _config, exist_ok=True)
+    AutoModelForCausalLM.register(_config, _model, exist_ok=True)
+
+
+def last_layer(config: Any) -> torch.nn.Linear:
+    """Return the last layer: (vocabulary, width and what is appended)."""
+    return torch.nn.Linear(config.hidden_size + config.task["appended"], config.vocab_size, bias=False)
+
+
+def legality(config: Any, inputs: torch.Tensor, attention_mask: torch.Tensor | None, cache: Any) -> torch.Tensor:
+    """Return what is appended to hidden states: bool (n, words, appended).
+
+    Args:
+        config: of the model.
+        inputs: numbers of the words that are read now, (n, words).
+        attention_mask: 0 for padding, 1 for words, those in the cache included; None where there is no padding.
+        cache: keys and values of words that were read, these included; or None.
+    """
+    task, words = config.task, inputs.shape[1]
+    if attention_mask is None:
+        before = 0 if cache is None else cache.get_seq_length() - words
+        place = torch.arange(before + 1, before + words + 1, device=inputs.device).expand(inputs.shape)
+    else:
+        place = attention_mask.long().cumsum(-1)[:, -words:]
+    said = place - task["prompt_words"]  # words of the response; below 0 within the prompt
+    over = said >= task["response_words"]
+    marks = torch.stack([(said >= 0) & ~over & (said % task["turn"] == 0), over], dim=-1)
+    if task["appended"] == marks.shape[-1]:
+        return marks
+    illegal = torch.zeros(*inputs.shape, task["num_actions"], dtype=torch.bool, device=inputs.device)
+    rows, marked = torch.nonzero(said == 0, as_tuple=True)
+    if len(rows):  # else the prompt is in the cache, and the words that follow it are not ours to judge
+        setting, back = setting_of_config(config), torch.arange(1 - task["prompt_words"], 0, device=inputs.device)
+        prompts = inputs[rows[:, None], marked[:, None] + back].cpu().numpy()
+        blank = np.zeros((len(prompts), setting.response_length), prompts.dtype)
+        reference = setting.reference_probs(np.hstack([prompts, blank]).astype(setting.observation_dtype))
+        illegal[rows, marked] = torch.from_numpy(reference <= 0).to(inputs.device)
+    return torch.cat([marks, illegal], dim=-1)
+
+
+def setting_of_config(config: Any) -> Setting:
+    """Return the setting that a model was made for."""
+    task = config.task
+    return find_setting(task["setting"], task["parameters"], task["fingerprint"])
+
+
+def build(
+    setting: Setting | str,
+    *,
+    shape: str = "llama",
+    size: str | tuple[int, int, int] = "tiny",
+    seed: int = 0,
+    **parameters: Any,
+) -> Any:
+    """Build a causal language model of a setting, its weights random.
+
+    Args:
+        setting: a setting, or an id.
+        shape: "llama", "qwen" or "gpt2".
+        size: "tiny", "small", "medium" or "large", or width, layers and heads.
+        seed: of the weights.
+        parameters: of the setting that an id names.
+
+    Returns:
+        A `transformers` causal model, in evaluation mode.
+
+    Raises:
+        ParameterError: an unknown shape or size, or pairs of words that no setting has.
+    """
+    setting = setting_of(setting, **parameters)
+    if shape not in SHAPES:
+        raise ParameterError("shape", shape, f"one of {', '.join(SHAPES)}")
+    if isinstance(size, str) and size not in SIZES:
+        raise ParameterError("size", size, f"one of {', '.join(SIZES)}, or (width, layers, heads)")
+    width, layers, heads = SIZES[size] if isinstance(size, str) else size
+    if width % (2 * heads):
+        raise ParameterError("size", size, "a width that is an even multiple of the heads")
+    config_class, model_class, names = SHAPES[shape]
+    sizes = {
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 2 * width,
+        "max_position_embeddings": Vocabulary(setting).prompt_words + Vocabulary(setting).response_words + 1,
+    }
+    own: dict[str, Any] = {names.get(name, name): value for name, value in sizes.items()}
+    if shape == "gpt2":
+        own |= {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+    else:
+        own |= {"num_key_value_heads": heads, "head_dim": width // heads}
+    vocabulary = Vocabulary(setting)
+    special = {"pad_token_id": vocabulary.padding, "eos_token_id": vocabulary.end, "bos_token_id": vocabulary.mark}
+    config = config_class(vocab_size=vocabulary.size, tie_word_embeddings=False, task=_task(setting), **special, **own)
+    with torch.random.fork_rng(devices=[]):
+        model = model_class(config)
+    _draw(model, torch.Generator().manual_seed(seed))
+    _forbid(model, vocabulary)
+    return model.eval()
+
+
+def _task(setting: Setting) -> dict[str, Any]:
+    """Return what a configuration keeps of a setting."""
+    vocabulary = Vocabulary(setting)
+    masked = type(setting).action_mask is not Setting.action_mask
+    return {
+        "setting": type(setting).__name__,
+        "parameters": setting.parameters,
+        "fingerprint": setting.fingerprint,
+        "prompt_words": vocabulary.prompt_words,
+        "response_words": vocabulary.response_words,
+        "turn": 1 + setting.replies,
+        "num_actions": setting.num_actions,
+        "appended": 2 + (setting.num_actions if masked else 0),
+    }
+
+
+def _draw(model: Any, generator: torch.Generator) -> None:
+    """Draw the weights: matrices of standard deviation 1 / sqrt(inputs), vectors of words of 1."""
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if weights.ndim == 2:
+                turned = isinstance(_owner(model, name), transformers.pytorch_utils.Conv1D)
+                words = isinstance(_owner(model, name), torch.nn.Embedding)
+                inputs = 1 if words else weights.shape[0 if turned else 1]
+                weights.normal_(0.0, 1 / math.sqrt(inputs), generator=generator)
+            else:
+                weights.fill_(float(name.endswith("weight")))
+
+
+def _owner(model: Any, name: str) -> Any:
+    return model.get_submodule(name.rpartition(".")[0])
+
+
+def _forbid(model: Any, vocabulary: Vocabulary) -> None:
+    """Write the rows of what may not follow into the last layer."""
+    setting, weights = vocabulary.setting, model.lm_head.weight
+    actions = torch.zeros(vocabulary.size, dtype=torch.bool)
+    actions[1 : setting.num_actions + 1] = True
+    end = torch.zeros_like(actions)
+    end[vocabulary.end] = True
+    with torch.no_grad():
+        appended = weights[:, model.config.hidden_size :]
+        appended.zero_()
+        appended[~actions, 0] = -FORBIDDEN
+        appended[~end, 1] = -FORBIDDEN
+        for action in range(appended.shape[1] - 2):
+            appended[action + 1, 2 + action] = -FORBIDDEN
+
+
+def load(folder: str | os.PathLike[str]) -> Any:
+    """Load a model that `save_pretrained` wrote, in evaluation mode; nothing is downloaded.
+
+    Raises:
+        ParameterError: a folder without a model of this package.
+    """
+    try:
+        with without_progress_bars():
+            return AutoModelForCausalLM.from_pretrained(os.fspath(folder), local_files_only=True).eval()
+    except (OSError, ValueError) as error:
+        raise ParameterError("folder", str(folder), f"a folder that save_pretrained wrote ({error})") from error
+
+
+def save(model: Any, folder: str | os.PathLike[str]) -> None:
+    """Write a model as safetensors, with its configuration and its tokenizer."""
+    with without_progress_bars():
+        model.save_pretrained(os.fspath(folder))
+    tokenizer(setting_of_config(model.config)).save_pretrained(os.fspath(folder))
+
+
+@contextlib.contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """Silence the bars of transformers, which count the files of tiny models."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()

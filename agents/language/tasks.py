@@ -1,0 +1,187 @@
+"""A setting as a language task: prompts as text, rewards for completions, and data sets, all of it metered.
+
+What a trainer of language models asks for comes from the vector environments that an agent is handed: each reward,
+label or comparison is an episode there and counts against the budget.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.budget import batch_of
+from theorybench.agents.language.vocabulary import Vocabulary
+from theorybench.agents.rollout import Episodes, collect, sample
+from theorybench.envs.core.batch import Batch
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.language import begin, padded
+from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
+from theorybench.envs.core.streams import PROMPT_LIMIT
+
+
+class LanguageTask:
+    """The language task of vector environments.
+
+    Args:
+        envs: of TheoryBench, possibly metered; seeded here.
+        seed: of their streams, and of the prompts and responses that are drawn here.
+
+    Attributes:
+        setting: the setting.
+        vocabulary: its words.
+
+    Raises:
+        ParameterError: a setting whose prompt moves with the actions: each of them answers a prompt of its own, so that
+            no completion is a response.
+    """
+
+    def __init__(self, envs: Any, seed: int) -> None:
+        self._batch: Batch = batch_of(envs)
+        self.setting = self._batch.setting
+        if self.setting.moving_prompt:
+            raise ParameterError("envs", self.setting.name, "a setting whose prompt stays while it is answered")
+        self.vocabulary = Vocabulary(self.setting)
+        self._batch.seed(seed)
+        self._rng = np.random.default_rng([seed, 1])
+
+    def draw(self, count: int) -> np.ndarray:
+        """Draw prompt indices, int64 (count,)."""
+        return self._rng.integers(self.setting.num_prompts or PROMPT_LIMIT, size=count)
+
+    def prompts(self, indices: Any, *, stage: int | None = None, hint: int | None = None) -> list[str]:
+        """Write prompts; the words of a hint stand behind the mark, where the response goes on.
+
+        Args:
+            indices: int (n,), prompt indices.
+            stage: rung of the ladder; None for the full task.
+            hint: response words that are given.
+
+        Raises:
+            OptionError: a prompt, stage or hint that the setting does not have.
+        """
+        observations = begin(self.setting, indices, 0, stage, hint).observe()
+        words, (responses, said) = self.vocabulary.prompts(observations), self.vocabulary.responses(observations)
+        rows = zip(words, responses, said, strict=True)
+        return [self.vocabulary.text([*prompt, *response[:count]]) for prompt, response, count in rows]
+
+    def rewards(
+        self, indices: Any, completions: Sequence[Any], *, stage: int | None = None, hint: int | None = None
+    ) -> np.ndarray:
+        """Judge completions, each an episode of the budget: float64 (n,).
+
+        Args:
+            indices: int (n,), prompt indices.
+            completions: n sequences of word numbers, or texts; in preference settings n pairs of them. A word that is
+                no action, or the end of the text, ends a response: what is not finished then earns nothing.
+            stage: rung of the ladder; None for the full task.
+            hint: response words that are given and stand not in the completions.
+
+        Raises:
+            BudgetExhausted: fewer episodes are left than a wave of environments plays; that wave has not begun.
+            ParameterError: completions that are neither numbers nor words, or not one for each prompt.
+        """
+        setting, indices = self.setting, np.asarray(indices, np.int64)
+        if len(completions) != len(indices):
+            raise ParameterError("completions", len(completions), f"{len(indices)}, one for each prompt")
+        pair = (2,) if self._batch.pairs else ()
+        tokens = padded(self._numbers(completions), (len(indices), *pair))
+        short = max(0, setting.horizon - tokens.shape[-1])
+        tokens = np.pad(tokens, [*((0, 0),) * (tokens.ndim - 1), (0, short)])[..., : setting.horizon]
+        actions = np.where((tokens >= 1) & (tokens <= setting.num_actions), tokens, 0) - 1
+        stops = np.where(actions < 0, np.arange(setting.horizon), setting.horizon).min(axis=-1)
+
+        def choose(
+            observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            chosen = np.maximum(actions[numbers][..., step], 0)
+            return chosen, np.zeros(chosen.shape)
+
+        # What is not named would stay as it was.
+        stage = stage or (setting.num_stages if setting.num_stages > 1 else None)
+        hint = hint or (0 if setting.max_hint else None)
+        episodes = collect(self._batch, choose, len(indices), prompts=indices, stage=stage, hint=hint)
+        finished = episodes.lengths <= (stops.min(axis=-1) if pair else stops)
+        return np.where(finished, episodes.rewards, 0.0)
+
+    def _numbers(self, completions: Sequence[Any]) -> Sequence[Any]:
+        """Read texts, or pairs of them; leave numbers as they are."""
+        if len(completions) and isinstance(completions[0], str):
+            return [self.vocabulary.tokens(text) for text in completions]
+        if self._batch.pairs and len(completions) and isinstance(completions[0][0], str):
+            return [[self.vocabulary.tokens(text) for text in pair] for pair in completions]
+        return completions
+
+    def episodes(self, count: int, policy: Policy | None = None, **options: Any) -> Episodes:
+        """Play episodes of a policy, by default the one that learning starts from; all of them are charged.
+
+        Args:
+            count: of episodes.
+            policy: any object with `probs`.
+            options: prompts, stage and hint, as `rollout` takes them.
+        """
+        actor = SettingPolicy(self.setting, "initial") if policy is None else policy
+        pair = (2,) if self._batch.pairs else ()
+
+        def choose(
+            observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            probs = checked_probs(actor, observations, self.setting.num_actions)
+            return sample(probs, self._rng.random((len(probs), *pair)))
+
+        return collect(self._batch, choose, count, **options)
+
+    def texts(self, episodes: Episodes) -> tuple[list[str], list[Any]]:
+        """Write the prompts and the completions of episodes; in preference settings completions are pairs."""
+        write = self.vocabulary.text
+        prompts = [write(row) for row in self.vocabulary.prompts(episodes.observations[:, 0])]
+        rows = zip(episodes.actions + 1, episodes.lengths, strict=True)
+        if self._batch.pairs:
+            return prompts, [tuple(write(side) for side in words[:length].T) for words, length in rows]
+        return prompts, [write(words[:length]) for words, length in rows]
+
+    def pairs(self, count: int, policy: Policy | None = None) -> dict[str, list[str]]:
+        """Return preference pairs with the columns `prompt`, `chosen` and `rejected`.
+
+        In preference settings each costs an episode. In others two responses to a prompt are drawn, which costs two;
+        where both earn the same there is nothing to prefer, and the pair is left out.
+
+        Args:
+            count: of pairs that are drawn.
+            policy: gives the responses; by default the one that learning starts from.
+        """
+        if self._batch.pairs:
+            episodes = self.episodes(count, policy)
+            prompts, responses = self.texts(episodes)
+            each = zip(prompts, responses, episodes.rewards > 0, strict=True)
+            rows = [(prompt, *(pair if won else pair[::-1])) for prompt, pair, won in each]
+        else:
+            episodes = self.episodes(2 * count, policy, prompts=np.repeat(self.draw(count), 2))
+            (prompts, said), rewards = self.texts(episodes), episodes.rewards
+            better = rewards[::2] - rewards[1::2]
+            rows = [
+                (prompts[2 * i], *(said[2 * i : 2 * i + 2] if better[i] > 0 else said[2 * i : 2 * i + 2][::-1]))
+                for i in np.flatnonzero(better)
+            ]
+        return {name: [row[i] for row in rows] for i, name in enumerate(("prompt", "chosen", "rejected"))}
+
+    def labels(self, count: int, policy: Policy | None = None) -> dict[str, list[Any]]:
+        """Return responses with the columns `prompt`, `completion` and `label`: whether it earned anything, or won.
+
+        Each costs an episode; in preference settings an episode gives two.
+        """
+        episodes = self.episodes(count, policy)
+        prompts, said = self.texts(episodes)
+        good = episodes.rewards > 0
+        if self._batch.pairs:
+            prompts, said = [x for x in prompts for _ in "ab"], [text for pair in said for text in pair]
+            good = np.stack([good, ~good], axis=1).ravel()
+        return {"prompt": prompts, "completion": said, "label": good.tolist()}
+
+    def demonstrations(self, count: int, policy: Policy | None = None, *, good: bool = True) -> dict[str, list[str]]:
+        """Return responses with the columns `prompt` and `completion`; where `good`, only those that earned something.
+
+        Each costs an episode.
+        """
+        rows = self.labels(count, policy)
+        kept = [i for i, label in enumerate(rows["label"]) if label or not good]
+        return {name: [rows[name][i] for i in kept] for name in ("prompt", "completion")}

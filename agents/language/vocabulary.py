@@ -1,0 +1,139 @@
+"""The words of a setting, as tokenizers and language models number them.
+
+A word is a token of the setting: `t5` is token 5, and its number is 5. Three more follow: the mark that ends a prompt,
+the end of a text, and padding. So a prompt is `t3 t0 t2 =` (t0 is a blank inside a prompt, not padding), a completion
+`t1 t2 t1`, and action a is written as token a + 1.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+
+#: The words that are no tokens of a setting.
+MARK, END, PADDING = "=", "<eos>", "<pad>"
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """The words of a setting.
+
+    Attributes:
+        setting: the setting.
+    """
+
+    setting: Setting
+
+    @property
+    def mark(self) -> int:
+        """Number of the word that ends a prompt."""
+        return self.setting.num_symbols + 1
+
+    @property
+    def end(self) -> int:
+        """Number of the word that ends a text."""
+        return self.setting.num_symbols + 2
+
+    @property
+    def padding(self) -> int:
+        """Number of the word that means nothing."""
+        return self.setting.num_symbols + 3
+
+    @property
+    def size(self) -> int:
+        """Number of words."""
+        return self.setting.num_symbols + 4
+
+    @property
+    def words(self) -> list[str]:
+        """All words, by number."""
+        return [*(f"t{token}" for token in range(self.setting.num_symbols + 1)), MARK, END, PADDING]
+
+    @property
+    def prompt_words(self) -> int:
+        """Words of every prompt, its mark included."""
+        return self.setting.prompt_length + 1
+
+    @property
+    def response_words(self) -> int:
+        """Words of the longest response, what the environment replies included.
+
+        Where the prompt moves with the actions each of them answers a prompt of its own.
+        """
+        return 1 if self.setting.moving_prompt else self.setting.horizon * (1 + self.setting.replies)
+
+    def prompts(self, observations: np.ndarray) -> np.ndarray:
+        """Return the prompts of observations (n, tokens) as words, int64 (n, prompt_words)."""
+        mark = np.full((len(observations), 1), self.mark)
+        return np.hstack([observations[:, : self.setting.prompt_length], mark]).astype(np.int64)
+
+    def responses(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what was responded so far, int64 (n, words), padded with 0, and the number of words, int64 (n,)."""
+        if self.setting.moving_prompt:
+            return np.zeros((len(observations), 0), np.int64), np.zeros(len(observations), np.int64)
+        said = observations[:, self.setting.prompt_length :].astype(np.int64)
+        return said, np.count_nonzero(said, axis=1)
+
+    def text(self, numbers: Any) -> str:
+        """Write words: numbers (words,) to text."""
+        words = self.words
+        return " ".join(words[number] for number in numbers)
+
+    def tokens(self, text: str) -> list[int]:
+        """Read a completion: the tokens of the setting up to the end of the text.
+
+        Raises:
+            ParameterError: a word that is none.
+        """
+        numbers = {word: number for number, word in enumerate(self.words)}
+        found = []
+        for word in text.split():
+            if word not in numbers:
+                raise ParameterError("text", word, f"words t0..t{self.setting.num_symbols}, {MARK}, {END}, {PADDING}")
+            if numbers[word] in (self.end, self.padding):
+                break
+            found.append(numbers[word])
+        return found
+
+
+def setting_of(setting: Setting | str, **parameters: Any) -> Setting:
+    """Return a setting, which may be named by its id."""
+    if isinstance(setting, str):
+        made: Setting = lookup(resolve_env(setting)).make_setting(parameters)
+        return made
+    return setting
+
+
+def tokenizer(setting: Setting | str, **parameters: Any) -> Any:
+    """Build the tokenizer of a setting, word by word; nothing is downloaded.
+
+    Args:
+        setting: a setting, or an id.
+        parameters: of the setting that an id names.
+
+    Returns:
+        A `PreTrainedTokenizerFast`; `save_pretrained` writes it as any other.
+    """
+    try:
+        from tokenizers import Tokenizer
+        from tokenizers.models import WordLevel
+        from tokenizers.pre_tokenizers import Sequence, Split, WhitespaceSplit
+        from transformers import PreTrainedTokenizerFast
+    except ImportError as error:  # pragma: no cover - depends on what is installed
+        raise ConfigurationError("transformers is not installed: pip install 'theorybench[llm]'") from error
+    vocabulary = Vocabulary(setting_of(setting, **parameters))
+    words = Tokenizer(WordLevel({word: number for number, word in enumerate(vocabulary.words)}, unk_token=PADDING))
+    words.pre_tokenizer = Sequence([WhitespaceSplit(), Split(MARK, "isolated")])  # a completion may follow it at once
+    special = {"pad_token": PADDING, "eos_token": END, "unk_token": PADDING}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=words,
+        **special,
+        padding_side="left",
+        model_max_length=vocabulary.prompt_words + vocabulary.response_words + 1,
+        clean_up_tokenization_spaces=False,
+    )

@@ -1,0 +1,47 @@
+"""Base class of the agents that are TRL's trainers: what is common to their hyper-parameters."""
+
+import dataclasses
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from theorybench.agents.agent import ConfiguredAgent, Log
+from theorybench.agents.budget import Budget
+from theorybench.agents.gradient import settled
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import choice, integer, real
+
+if TYPE_CHECKING:
+    from theorybench.agents.trl import Session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLAgent(ConfiguredAgent):
+    """A trainer of TRL on a tiny language model that begins as the base model of the setting."""
+
+    shape: str = choice("llama", ("llama", "qwen", "gpt2"), "architecture of the model")
+    size: str = choice("tiny", ("tiny", "small", "medium", "large"), "of the model: 50 thousand to 5 million weights")
+    learning_rate: float = real(1e-3, 0.0, 10.0, "AdamW's step size", open_low=True)
+    schedule: str = choice("constant", ("constant", "linear", "cosine"), "of the step size")
+    max_gradient_norm: float = real(1.0, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+    episodes_per_update: int = integer(64, 1, 4096, "episodes of each update")
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """One environment for each episode of an update."""
+        return self.episodes_per_update
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Train until the budget is spent."""
+        from theorybench.agents.trl import Session  # TRL takes seconds to import
+
+        session = Session(self, envs, seed, log)
+        return settled(self, session.task.setting).learn(session, budget.total)
+
+    @abstractmethod
+    def learn(self, session: "Session", episodes: int) -> Policy:
+        """Say what the trainer is and what it trains on.
+
+        Args:
+            session: of the run.
+            episodes: of its budget.
+        """

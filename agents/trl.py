@@ -1,0 +1,171 @@
+"""TRL's trainers as outside agents: our language tasks as their prompts, rewards and data sets, their models as ours.
+
+Everything runs offline and on the CPU. A trainer gets a model that is the base model of the setting, prompts as text,
+and a reward function whose every call is metered; nothing else.
+"""
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import version
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when transformers is imported
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
+from theorybench.agents.agent import Log
+from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
+from theorybench.agents.language.models import without_progress_bars
+from theorybench.agents.language.tasks import LanguageTask
+from theorybench.agents.outside import global_generators_restored
+from theorybench.agents.trainers import TRLAgent
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
+from theorybench.envs.core.policy import Policy
+
+try:
+    import datasets
+    import trl
+    from transformers import PrinterCallback, TrainerCallback
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigurationError("trl is not installed: pip install 'theorybench[llm]'") from error
+
+#: The versions of TRL that this adapter is written for.
+VERSIONS = (1, 16), (2, 0)
+
+
+def check_version(found: str) -> None:
+    """Refuse a version of TRL whose trainers are not the ones that this adapter knows.
+
+    Raises:
+        ConfigurationError: names the versions that work.
+    """
+    low, high = VERSIONS
+    if not low <= tuple(int(part) for part in found.split(".")[:2]) < high:
+        wanted = f">={'.'.join(map(str, low))},<{high[0]}"
+        raise ConfigurationError(f"TRL {found} is installed, and its trainers differ: pip install 'trl{wanted}'")
+
+
+class _Report(TrainerCallback):  # type: ignore[misc]
+    """Logs the policy after the steps at which it is due."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        if self._log.due:
+            self._log(LanguagePolicy.of(model))
+
+
+class Session:
+    """One run of one trainer of TRL.
+
+    Args:
+        agent: which trainer's.
+        envs: metered vector environments.
+        seed: of everything.
+        log: gets the policies.
+
+    Attributes:
+        task: prompts and rewards.
+        model: the base model, which is trained in place.
+    """
+
+    def __init__(self, agent: TRLAgent, envs: Any, seed: int, log: Log) -> None:
+        check_version(version("trl"))
+        self._agent, self._seed, self._log = agent, seed, log
+        self.task = LanguageTask(envs, seed)
+        self.model = pretrained(self.task.setting, shape=agent.shape, size=agent.size)
+        self.words = tokenizer(self.task.setting)
+
+    def prompts(self, count: int) -> datasets.Dataset:
+        """Return as many prompts, drawn at random, with the columns `prompt` and `index`."""
+        indices = self.task.draw(count)
+        return datasets.Dataset.from_dict({"prompt": self.task.prompts(indices), "index": indices})
+
+    @staticmethod
+    def rows(columns: dict[str, list[Any]]) -> datasets.Dataset:
+        """Return columns as a data set.
+
+        Raises:
+            AgentError: there is no row.
+        """
+        if not len(next(iter(columns.values()))):
+            raise AgentError("no response earned anything, so there is nothing to learn from: raise the budget")
+        return datasets.Dataset.from_dict(columns)
+
+    def reward(
+        self, prompts: list[str], completions: list[str], index: list[int], completion_ids: Any = None, **columns: Any
+    ) -> list[float]:
+        """Judge completions, as TRL asks for it; every one is an episode."""
+        said = completions if completion_ids is None else completion_ids
+        rewards: list[float] = self.task.rewards(index, said).tolist()
+        return rewards
+
+    def train(self, trainer: str, data: datasets.Dataset, *, steps: int, batch: int, **settings: Any) -> Policy:
+        """Train until the steps or the budget are spent.
+
+        Args:
+            trainer: name of a trainer, "GRPO" for `trl.GRPOTrainer`; with a dot that of an experimental one.
+            data: what it trains on.
+            steps: updates of the model.
+            batch: rows of an update.
+            settings: of the trainer's configuration; those of the trainer itself are `reward_funcs` and `ref_model`.
+
+        Returns:
+            The policy at the end.
+        """
+        home, _, name = trainer.rpartition(".")
+        module = __import__(f"trl.experimental.{home}", fromlist=["_"]) if home else trl
+        own = {key: settings.pop(key) for key in ("reward_funcs", "ref_model") if key in settings}
+        with _quiet(), tempfile.TemporaryDirectory() as folder, global_generators_restored():
+            configuration = getattr(module, f"{name}Config")(
+                output_dir=folder,
+                use_cpu=True,
+                bf16=False,
+                per_device_train_batch_size=batch,
+                max_steps=max(1, steps),
+                learning_rate=self._agent.learning_rate,
+                max_grad_norm=self._agent.max_gradient_norm,
+                lr_scheduler_type=self._agent.schedule,
+                seed=self._seed % 2**32,
+                save_strategy="no",
+                logging_strategy="no",
+                report_to=[],
+                disable_tqdm=True,
+                dataloader_pin_memory=False,
+                **settings,
+            )
+            made = getattr(module, f"{name}Trainer")(
+                model=self.model,
+                args=configuration,
+                train_dataset=data,
+                processing_class=self.words,
+                callbacks=[_Report(self._log)],
+                **own,
+            )
+            made.remove_callback(PrinterCallback)
+            with contextlib.suppress(BudgetExhausted):
+                made.train()
+        policy = LanguagePolicy.of(self.model.eval())
+        self._log(policy)
+        return policy
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what the libraries say of themselves in a normal run: bars, and warnings on options that TRL sets."""
+    bars = datasets.utils.logging.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with without_progress_bars(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+            yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            datasets.enable_progress_bars()

@@ -1,0 +1,48 @@
+"""DPO (Rafailov et al. 2023) as TRL ships it, on a tiny language model: an outside agent.
+
+Implementation details:
+
+1. `trl.DPOTrainer`, with its defaults where nothing is said below.
+2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
+3. All comparisons of the budget are of pairs of the initial policy, drawn for the run.
+4. It passes over them `epochs` times in mini-batches of `episodes_per_update`.
+5. Illegal words have the probability 0 within the model, when sampling and in the loss.
+6. The global generators that it seeds are put back afterwards.
+
+It logs the policy after the steps at which a score is due, and no scalars.
+
+Where it deviates from our `dpo-offline`: float32 and a language model instead of a linear class; AdamW, not a solver.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
+
+from theorybench.agents.gradient import kl_weight
+from theorybench.agents.trainers import TRLAgent
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import integer
+
+if TYPE_CHECKING:
+    from theorybench.agents.trl import Session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLDPO(TRLAgent):
+    """TRL's DPO."""
+
+    feedback: ClassVar[str] = "preference"
+
+    beta: float = kl_weight(0.1, "weight of the KL divergence to the base model", open_low=True)
+    epochs: int = integer(4, 1, 10_000, "passes over the pairs")
+
+    def learn(self, session: "Session", episodes: int) -> Policy:
+        """Train on data that cost the budget."""
+        data = session.rows(session.task.pairs(episodes))
+        return session.train(
+            "DPO",
+            data,
+            steps=self.epochs * len(data) // self.episodes_per_update,
+            batch=self.episodes_per_update,
+            beta=self.beta,
+            max_length=None,
+        )

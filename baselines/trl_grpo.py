@@ -1,0 +1,53 @@
+"""GRPO (Shao et al. 2024) as TRL ships it, on a tiny language model: an outside agent.
+
+Implementation details:
+
+1. `trl.GRPOTrainer`, with its defaults where nothing is said below; its reward function is the setting, and each call
+   of it is metered.
+2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
+3. Prompts are drawn at random, `group_size` completions each, sampled at temperature 1 by `generate`.
+4. One gradient step for each batch of completions (`num_iterations = 1`), so that nothing is clipped.
+5. Illegal words have the probability 0 within the model, when sampling and in the loss.
+6. The global generators that it seeds are put back afterwards.
+
+It logs the policy after the steps at which a score is due, and no scalars.
+
+Where it deviates from our `grpo`: float32 and a language model instead of a table; AdamW; its own KL estimator.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from theorybench.agents.gradient import kl_weight
+from theorybench.agents.trainers import TRLAgent
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import choice, integer
+
+if TYPE_CHECKING:
+    from theorybench.agents.trl import Session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLGRPO(TRLAgent):
+    """TRL's GRPO."""
+
+    group_size: int = integer(8, 2, 4096, "completions of each prompt")
+    beta: float = kl_weight(0.0, "weight of the KL divergence to the base model")
+    loss_type: str = choice("dapo", ("grpo", "dr_grpo", "dapo", "bnpo"), "how tokens are weighed")
+    scale_rewards: str = choice("group", ("group", "batch", "none"), "whose deviation advantages are divided by")
+
+    def learn(self, session: "Session", episodes: int) -> Policy:
+        """Train until the budget is spent."""
+        steps = episodes // self.episodes_per_update
+        return session.train(
+            "GRPO",
+            session.prompts(max(1, steps) * self.episodes_per_update // self.group_size),
+            steps=steps,
+            batch=self.episodes_per_update,
+            reward_funcs=session.reward,
+            num_generations=self.group_size,
+            max_completion_length=session.task.setting.horizon,
+            beta=self.beta,
+            loss_type=self.loss_type,
+            scale_rewards=self.scale_rewards,
+        )

@@ -1,0 +1,51 @@
+"""KTO (Ethayarajh et al. 2024) as TRL ships it, on a tiny language model: an outside agent.
+
+Implementation details:
+
+1. `trl.KTOTrainer`, with its defaults where nothing is said below.
+2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
+3. All episodes of the budget are responses of the initial policy, good where they earned something, else bad.
+4. The rarer of good and bad weighs more, so that both weigh the same together.
+5. It passes over them `epochs` times in mini-batches of `episodes_per_update`.
+6. Illegal words have the probability 0 within the model, when sampling and in the loss.
+7. The global generators that it seeds are put back afterwards.
+
+It logs the policy after the steps at which a score is due, and no scalars.
+
+Where it deviates: labels come from rewards, where the paper is given a data set.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from theorybench.agents.gradient import kl_weight
+from theorybench.agents.trainers import TRLAgent
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import integer
+
+if TYPE_CHECKING:
+    from theorybench.agents.trl import Session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLKTO(TRLAgent):
+    """TRL's KTO."""
+
+    beta: float = kl_weight(0.1, "weight of the KL divergence to the base model", open_low=True)
+    epochs: int = integer(4, 1, 10_000, "passes over the responses")
+
+    def learn(self, session: "Session", episodes: int) -> Policy:
+        """Train on data that cost the budget."""
+        data = session.rows(session.task.labels(episodes))
+        good = max(1, sum(data["label"]))
+        bad = max(1, len(data) - good)
+        return session.train(
+            "KTO",
+            data,
+            steps=self.epochs * len(data) // self.episodes_per_update,
+            batch=self.episodes_per_update,
+            beta=self.beta,
+            desirable_weight=max(1.0, bad / good),
+            undesirable_weight=max(1.0, good / bad),
+            max_length=None,
+        )

@@ -1,0 +1,44 @@
+"""Supervised fine-tuning (Ouyang et al. 2022) as TRL ships it, on a tiny language model: an outside agent.
+
+Implementation details:
+
+1. `trl.SFTTrainer`, with its defaults where nothing is said below.
+2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
+3. All episodes of the budget are responses of the initial policy; those that earned something are imitated.
+4. It passes over them `epochs` times in mini-batches of `episodes_per_update`.
+5. Illegal words have the probability 0 within the model, when sampling and in the loss.
+6. The global generators that it seeds are put back afterwards.
+
+It logs the policy after the steps at which a score is due, and no scalars.
+
+Where it deviates: demonstrations are the model's own successes (rejection sampling), not a person's.
+"""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from theorybench.agents.trainers import TRLAgent
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import integer
+
+if TYPE_CHECKING:
+    from theorybench.agents.trl import Session
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLSFT(TRLAgent):
+    """TRL's SFT."""
+
+    epochs: int = integer(4, 1, 10_000, "passes over the responses")
+
+    def learn(self, session: "Session", episodes: int) -> Policy:
+        """Train on data that cost the budget."""
+        data = session.rows(session.task.demonstrations(episodes))
+        return session.train(
+            "SFT",
+            data,
+            steps=self.epochs * len(data) // self.episodes_per_update,
+            batch=self.episodes_per_update,
+            completion_only_loss=True,
+            max_length=None,
+        )

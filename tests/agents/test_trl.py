@@ -1,0 +1,36 @@
+"""TRL's trainers: versions that differ are refused, and a normal run prints nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+from theorybench.envs.core.errors import ConfigurationError
+
+RUN = """
+import theorybench as tb
+record = tb.run("TheoryBench/TreeMarkovChain-v0", "trl-grpo", seed=0, budget=130)
+assert record.status == "ok" and record.spent.episodes == 128, record.error
+"""
+
+
+@pytest.mark.parametrize("version", ["0.29.1", "1.15.2", "2.0.0"])
+def test_other_versions_are_refused(version):
+    from theorybench.agents.trl import check_version
+
+    check_version("1.16.0")
+    with pytest.raises(ConfigurationError, match=r"trl>=1\.16,<2"):
+        check_version(version)
+
+
+def test_a_normal_run_prints_nothing(tmp_path):
+    environment = {
+        "THEORYBENCH_CACHE": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], capture_output=True, text=True, env=environment, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
