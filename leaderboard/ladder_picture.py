@@ -112,7 +112,7 @@ def _say_rates(axes: Any, rates: Sequence[tuple[str, str]]) -> None:
     """Write them side by side between the title and the panel, each in its colour."""
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
 
-    said = [TextArea(words, textprops={"color": colour, "size": 7.4}) for words, colour in rates]
+    said: list[Any] = [TextArea(words, textprops={"color": colour, "size": 7.4}) for words, colour in rates]
     row = HPacker(children=said, pad=0, sep=11)
     box = AnnotationBbox(
         row, (0, 1), (0, 4), "axes fraction", "offset points", box_alignment=(0, 0), frameon=False, pad=0
