@@ -22,8 +22,8 @@ def test_studies_are_bound_to_their_parameters():
     assert study.setting.gap == 0.5 and study.bound()[1].setting == study.setting
     with pytest.raises(UnknownNameError):
         tb.studies("TwoArmz")
-    for id in tb.list_envs():
-        assert len({study.id for study in tb.studies(id)}) == len(tb.studies(id))
+    shipped = [study.id for id in tb.list_envs() if id.startswith("TheoryBench/") for study in tb.studies(id)]
+    assert len(set(shipped)) == len(shipped)  # commands and pictures name them without their setting
 
 
 def test_a_trace_holds_a_policy_after_each_part_of_the_budget(lab):
