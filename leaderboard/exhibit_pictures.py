@@ -23,7 +23,7 @@ from theorybench.leaderboard.table import plain
 #: Inches of a panel, and panels beside each other.
 WIDTH, HEIGHT, COLUMNS = 5.6, 3.7, 2
 #: Distance of labels as a share of the height of a panel, and letters of a line of its note.
-GAP, LETTERS = 0.062, 92
+GAP, LETTERS = 0.062, 84
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X"}
 
 
