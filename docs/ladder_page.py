@@ -8,6 +8,7 @@ import reference_tables as tables
 from families import FOLDER
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.board import Board
 from theorybench.leaderboard.config import Suite, named_suite
 from theorybench.leaderboard.growth import Growth
@@ -73,6 +74,7 @@ def render(name: str) -> str:
     """Return the page of a suite. Its template is given:
 
     - `ladder(label)`: theory's laws and the table of a ladder;
+    - `oracle(label, value)`: of a rung, by its parameter's value;
     - `climb(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
@@ -89,6 +91,11 @@ def render(name: str) -> str:
     def climb(label: str, agent: str) -> Climb:
         return next(own for own in ladders[label].climbs if own.label == agent)
 
+    def oracle(label: str, value: float) -> Any:
+        ladder = ladders[label]
+        entry = lookup(ladder.env_id)
+        return entry.oracle(entry.make_setting({**ladder.parameters, ladder.parameter: value}))
+
     def shown(label: str) -> str:
         ladder = ladders[label]
         laws = [f"- theory, {law.way}: `{law.formula}`, {law.growth} ({law.source})" for law in ladder.laws]
@@ -99,6 +106,7 @@ def render(name: str) -> str:
         ladder=shown,
         ladders=ladders,
         climb=climb,
+        oracle=oracle,
         cells=lambda label, agent: next(row for row in rows(ladders[label]) if row.agent == agent),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,

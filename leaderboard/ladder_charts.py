@@ -35,7 +35,7 @@ def shown_range(ladder: LadderBoard) -> tuple[float, float]:
     """Return the episodes that a chart of a ladder shows: what was measured, theory, and rows above the budget."""
     fastest = [point.fastest for climb in ladder.climbs for point in climb.points if point.fastest]
     least = min([*fastest, *(q for law in ladder.laws for q in law.queries), float(ladder.budget)])
-    return max(least / 1.6, 0.9), max([1.3 * ladder.budget, *ladder.missed_levels.values()]) * 1.5
+    return max(least / 2.2, 0.7), max([1.3 * ladder.budget, *ladder.missed_levels.values()]) * 1.5
 
 
 def _figure(ladder: LadderBoard, styles: dict[str, Style], scale: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def _draw(axes: Any, ladder: LadderBoard, styles: dict[str, Style]) -> None:
     axes.set_xscale("linear" if ladder.exponential else "log")
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    axes.axhspan(ladder.budget, high, color=RULE, alpha=0.35, linewidth=0)
+    axes.axhspan(ladder.budget, high, color=RULE, alpha=0.7, linewidth=0)
     axes.axhline(ladder.budget, color=QUIET, linewidth=0.7)
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": 6.8}
     axes.annotate(f"not learnt within {ladder.budget:,}", (0, ladder.budget), (3, 3), va="bottom", color=QUIET, **place)

@@ -43,6 +43,23 @@ def test_what_climbs_learns_what_direct_training_does_not(name):
     assert all(record.spent.episodes <= 12_000 for record in records)
 
 
+@pytest.mark.parametrize("budget", [4_000, 16_000])
+def test_the_first_stage_on_the_last_rung_is_a_share_of_the_rung_not_of_the_budget(budget):
+    agent, looks = make_agent("curriculum-astar-po[rung_episodes=600]"), []
+    fractions = np.arange(64, budget + 1, 64) / budget
+    train(
+        agent,
+        "TheoryBench/Parity-v0",
+        {"k": 1, "instance": 10_000},
+        [0],
+        budget,
+        [lambda policy, spent, scalars: looks.append(spent)],
+        None,
+        fractions,
+    )
+    assert 300 <= looks[0] <= 300 + 2 * agent.episodes_per_update
+
+
 def test_direct_search_finds_nothing_there():
     (record,) = run_many(TREE, "curriculum-search[curriculum=none]", [0], budget=3_000, parameters=SMALL | {"L": 7})
     assert make_agent("curriculum-search[curriculum=none]").way == "direct"
