@@ -63,10 +63,10 @@ def _gradients(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Ch
         series.append(Series(name, "simulated", deepest, value, low, high))
         series.append(Series(name, "predicted", DEPTHS, [first * decay ** (k - 1) for k in DEPTHS]))
     fixed = [(1 - 1 / size) * (size - 1.0) ** -k for k in DEPTHS]
-    series.append(Series("gain of one fixed table, root mean square", "predicted", DEPTHS, fixed))
+    series.append(Series("one fixed table", "predicted", DEPTHS, fixed))
     note = (
         f"Policies that see {TABLE} have a gradient of 0 from k = 2 on. One that sees the whole prompt keeps its "
-        "gradient, and learns the prompts that it has met, one by one."
+        "gradient, and learns the prompts that it has met, one by one. One fixed table: its gain, root mean square."
     )
     axes = Axis("hops k", ticks=tuple(map(float, DEPTHS))), Axis("norm of the gradient per visit", "log")
     return Chart("Gradient at the base model, by what a policy sees", *axes, tuple(series), note)
