@@ -1,6 +1,7 @@
 """The page of a suite of ladders of difficulty: prose in its template, every number from the reference numbers."""
 
 import dataclasses
+import math
 from typing import Any
 
 import reference_data as data
@@ -70,11 +71,17 @@ def _climb(values: dict[str, Any]) -> Climb:
     return Climb(**values | made | {"theory": values["theory"] and tuple(values["theory"])})
 
 
+def _regularised(oracle: Any, beta: float) -> float:
+    """Return the score of the best table under J - beta KL."""
+    return float(oracle.normalise(oracle.evaluate(oracle.regularised_table(beta))["objective"]))
+
+
 def render(name: str) -> str:
     """Return the page of a suite. Its template is given:
 
     - `ladder(label)`: theory's laws and the table of a ladder;
-    - `oracle(label, value)`: of a rung, by its parameter's value;
+    - `oracle(label, value)`: of a rung, by its parameter's value; `regularised(oracle, beta)`: the score of the best
+      table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
     - `climb(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
@@ -107,6 +114,9 @@ def render(name: str) -> str:
         ladders=ladders,
         climb=climb,
         oracle=oracle,
+        regularised=_regularised,
+        steep=math.log2(oracle("Relative budget", 0.2).first_reward_queries())
+        - math.log2(oracle("Relative budget", 0.4).first_reward_queries()),
         cells=lambda label, agent: next(row for row in rows(ladders[label]) if row.agent == agent),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,

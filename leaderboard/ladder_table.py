@@ -82,7 +82,7 @@ def growth_words(climb: Climb) -> str:
 def likelier(growth: Growth) -> str:
     """Say which law is likelier and in how many draws, such as "exp. 98 %"; without runs to draw from no share."""
     share = growth.exponential_share
-    if share is None or share == 0.5:
+    if share is None or round(100 * share) == 50:
         return "-" if share is None else "even"
     name, most = ("exp.", share) if share > 0.5 else ("poly.", 1 - share)
     return name if growth.exponent is None or growth.exponent.low is None else f"{name} {100 * most:.0f} %"

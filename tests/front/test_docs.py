@@ -8,6 +8,7 @@ import sys
 
 import agent_groups
 import generate
+import ladder_page
 import measure
 import pytest
 import reference_data as data
@@ -118,6 +119,38 @@ def test_a_run_today_gives_the_recorded_score(suite):
         asked = {"budget": environment.budget, **environment.parameters}
         scores = [tb.run(environment.env_id, agent.agent, seed=seed, **asked).score for seed in numbers.seeds]
         assert interquartile_mean([clip_scores(scores)]) == pytest.approx(row.score, abs=1e-3), agent.label
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_the_numbers_of_ladders_are_of_what_the_suite_asks_for_now(suite):
+    kept, now = data.read(suite), json.loads(json.dumps(ladder_page.asked(named_suite(suite))))
+    remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
+    assert kept["environments"] == now["environments"] and kept["seeds"] == named_suite(suite).seeds, remedy
+    for agent in kept["agents"]:  # what came to be a hyper-parameter later was at its default before
+        agent["hyperparameters"] = {**defaults(agent["agent"]), **agent["hyperparameters"]}
+    assert kept["agents"] == now["agents"], remedy
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_theory_still_asks_for_what_stands_beside_the_numbers_of_ladders(suite):
+    for ladder in ladder_page.read_ladders(suite):
+        entry = lookup(ladder.env_id)
+        difficulty = entry.difficulty(ladder.parameter)
+        rungs = {**ladder.parameters, ladder.parameter: ladder.values[0]}
+        oracle = entry.oracle(entry.make_setting(rungs))
+        assert [(law.way, law.growth, law.formula, law.source) for law in ladder.laws] == [
+            (law.way, law.growth, law.formula, law.source) for law in difficulty.laws
+        ]
+        for law in ladder.laws:
+            assert law.queries[0] == pytest.approx(difficulty.queries(oracle, law.way), rel=1e-4)
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_the_page_of_ladders_shows_every_ladder_agent_and_law(suite):
+    page = generate.pages()[DOCS / f"{suite}.md"]
+    for ladder in ladder_page.read_ladders(suite):
+        assert f"### {ladder.label}" in page and all(law.formula in page for law in ladder.laws)
+        assert all(page.count(f"| [{climb.label}](agents/") >= 1 for climb in ladder.climbs)
 
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():
