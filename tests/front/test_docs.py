@@ -136,8 +136,8 @@ def test_theory_still_asks_for_what_stands_beside_the_numbers_of_ladders(suite):
     for ladder in ladder_page.read_ladders(suite):
         entry = lookup(ladder.env_id)
         difficulty = entry.difficulty(ladder.parameter)
-        rungs = {**ladder.parameters, ladder.parameter: ladder.values[0]}
-        oracle = entry.oracle(entry.make_setting(rungs))
+        value = type(difficulty.values[0])(ladder.values[0])
+        oracle = entry.oracle(entry.make_setting({**ladder.parameters, ladder.parameter: value}))
         assert [(law.way, law.growth, law.formula, law.source) for law in ladder.laws] == [
             (law.way, law.growth, law.formula, law.source) for law in difficulty.laws
         ]
