@@ -80,8 +80,8 @@ def ladder_table(ladder: LadderBoard) -> Table:
             name,
             justify="right" if number else "left",
             overflow="fold",
-            min_width=16 if place == 0 else None,
-            no_wrap=0 < place < 4,
+            min_width=15 if place == 0 else None,
+            no_wrap=name not in ("agent", "growth of cost"),
         )
     for row in rows(ladder):
         table.add_row(*(Text(plain(cell)) for cell in row))
