@@ -147,8 +147,13 @@ class Session:
                 **own,
             )
             made.remove_callback(PrinterCallback)
-            with contextlib.suppress(BudgetExhausted):
+            try:
                 made.train()
+            except BudgetExhausted:
+                pass
+            except ValueError:
+                if len(made.train_dataset):
+                    raise  # else the trainer dropped all prompts, and there is nothing to learn from
         policy = LanguagePolicy.of(self.model.eval())
         self._log(policy)
         return policy

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import theorybench as tb
 from theorybench.envs.core.errors import ConfigurationError
 
 RUN = """
@@ -21,6 +22,13 @@ def test_other_versions_are_refused(version):
     check_version("1.16.0")
     with pytest.raises(ConfigurationError, match=r"trl>=1\.16,<2"):
         check_version(version)
+
+
+def test_where_the_base_model_solves_no_prompt_it_stays(tmp_path, monkeypatch):
+    monkeypatch.setenv("THEORYBENCH_CACHE", str(tmp_path))
+    record = tb.run("TheoryBench/ReasoningTree-v0", "trl-astar-po[prompts=4,value_samples=2]", seed=0, budget=100, d=3, L=3)
+    assert (record.status, record.spent.episodes) == ("ok", 8)
+    assert abs(record.score) < 1e-3
 
 
 def test_a_normal_run_prints_nothing(tmp_path):

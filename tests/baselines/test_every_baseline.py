@@ -21,7 +21,7 @@ from theorybench.testing import check_agent
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
 SLOW = ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")
-QUICK = {name: {"gradient_steps": 30} for name in SLOW}
+QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {"trl-astar-po": {"keep_hopeless": True}}
 #: Short episodes where those of the default parameters are long.
 SHORT = {
     "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
