@@ -80,7 +80,7 @@ def study(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make the tables and figures that a paper would print, measured beside theory's. `list` names them."""
+    """Make the tables and figures that a paper would print, measured beside theory's. `theorybench list` names them."""
     from theorybench.leaderboard import catalogue
     from theorybench.leaderboard.exhibit_pictures import write_pictures
 
