@@ -26,7 +26,8 @@ def test_other_versions_are_refused(version):
 
 def test_where_the_base_model_solves_no_prompt_it_stays(tmp_path, monkeypatch):
     monkeypatch.setenv("THEORYBENCH_CACHE", str(tmp_path))
-    record = tb.run("TheoryBench/ReasoningTree-v0", "trl-astar-po[prompts=4,value_samples=2]", seed=0, budget=100, d=3, L=3)
+    agent = "trl-astar-po[prompts=4,value_samples=2]"
+    record = tb.run("TheoryBench/ReasoningTree-v0", agent, seed=0, budget=100, d=3, L=3)
     assert (record.status, record.spent.episodes) == ("ok", 8)
     assert abs(record.score) < 1e-3
 
