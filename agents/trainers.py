@@ -45,3 +45,24 @@ class TRLAgent(ConfiguredAgent):
             session: of the run.
             episodes: of its budget.
         """
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLGroupAgent(TRLAgent):
+    """A trainer of TRL that compares several completions of each prompt."""
+
+    group_size: int = integer(8, 2, 4096, "completions of each prompt")
+
+    def compare(self, session: "Session", trainer: str, episodes: int, **settings: Any) -> Policy:
+        """Train on groups of completions until the budget is spent; `settings` are the configuration's."""
+        steps = episodes // self.episodes_per_update
+        return session.train(
+            trainer,
+            session.prompts(max(1, steps) * self.episodes_per_update // self.group_size),
+            steps=steps,
+            batch=self.episodes_per_update,
+            reward_funcs=session.reward,
+            num_generations=self.group_size,
+            max_completion_length=session.task.setting.horizon,
+            **settings,
+        )

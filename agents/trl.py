@@ -5,6 +5,7 @@ and a reward function whose every call is metered; nothing else.
 """
 
 import contextlib
+import importlib
 import os
 import tempfile
 import warnings
@@ -118,7 +119,7 @@ class Session:
             The policy at the end.
         """
         home, _, name = trainer.rpartition(".")
-        module = __import__(f"trl.experimental.{home}", fromlist=["_"]) if home else trl
+        module = importlib.import_module(f"trl.experimental.{home}") if home else trl
         own = {key: settings.pop(key) for key in ("reward_funcs", "ref_model") if key in settings}
         with _quiet(), tempfile.TemporaryDirectory() as folder, global_generators_restored():
             configuration = getattr(module, f"{name}Config")(

@@ -19,35 +19,23 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLAgent
+from theorybench.agents.trainers import TRLGroupAgent
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import choice, integer
+from theorybench.envs.core.validation import choice
 
 if TYPE_CHECKING:
     from theorybench.agents.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLGRPO(TRLAgent):
+class TRLGRPO(TRLGroupAgent):
     """TRL's GRPO."""
 
-    group_size: int = integer(8, 2, 4096, "completions of each prompt")
     beta: float = kl_weight(0.0, "weight of the KL divergence to the base model")
     loss_type: str = choice("dapo", ("grpo", "dr_grpo", "dapo", "bnpo"), "how tokens are weighed")
     scale_rewards: str = choice("group", ("group", "batch", "none"), "whose deviation advantages are divided by")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
         """Train until the budget is spent."""
-        steps = episodes // self.episodes_per_update
-        return session.train(
-            "GRPO",
-            session.prompts(max(1, steps) * self.episodes_per_update // self.group_size),
-            steps=steps,
-            batch=self.episodes_per_update,
-            reward_funcs=session.reward,
-            num_generations=self.group_size,
-            max_completion_length=session.task.setting.horizon,
-            beta=self.beta,
-            loss_type=self.loss_type,
-            scale_rewards=self.scale_rewards,
-        )
+        weights = {"loss_type": self.loss_type, "scale_rewards": self.scale_rewards}
+        return self.compare(session, "GRPO", episodes, beta=self.beta, **weights)

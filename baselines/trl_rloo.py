@@ -19,31 +19,19 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLAgent
+from theorybench.agents.trainers import TRLGroupAgent
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
     from theorybench.agents.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLRLOO(TRLAgent):
+class TRLRLOO(TRLGroupAgent):
     """TRL's RLOO."""
 
-    group_size: int = integer(8, 2, 4096, "completions of each prompt")
     beta: float = kl_weight(0.0, "weight of the KL divergence to the base model, within the reward")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
         """Train until the budget is spent."""
-        steps = episodes // self.episodes_per_update
-        return session.train(
-            "RLOO",
-            session.prompts(max(1, steps) * self.episodes_per_update // self.group_size),
-            steps=steps,
-            batch=self.episodes_per_update,
-            reward_funcs=session.reward,
-            num_generations=self.group_size,
-            max_completion_length=session.task.setting.horizon,
-            beta=self.beta,
-        )
+        return self.compare(session, "RLOO", episodes, beta=self.beta)

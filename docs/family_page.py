@@ -4,8 +4,8 @@ from typing import Any
 
 import reference_data as data
 import reference_tables as tables
-from families import FOLDER, Family
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from families import Family
+from templates import template
 
 import theorybench as tb
 from theorybench.leaderboard.table import format_number
@@ -22,13 +22,6 @@ def render(family: Family) -> str:
 
     A setting is named without its namespace.
     """
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     numbers = data.read_numbers(family.name)
     scores = {(row.agent, row.environment): row.score for row in numbers.rows}
     checked, ran = (data.read(f"{kind}-{family.name}") for kind in ("claims", "studies"))
@@ -38,7 +31,7 @@ def render(family: Family) -> str:
         own = [row for row in ran["studies"] if setting in (None, row["environment"].partition("/")[2])]
         return [{**row, **_about(row)} for row in own]
 
-    return environment.get_template(family.template).render(
+    return template(family.template).render(
         claim=claims.__getitem__,
         claims_table=lambda setting: tables.claims_table(f"TheoryBench/{setting}"),
         claims_made=tables.provenance(data.Provenance(**checked["provenance"])),

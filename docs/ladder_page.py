@@ -6,8 +6,7 @@ from typing import Any
 
 import reference_data as data
 import reference_tables as tables
-from families import FOLDER
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from templates import template
 
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.board import Board
@@ -87,13 +86,6 @@ def render(name: str) -> str:
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
     pages = {agent["label"]: f"[{agent['label']}](agents/{agent['agent']}.md)" for agent in kept["agents"]}
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
 
     def climb(label: str, agent: str) -> Climb:
         return next(own for own in ladders[label].climbs if own.label == agent)
@@ -109,7 +101,7 @@ def render(name: str) -> str:
         cells = [(pages[row.agent], *row[1:]) for row in rows(ladder)]
         return "\n".join([*laws, "", tables.table([head for head, _ in HEADS], cells)])
 
-    return environment.get_template(f"{name}.md.j2").render(
+    return template(f"{name}.md.j2").render(
         ladder=shown,
         ladders=ladders,
         climb=climb,

@@ -166,29 +166,24 @@ def _key(figure: Any, ladders: Sequence[LadderBoard], styles: dict[str, Style]) 
         if not handles:
             continue
         columns = -(-len(handles) // 3)
-        legend = figure.legend(
-            handles=handles,
-            title=title,
-            loc="upper left",
-            bbox_to_anchor=(left, height),
-            ncols=columns,
-            frameon=False,
-            fontsize=8,
-            title_fontproperties={"size": 8, "weight": "bold"},
-            alignment="left",
-            labelcolor=INK,
-            borderaxespad=0,
-        )
-        legend.set_in_layout(False)
+        _legend(figure, handles, title, (left, height), columns)
         left += (1.75 * columns + 0.25) / figure.get_figwidth()
-    note = Line2D([], [], color=QUIET, marker="^", markerfacecolor="white", markersize=4.6, linestyle="")
-    bar = Line2D([], [], color=QUIET, marker="|", markersize=9, linestyle="")
+    said = {"|": "fastest to slowest run; marks: the median run", "^": "the median run did not learn it"}
+    marks = [
+        Line2D([], [], color=QUIET, marker=marker, markerfacecolor="white", markersize=size, linestyle="", label=label)
+        for (marker, label), size in zip(said.items(), (9, 4.6), strict=True)
+    ]
+    _legend(figure, marks, "Marks", (left, height), 1)
+
+
+def _legend(figure: Any, handles: Sequence[Any], title: str, place: tuple[float, float], columns: int) -> None:
+    """Add one part of the key, its upper left corner at a place of the figure."""
     legend = figure.legend(
-        handles=[bar, note],
-        labels=["fastest to slowest run; marks: the median run", "the median run did not learn it"],
-        title="Marks",
+        handles=handles,
+        title=title,
         loc="upper left",
-        bbox_to_anchor=(left, height),
+        bbox_to_anchor=place,
+        ncols=columns,
         frameon=False,
         fontsize=8,
         title_fontproperties={"size": 8, "weight": "bold"},

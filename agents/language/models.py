@@ -15,6 +15,8 @@ of the text may follow.
 """
 
 import contextlib
+import functools
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -196,7 +198,13 @@ def legality(config: Any, inputs: torch.Tensor, attention_mask: torch.Tensor | N
 def setting_of_config(config: Any) -> Setting:
     """Return the setting that a model was made for."""
     task = config.task
-    return find_setting(task["setting"], task["parameters"], task["fingerprint"])
+    return _setting(task["setting"], json.dumps(task["parameters"]), task["fingerprint"])
+
+
+@functools.lru_cache(maxsize=64)
+def _setting(name: str, parameters: str, fingerprint: str) -> Setting:
+    """Make a setting once: a forward pass asks for it where legal words depend on the state."""
+    return find_setting(name, json.loads(parameters), fingerprint)
 
 
 def build(
@@ -298,8 +306,8 @@ def _forbid(model: Any, vocabulary: Vocabulary) -> None:
         appended.zero_()
         appended[~actions, 0] = -FORBIDDEN
         appended[~end, 1] = -FORBIDDEN
-        for action in range(appended.shape[1] - 2):
-            appended[action + 1, 2 + action] = -FORBIDDEN
+        masked = torch.arange(appended.shape[1] - 2)
+        appended[masked + 1, masked + 2] = -FORBIDDEN
 
 
 def load(folder: str | os.PathLike[str]) -> Any:
