@@ -1,11 +1,44 @@
-"""What outside libraries need around them: the global generators that they seed are put back."""
+"""What outside libraries need around them: versions that differ are refused, global generators are put back."""
 
 import contextlib
 import random
+import re
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import numpy as np
 import torch
+
+from theorybench.envs.core.errors import ConfigurationError
+
+
+def require_version(package: str, low: str, high: str) -> None:
+    """Refuse an installed version of a package that an adapter is not written for.
+
+    Args:
+        package: as pip calls it, such as "stable-baselines3".
+        low: the first version that works.
+        high: the first one after it that may not, such as "3".
+
+    Raises:
+        ConfigurationError: names what is installed and the command that puts it right.
+        PackageNotFoundError: it is not installed.
+    """
+    found = version(package)
+    if not _release(low) <= _release(found) < _release(high):
+        wanted = f"'{package}>={low},<{high}'"
+        raise ConfigurationError(
+            f"{package} {found} is installed, which this adapter does not know: pip install {wanted}"
+        )
+
+
+def _release(found: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with, without zeros at the end: "1.16.0.dev0" gives (1, 16)."""
+    numbers = re.match(r"[\d.]*\d", found)
+    parts = [int(part) for part in numbers[0].split(".")] if numbers else []
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
 
 
 @contextlib.contextmanager

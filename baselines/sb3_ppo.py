@@ -13,13 +13,14 @@ Implementation details:
 
 It logs the policy at the start of a roll-out where a score is due, and no scalars.
 
-Where it deviates from our own agents: it starts from a random policy instead of the base model, so that where the base
-model is needed to find any reward at all it finds none; and it knows no action masks, so that it learns what is illegal
-from episodes that end.
+Where it deviates from our own agents: it starts within a few per cent of the uniform policy instead of the base model.
+Nothing is lost where the base model is uniform, as it is by default in the settings with stages; where the base model
+alone finds rewards, as on a random tree of `TreeMarkovChain-v0`, it finds none. And it knows no action masks, as
+`sb3-maskable-ppo` does, so that it learns what is illegal from episodes that end.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
@@ -31,6 +32,8 @@ from theorybench.envs.core.validation import integer, real
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SB3PPO(ConfiguredAgent):
     """stable-baselines3's PPO."""
+
+    algorithm: ClassVar[str] = "PPO"
 
     num_envs: int = integer(64, 1, 4096, "environments stepped together")
     steps_per_update: int = integer(8, 2, 100_000, "steps of each environment between updates")
@@ -44,7 +47,7 @@ class SB3PPO(ConfiguredAgent):
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train until the budget is spent."""
         return train_sb3(
-            "PPO",
+            self.algorithm,
             envs,
             budget,
             seed=seed,

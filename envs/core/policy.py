@@ -168,7 +168,7 @@ class TablePolicy(Policy):
         return self.table[View(**self.view_parameters).index(observations)]
 
 
-class _OfSetting(Policy):
+class PolicyOfSetting(Policy):
     """A policy that needs its setting; a loaded one rebuilds it from its registered class.
 
     Args:
@@ -190,7 +190,7 @@ class _OfSetting(Policy):
         return self._setting
 
 
-class LegalTablePolicy(_OfSetting):
+class LegalTablePolicy(PolicyOfSetting):
     """A table behind a view, restricted to legal actions, as tabular agents are while they train.
 
     Args:
@@ -211,7 +211,7 @@ class LegalTablePolicy(_OfSetting):
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
 
 
-class LinearPolicy(_OfSetting):
+class LinearPolicy(PolicyOfSetting):
     """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)).
 
     Args:
@@ -230,7 +230,7 @@ class LinearPolicy(_OfSetting):
         return weights / weights.sum(axis=1, keepdims=True)
 
 
-class SettingPolicy(_OfSetting):
+class SettingPolicy(PolicyOfSetting):
     """A policy that a setting publishes.
 
     Args:

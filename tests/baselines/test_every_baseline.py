@@ -43,12 +43,13 @@ IDS = [
     "Toy/TwoArms-v0",
     *(env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")),
 ]
-#: Each trainer of TRL takes seconds and pre-trains a model for each setting: these stand for all.
+#: Each trainer of TRL takes seconds and pre-trains a model for each setting; sb3-maskable-ppo is sb3-ppo with masks.
+#: These stand for all.
 FEW = ("Toy/Copy-v0", "Toy/Duel-v0")
 PAIRS = [
     (name, env_id)
     for name in OURS
-    for env_id in (FEW if name.startswith("trl-") else IDS)
+    for env_id in (FEW if name.startswith(("trl-", "sb3-maskable")) else IDS)
     if agent_class(name).feedback in ("none", lookup(env_id).setting.feedback)
 ]
 
