@@ -23,7 +23,7 @@ class Critic:
     def __init__(self, softmax: SoftmaxClass, keys: np.ndarray, learning_rate: float) -> None:
         self.softmax = softmax
         start = np.stack([softmax.value_start(int(key)) for key in keys])
-        self._descent = Descent(start, "adam", learning_rate, float("inf"))
+        self._descent = Descent(start, "adam", learning_rate, float("inf"), mapped=softmax.mapped)
 
     def _of_one(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         return self.softmax.values(parameters, data.encoded) * data.taken
@@ -31,7 +31,7 @@ class Critic:
     def values(self, data: Samples) -> torch.Tensor:
         """Return the value of the state before each action, float64 (R, N, T), 0 in padding."""
         with torch.no_grad():
-            return torch.func.vmap(self._of_one)(self._descent.parameters, data)
+            return self._descent.each(self._of_one, data)
 
     def loss(self, values: torch.Tensor, data: Samples) -> torch.Tensor:
         """Half the mean squared distance of one run's values (N, T) to `data.returns`, over the steps taken."""

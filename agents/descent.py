@@ -15,19 +15,23 @@ class Descent:
     """Parameters of R runs and their optimiser.
 
     Args:
-        start: float64 (R, ...).
+        start: floating (R, ...).
         optimizer: "adam" or "sgd".
         learning_rate: step size.
         max_norm: clip each run's gradient to this norm; infinity for none.
+        mapped: whether losses can be mapped over the runs; else they are computed one after another.
 
     Attributes:
-        parameters: float64 tensor (R, ...).
+        parameters: tensor (R, ...) of the type of `start`.
     """
 
-    def __init__(self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float) -> None:
+    def __init__(
+        self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float, *, mapped: bool = True
+    ) -> None:
         self.parameters = torch.from_numpy(np.array(start)).requires_grad_()
         self._make = functools.partial(OPTIMIZERS[optimizer], [self.parameters])
         self._learning_rate, self._max_norm = learning_rate, max_norm
+        self._mapped = mapped
         self.restart()
 
     def restart(self) -> None:
@@ -45,13 +49,20 @@ class Descent:
         for group in self._optimizer.param_groups:
             group["lr"] = rate * self._learning_rate
         self._optimizer.zero_grad()
-        torch.func.vmap(loss)(self.parameters, data).sum().backward()
+        self.each(loss, data).sum().backward()
         gradient = self.parameters.grad
         if gradient is not None and np.isfinite(self._max_norm):
             norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
             factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
             gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
         self._optimizer.step()
+
+    def each(self, function: Callable[[torch.Tensor, Any], torch.Tensor], data: Any) -> torch.Tensor:
+        """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
+        if self._mapped:
+            return torch.func.vmap(function)(self.parameters, data)
+        parts = [type(data)(*(field[run] for field in data)) for run in range(len(self.parameters))]
+        return torch.stack([function(own, part) for own, part in zip(self.parameters, parts, strict=True)])
 
     def assign(self, values: np.ndarray) -> None:
         """Replace the parameters of all runs: (R, ...)."""

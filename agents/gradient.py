@@ -10,7 +10,7 @@ import torch
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
 from theorybench.agents.samples import Samples
-from theorybench.agents.softmax import NETWORKS
+from theorybench.agents.softmax import NETWORKS, SIZES
 from theorybench.agents.trainer import Trainer
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
@@ -63,7 +63,7 @@ class GradientAgent(ConfiguredAgent):
 
     policy: str = choice(
         "auto",
-        ("auto", "prefix", "markov", "position", "prompt", "linear", "mlp", "transformer"),
+        ("auto", "prefix", "markov", "position", "prompt", "linear", *NETWORKS),
         "policy class; auto: linear where the setting has features, else its own view",
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
@@ -76,6 +76,7 @@ class GradientAgent(ConfiguredAgent):
     width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads")
     layers: int = integer(2, 1, 64, "transformer: number of layers")
     heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer")
+    size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -132,6 +133,7 @@ class GradientAgent(ConfiguredAgent):
             width=self.width,
             layers=self.layers,
             heads=self.heads,
+            size=self.size,
         )
         self.settled(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

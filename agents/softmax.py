@@ -7,7 +7,8 @@ policy that training begins from, and value functions of the same kind serve as 
 
 import functools
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -26,12 +27,18 @@ from theorybench.envs.core.views import View
 
 #: The smallest probability a logarithm is taken of: stands for zero.
 SMALLEST = 1e-300
+#: Shapes of language models.
+SHAPES = ("llama", "qwen", "gpt2")
+#: Width, layers and heads of their sizes; with a vocabulary of a hundred words about 50 thousand to 5 million weights.
+SIZES = {"tiny": (40, 3, 4), "small": (64, 4, 4), "medium": (128, 6, 4), "large": (256, 7, 8)}
 #: Policy classes that are networks: their runs are trained one at a time.
-NETWORKS = ("mlp", "transformer")
+NETWORKS = ("mlp", "transformer", *SHAPES)
 #: Actions up to which sampling passes over all of them.
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.
 _LISTED = 2**19
+#: (observations (m, tokens), legal bool (m, A) or None, runs (m,), episodes (m,), step) -> what `sample` takes.
+Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray | None]]
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -45,7 +52,7 @@ def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> 
     return np.log(np.maximum(checked_probs(policy, observations, num_actions), SMALLEST))
 
 
-def _own(sizes: dict[str, int], *names: str) -> dict[str, int]:
+def _own(sizes: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: sizes[name] for name in names if name in sizes}
 
 
@@ -55,19 +62,24 @@ class SoftmaxClass(ABC):
     Args:
         setting: the setting.
         start: "initial" or "reference": the policy that training begins from.
+
+    Attributes:
+        mapped: whether its functions can be mapped over runs by `torch.func.vmap`.
     """
+
+    mapped: ClassVar[bool] = True
 
     def __init__(self, setting: Setting, start: str = "initial") -> None:
         self.setting, self.origin = setting, SettingPolicy(setting, start)
 
     @staticmethod
-    def of(setting: Setting, name: str, start: str = "initial", **network: int) -> "SoftmaxClass":
+    def of(setting: Setting, name: str, start: str = "initial", **network: Any) -> "SoftmaxClass":
         """Build a class by name.
 
         Args:
             setting: the setting.
-            name: a view, "linear", "mlp", "transformer", or "auto" (linear where the setting has features, else its
-                own view).
+            name: a view, "linear", "mlp", "transformer", the shape of a language model, or "auto" (linear where the
+                setting has features, else its own view).
             start: "initial" or "reference".
             network: sizes of the networks, by name; each takes its own.
         """
@@ -81,6 +93,10 @@ class SoftmaxClass(ABC):
             from theorybench.agents.transformer import TransformerSoftmax
 
             return TransformerSoftmax(setting, start, **_own(network, "width", "layers", "heads"))
+        if name in SHAPES:
+            from theorybench.agents.language.softmax import LanguageSoftmax
+
+            return LanguageSoftmax(setting, start, shape=name, **_own(network, "size"))
         return LinearSoftmax(setting, start) if name == "linear" else TabularSoftmax(setting, start, view=name)
 
     @abstractmethod
@@ -120,6 +136,16 @@ class SoftmaxClass(ABC):
     @abstractmethod
     def values(self, parameters: Any, encoded: Any) -> Any:
         """Return values: parameters of one run's value function, encoded observations (..., *code) -> (...)."""
+
+    def reader(self, parameters: torch.Tensor) -> Read:
+        """Return what gives the probabilities of all runs, (R, ...), at each step of their episodes in turn."""
+
+        def read(
+            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray, numbers: np.ndarray, step: int
+        ) -> tuple[np.ndarray, np.ndarray | None]:
+            return self.probs(parameters, observed, legal, run)
+
+        return read
 
     def probs(
         self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray

@@ -41,7 +41,7 @@ class Trainer:
         budgets: one for each run.
         seeds: one for each run.
         logs: one for each run.
-        policy: name of the policy class: "auto", "linear", "mlp", "transformer" or a view.
+        policy: name of the policy class: "auto", "linear", "mlp", "transformer", "llama", "qwen", "gpt2" or a view.
         start: "initial" or "reference": the policy that training begins from.
         optimizer: "adam" or "sgd".
         learning_rate: step size.
@@ -65,7 +65,7 @@ class Trainer:
         optimizer: str,
         learning_rate: float,
         max_gradient_norm: float,
-        **network: int,
+        **network: Any,
     ) -> None:
         self._batch = batch_of(envs)
         self.setting = self._batch.setting
@@ -76,11 +76,11 @@ class Trainer:
         self.softmax = SoftmaxClass.of(self.setting, policy, start, **network)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
-        self._descent = Descent(first, optimizer, learning_rate, max_gradient_norm)
+        self._descent = Descent(first, optimizer, learning_rate, max_gradient_norm, mapped=self.softmax.mapped)
 
     @property
     def parameters(self) -> torch.Tensor:
-        """Parameters of the policies, float64 (R, ...)."""
+        """Parameters of the policies, (R, ...)."""
         return self._descent.parameters
 
     # Data.
@@ -137,14 +137,14 @@ class Trainer:
         pairs = 2 if self._batch.pairs else 1
         drawn = self.uniforms(episodes * self.setting.horizon * pairs)
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
-        parameters = self.parameters.detach()
+        read = self.softmax.reader(self.parameters.detach())
         given = None if given is None else given.reshape(-1, 2)
 
         def choose(
             observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
         ) -> tuple[np.ndarray, np.ndarray]:
             if policy is None:
-                probs, rows = self.softmax.probs(parameters, observed, legal, numbers // episodes)
+                probs, rows = read(observed, legal, numbers // episodes, numbers, step)
             else:
                 probs, rows = self._fixed_probs(policy, observed)
             actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)

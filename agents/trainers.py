@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
 from theorybench.agents.gradient import settled
+from theorybench.agents.softmax import SHAPES, SIZES
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import choice, integer, real
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class TRLAgent(ConfiguredAgent):
     """A trainer of TRL on a tiny language model that begins as the base model of the setting."""
 
-    shape: str = choice("llama", ("llama", "qwen", "gpt2"), "architecture of the model")
-    size: str = choice("tiny", ("tiny", "small", "medium", "large"), "of the model: 50 thousand to 5 million weights")
+    shape: str = choice("llama", SHAPES, "architecture of the model")
+    size: str = choice("tiny", tuple(SIZES), "of the model: 50 thousand to 5 million weights")
     learning_rate: float = real(1e-3, 0.0, 10.0, "AdamW's step size", open_low=True)
     schedule: str = choice("constant", ("constant", "linear", "cosine"), "of the step size")
     max_gradient_norm: float = real(1.0, 0.0, 1e12, "clip the gradient to this norm", open_low=True)

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of, tokenizer
+from theorybench.agents.softmax import SIZES
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.registry import find_setting
 from theorybench.envs.core.setting import Setting
@@ -42,8 +43,6 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
 
 #: What a forbidden word's logit loses: e^-10,000 is 0 in every floating-point type.
 FORBIDDEN = 1e4
-#: Width, layers and heads of each size; with a vocabulary of a hundred words about 50 thousand to 5 million weights.
-SIZES = {"tiny": (40, 3, 4), "small": (64, 4, 4), "medium": (128, 6, 4), "large": (256, 7, 8)}
 
 
 class _NoRemoteCode:

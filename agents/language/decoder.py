@@ -1,0 +1,189 @@
+"""The forward pass of our language models as a pure function of their weights.
+
+What `transformers` computes, without what it does around: for models of this size modules, hooks and configurations
+take several times as long as the arithmetic. The weights are those of the model, under its names, and so is every
+operation; tests compare the two, layer by layer and weight by weight.
+
+Keys and values may be kept from call to call, and rows of them chosen: a beginning that several texts share is read
+once. Which words are legal is not computed here: whoever asks knows which words are actions.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+#: Keys and values of the words that were read, (n, heads, words, size) each, for every layer.
+Cache = list[tuple[torch.Tensor, torch.Tensor]]
+Weights = dict[str, torch.Tensor]
+
+
+class Decoder(ABC):
+    """A decoder of a shape.
+
+    Args:
+        model: of `build`; gives sizes, and the names and shapes of its weights.
+
+    Attributes:
+        names: of the weights, in the order of the model's parameters.
+        counts: numbers of each.
+    """
+
+    def __init__(self, model: Any) -> None:
+        config = model.config
+        self.layers, self.heads, self.width = config.num_hidden_layers, config.num_attention_heads, config.hidden_size
+        named = dict(model.named_parameters())
+        self.names, self.shapes = list(named), [weight.shape for weight in named.values()]
+        self.counts = [weight.numel() for weight in named.values()]
+
+    @staticmethod
+    def of(model: Any) -> "Decoder":
+        """Return the decoder of a model."""
+        return GPT2Decoder(model) if model.config.model_type.endswith("gpt2") else LlamaDecoder(model)
+
+    def weights(self, flat: torch.Tensor) -> Weights:
+        """Return the weights by name, as parts of a flat tensor (weights,) in the order of the model's parameters."""
+        parts = zip(self.names, self.shapes, torch.split(flat, self.counts), strict=True)
+        return {name: part.view(shape) for name, shape, part in parts}
+
+    def __call__(self, weights: Weights, words: torch.Tensor, cache: Cache | None = None) -> tuple[torch.Tensor, Cache]:
+        """Read words.
+
+        Args:
+            weights: by name.
+            words: int64 (n, words), those that follow what is in the cache.
+            cache: of the call before, or None.
+
+        Returns:
+            The last hidden states, (n, words, width), and the cache with these words.
+        """
+        before = cache[0][0].shape[2] if cache else 0
+        length = before + words.shape[1]
+        places = torch.arange(before, length)
+        hidden, kept = self.embed(weights, words, places), []
+        behind = None if words.shape[1] == 1 else places[:, None] < torch.arange(length)
+        for layer in range(self.layers):
+            queries, keys, values = self.project(weights, layer, hidden, places)
+            if cache:
+                keys, values = (torch.cat(pair, dim=2) for pair in zip(cache[layer], (keys, values), strict=True))
+            kept.append((keys, values))
+            scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+            if behind is not None:
+                scores = scores.masked_fill(behind, -torch.inf)
+            mixed = (torch.softmax(scores, dim=-1) @ values).transpose(1, 2).flatten(2)
+            hidden = self.think(weights, layer, hidden, mixed)
+        return self.finish(weights, hidden), kept
+
+    def split(self, rows: torch.Tensor) -> torch.Tensor:
+        """Split among heads: (n, words, width) -> (n, heads, words, size)."""
+        return rows.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    @abstractmethod
+    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Return vectors of words, (n, words, width)."""
+
+    @abstractmethod
+    def project(
+        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return queries, keys and values of a layer, (n, heads, words, size) each."""
+
+    @abstractmethod
+    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+        """Add what attention mixed, and what the layer's perceptron says: (n, words, width)."""
+
+    @abstractmethod
+    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
+        """Normalise the last hidden states."""
+
+
+class LlamaDecoder(Decoder):
+    """Llama and Qwen: rotated queries and keys (in Qwen normalised before), root-mean-square norms, gated units."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        config = model.config
+        self.epsilon, size = config.rms_norm_eps, config.head_dim
+        rates = config.rope_parameters["rope_theta"] ** (-torch.arange(0, size, 2) / size)
+        angles = torch.arange(config.max_position_embeddings)[:, None] * rates.repeat(2)
+        self.cosines, self.sines = angles.cos(), angles.sin()
+        self.sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
+
+    def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
+        """Scale rows to a mean square of 1, then by the weights of that name."""
+        return functional.rms_norm(rows, rows.shape[-1:], weights[f"{name}.weight"], self.epsilon)
+
+    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Vectors of words."""
+        return functional.embedding(words, weights["model.embed_tokens.weight"])
+
+    def project(
+        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Rotate queries and keys by their places."""
+        home = f"model.layers.{layer}"
+        rows = self.norm(weights, f"{home}.input_layernorm", hidden)
+        matrices = torch.cat([weights[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"])
+        queries, keys, values = map(self.split, (rows @ matrices.T).chunk(3, dim=-1))
+        if f"{home}.self_attn.q_norm.weight" in weights:
+            queries = self.norm(weights, f"{home}.self_attn.q_norm", queries)
+            keys = self.norm(weights, f"{home}.self_attn.k_norm", keys)
+        cosines, sines = self.cosines[places], self.sines[places]
+        half = cosines.shape[-1] // 2
+        queries, keys = (rows * cosines + rows.roll(half, -1) * sines for rows in (queries, keys))
+        return queries, keys, values
+
+    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+        """Gated units."""
+        home = f"model.layers.{layer}"
+        hidden = hidden + mixed @ weights[f"{home}.self_attn.o_proj.weight"].T
+        rows = self.norm(weights, f"{home}.post_attention_layernorm", hidden)
+        gate, up, down = (weights[f"{home}.mlp.{name}_proj.weight"] for name in ("gate", "up", "down"))
+        return hidden + (functional.silu(rows @ gate.T) * (rows @ up.T)) @ down.T
+
+    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
+        """Scale to a mean square of 1."""
+        return self.norm(weights, "model.norm", hidden)
+
+
+class GPT2Decoder(Decoder):
+    """GPT-2: vectors of places, layer norms with biases."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.epsilon = model.config.layer_norm_epsilon
+
+    def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
+        """Centre and scale rows, then by the weights of that name."""
+        own = (weights[f"transformer.{name}.{part}"] for part in ("weight", "bias"))
+        return functional.layer_norm(rows, rows.shape[-1:], *own, self.epsilon)
+
+    def linear(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
+        """Multiply rows by a matrix (inputs, outputs) and add its bias."""
+        return rows @ weights[f"transformer.{name}.weight"] + weights[f"transformer.{name}.bias"]
+
+    def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Vectors of words and places."""
+        return (
+            functional.embedding(words, weights["transformer.wte.weight"]) + weights["transformer.wpe.weight"][places]
+        )
+
+    def project(
+        self, weights: Weights, layer: int, hidden: torch.Tensor, places: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """All three by one matrix."""
+        rows = self.linear(weights, f"h.{layer}.attn.c_attn", self.norm(weights, f"h.{layer}.ln_1", hidden))
+        queries, keys, values = map(self.split, rows.chunk(3, dim=-1))
+        return queries, keys, values
+
+    def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
+        """Units with the smooth gate of GPT-2."""
+        hidden = hidden + self.linear(weights, f"h.{layer}.attn.c_proj", mixed)
+        rows = self.linear(weights, f"h.{layer}.mlp.c_fc", self.norm(weights, f"h.{layer}.ln_2", hidden))
+        return hidden + self.linear(weights, f"h.{layer}.mlp.c_proj", functional.gelu(rows, approximate="tanh"))
+
+    def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:
+        """Centre and scale."""
+        return self.norm(weights, "ln_f", hidden)

@@ -1,0 +1,140 @@
+"""Language models as a policy class: what our own algorithms train is what any trainer of language models trains.
+
+1. The model is one of `theorybench.agents.language`, pre-trained to the policy that training begins from and kept on
+   disk. Every run begins from the same one; what differs is the data.
+2. Parameters are its weights times its width. An optimiser that moves each number by its step size, as Adam does, then
+   moves what a matrix gives by a few times that, at any width: the step size that suits a table suits a model.
+3. Nothing is read twice. Of the observations of an update, equal ones are read once, and one that begins another is
+   answered from the longer one: causal attention makes what stands behind an answer of no matter. When sampling, keys
+   and values of what was read are kept, for each distinct beginning once.
+4. The reference is the setting's, exact, not the model that was fitted to it: no second model is read.
+5. The critic is a model of the same kind, which begins from the same weights, with a vector of zeros as its last layer.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from theorybench.agents.language.decoder import Cache, Decoder, Weights
+from theorybench.agents.language.policy import LanguagePolicy
+from theorybench.agents.language.pretraining import pretrained
+from theorybench.agents.language.vocabulary import Vocabulary
+from theorybench.agents.softmax import Read, SoftmaxClass, softmax
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.setting import Setting
+
+
+class LanguageSoftmax(SoftmaxClass):
+    """The class of language models of a shape and a size; parameters float32 (weights,).
+
+    Encoded: the words of the observation, 0 behind them, and how many of them are of the response.
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference".
+        shape: "llama", "qwen" or "gpt2".
+        size: "tiny", "small", "medium" or "large".
+    """
+
+    mapped = False
+
+    def __init__(self, setting: Setting, start: str = "initial", *, shape: str = "llama", size: str = "tiny") -> None:
+        super().__init__(setting, start)
+        self.shape, self.vocabulary = shape, Vocabulary(setting)
+        same = type(setting).initial_probs is Setting.initial_probs
+        self.model = pretrained(setting, shape=shape, size=size, kind="reference" if same else start)
+        self.decoder = Decoder.of(self.model)
+
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Words, then a count: int64 (n, words + 1)."""
+        responses, said = self.vocabulary.responses(observations)
+        return np.hstack([self.vocabulary.prompts(observations), responses, said[:, None]])
+
+    def start(self, key: int) -> np.ndarray:
+        """Weights of the model that was pre-trained."""
+        flat = torch.nn.utils.parameters_to_vector(self.model.parameters()).detach()
+        return (flat * self.decoder.width).numpy()  # type: ignore[no-any-return]
+
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Logits of the words that are actions, float64."""
+        weights = self.decoder.weights(parameters / self.decoder.width)
+        return self.actions(weights, self._answers(weights, encoded))
+
+    def actions(self, weights: Weights, hidden: Any) -> Any:
+        """Return the logits of the words that are actions where one of them may follow, float64."""
+        rows = weights["lm_head.weight"][1 : self.setting.num_actions + 1]
+        return (hidden @ rows[:, : self.decoder.width].T + rows[:, self.decoder.width]).double()
+
+    def reader(self, parameters: Any) -> Read:
+        """Read on from what was read at the step before."""
+        readers = [_Reader(self, own) for own in parameters]
+
+        def read(
+            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray, numbers: np.ndarray, step: int
+        ) -> tuple[np.ndarray, None]:
+            logits = np.empty((len(observed), self.setting.num_actions))
+            for number, reader in enumerate(readers):
+                here = run == number
+                logits[here] = reader(observed[here], numbers[here], step)
+            return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+        return read
+
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy of these weights."""
+        return LanguagePolicy(self.shape, self.model.config.to_dict(), parameters / self.decoder.width)
+
+    def value_start(self, key: int) -> np.ndarray:
+        """Weights of the pre-trained model, then zeros."""
+        return np.concatenate([self.start(key), np.zeros(self.decoder.width, np.float32)])
+
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Project what the critic's model says before its last layer, float64."""
+        width = self.decoder.width
+        own, last = torch.split(parameters / width, [len(parameters) - width, width])
+        return (self._answers(self.decoder.weights(own), encoded) @ last).double()
+
+    def _answers(self, weights: Weights, encoded: Any) -> Any:
+        """Return the hidden states at the last word of each observation, (..., width)."""
+        rows, place = np.unique(encoded.numpy().reshape(-1, encoded.shape[-1]), axis=0, return_inverse=True)
+        words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
+        # Sorted, what begins others stands before them: a row is read unless it begins the next one.
+        same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
+        read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
+        hidden, _ = self.decoder(weights, torch.from_numpy(words[read, : ends.max()]))
+        row = np.searchsorted(read, np.arange(len(words)))[place].reshape(encoded.shape[:-1])
+        return hidden[torch.from_numpy(row), torch.from_numpy((ends - 1)[place].reshape(row.shape))]
+
+
+class _Reader:
+    """Reads the observations of a run's episodes, step by step."""
+
+    def __init__(self, language: LanguageSoftmax, parameters: torch.Tensor) -> None:
+        self._language = language
+        self._weights = language.decoder.weights(parameters / language.decoder.width)
+        self._parameters = parameters
+        self._cache: Cache | None = None
+        self._row = np.zeros(0, np.int64)
+
+    def __call__(self, observed: np.ndarray, numbers: np.ndarray, step: int) -> np.ndarray:
+        """Return logits, float64 (m, num_actions), of what episodes observe at a step of all of them."""
+        language = self._language
+        distinct, first, place = np.unique(observed, axis=0, return_index=True, return_inverse=True)
+        encoded, place = language.encode(distinct), place.ravel()
+        said = int(encoded[0, -1])
+        if language.setting.moving_prompt or (encoded[:, -1] != said).any():
+            self._cache = None
+            return language.logits(self._parameters, torch.from_numpy(encoded)).numpy()[place]  # type: ignore[no-any-return]
+        begun = 0
+        if step == 0:
+            self._cache = None
+        if self._cache is not None:
+            parents = torch.from_numpy(self._row[numbers[first]])
+            self._cache = [(keys[parents], values[parents]) for keys, values in self._cache]
+            begun = self._cache[0][0].shape[2]
+        words = torch.from_numpy(encoded[:, begun : language.vocabulary.prompt_words + said])
+        hidden, self._cache = language.decoder(self._weights, words, self._cache)
+        self._row = np.zeros(numbers.max() + 1, np.int64)
+        self._row[numbers] = place
+        return language.actions(self._weights, hidden[:, -1]).numpy()[place]  # type: ignore[no-any-return]
