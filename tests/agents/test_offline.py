@@ -1,0 +1,65 @@
+"""Outside libraries without a network: sockets are blocked, the hub's switch is unset, and no warning is printed."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import theorybench as tb
+
+AGENTS = ("sb3-ppo", "sb3-maskable-ppo", "trl-grpo")
+#: Notes down whoever asks for the network, since libraries swallow the error; local sockets stay.
+BLOCK = """
+import os, socket, traceback
+
+def refuse(*arguments, **keywords):
+    with open(os.environ["ATTEMPTS"], "a") as file:
+        file.write("".join(traceback.format_stack()))
+    raise OSError("the network is blocked")
+
+def connect(self, address, original=socket.socket.connect):
+    return original(self, address) if self.family == socket.AF_UNIX else refuse()
+
+socket.socket.connect, socket.getaddrinfo = connect, refuse
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run Python in a process that has no network, an empty home and an empty cache; return what it did."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(BLOCK)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "TRL_"))}
+    environment |= {"PYTHONPATH": str(tmp_path / "site"), "ATTEMPTS": str(tmp_path / "attempts")}
+    environment |= {"THEORYBENCH_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+
+    def python(*arguments):
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        attempts = tmp_path / "attempts"
+        return done, attempts.read_text() if attempts.exists() else ""
+
+    return python
+
+
+@pytest.mark.parametrize("ask", ["create_connection(('127.0.0.1', 9))", "socket().connect(('127.0.0.1', 9))"])
+def test_the_network_is_blocked(run, ask):
+    done, attempts = run("-c", f"import socket; socket.{ask}")
+    assert "the network is blocked" in done.stderr and 'File "<string>"' in attempts
+
+
+def test_agents_of_other_libraries_train_without_a_network_and_without_a_warning(run, tmp_path):
+    matrix = ["--envs", "TreeMarkovChain", "--agents", ",".join(AGENTS), "--seeds", "1", "--budget", "130"]
+    done, attempts = run("-m", "theorybench", "run", *matrix, "--out", "out")
+    assert (done.returncode, done.stdout, attempts) == (0, "", "")
+    *runs, count, advice = done.stderr.splitlines()  # progress, and nothing else
+    assert [re.sub(r"score -?[0-9.]+ \([0-9.]+ s\)$", "", line) for line in runs] == [
+        f"   {i}/3 {name} on TreeMarkovChain, seed 0: " for i, name in enumerate(AGENTS, 1)
+    ]
+    assert (count, advice) == ("3 runs in out", "compare: theorybench leaderboard out")
+    records = {record["agent"]: record for record in tb.records(tmp_path / "out")}
+    assert all(record["status"] == "ok" and record["spent"]["episodes"] > 64 for record in records.values())
+    assert records["trl-grpo"]["score"] > 0.02, "it has left the base model, whose score is 0"
+    assert len(list((tmp_path / "cache").iterdir())) == 1, "made here, from nothing"
