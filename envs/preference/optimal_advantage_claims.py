@@ -1,6 +1,7 @@
 """What arXiv 2505.20686 says of OptimalAdvantage, as tests that run.
 
-See `theorybench.envs.preference.advantage_experiments` for what is predicted and how it is measured.
+See `theorybench.envs.preference.advantage_experiments` for what is predicted and how it is measured, and
+`theorybench.envs.preference.pass_at_k` for what is true of the sentence that A*-PO cannot exceed the reference's pass@K.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from theorybench.envs.preference.advantage_experiments import (
     VarianceAtOptimalValue,
 )
 from theorybench.envs.preference.optimal_value import optimal_value
+from theorybench.envs.preference.pass_experiments import Filtered, OneAgainst, Tries, Unmoved
 
 #: One prompt with 1 of 10 responses right, and a temperature at which P* = .858 leaves room on both sides.
 WARM: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "beta": 0.25}
@@ -189,5 +191,46 @@ CLAIMS: tuple[Claim, ...] = (
         0.0,
         "E[(1 - p)^128 - (1 - P*)^128]",
         {"beta": 0.5},
+    ),
+    _claim(
+        "hopeless",
+        "pass@K, our analysis; tolerance: rounding",
+        "On prompts with p = 0 a table stays at the reference, so that pass@K is 0 for every K: the largest distance",
+        "parameters that prompts share, or a verifier that errs",
+        Unmoved(),
+        1e-9,
+        "0",
+        {},
+    ),
+    _claim(
+        "tries",
+        "pass@K, our analysis; tolerance: the step size of the optimiser",
+        "On prompts with p > 0 one try after A*-PO is worth many tries of the reference, at most e^(1/beta)",
+        "a learner that does not leave the reference",
+        Tries(),
+        0.2,
+        "1 + V* / (beta ln(1 / (1 - p)))",
+        {**WARM, "num_prompts": 8},
+    ),
+    _claim(
+        "pass-1-over-8",
+        "pass@K, our analysis; tolerance: the step size of the optimiser",
+        "On prompts of many p one try after A*-PO is better than 8 tries of the reference: pass@1 less pass@8",
+        "a learner that does not leave the reference, or one of a larger beta",
+        OneAgainst(k=8),
+        0.002,
+        "E[P* - 1 + (1 - p)^8]",
+        {"num_prompts": 8, "num_responses": 10, "beta": 0.25},
+    ),
+    _claim(
+        "filter",
+        "pass@K, our analysis; tolerance: the step size of the optimiser",
+        "A table that drops prompts of which none of 8 samples was right does not exceed pass@9 of the reference, .6126, "
+        "however small beta is: its pass@1",
+        "a table that learns what was dropped as well, or one that learns nothing",
+        Filtered(samples=8, k=1),
+        0.003,
+        "1 - q^9 - (1 - q^8) (1 - P*), q = 1 - p",
+        {**WARM, "num_prompts": 8, "beta": 0.1},
     ),
 )

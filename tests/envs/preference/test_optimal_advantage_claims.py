@@ -19,9 +19,9 @@ STUDY = {study.id.removeprefix("advantage-"): study for study in tb.studies(ID)}
 class BrokenLab(TrainingLab):
     """A lab in which responses come from another policy, verifiers err, or another learner trains."""
 
-    def __init__(self, setting, *, sampler=None, errors=0.0, learner=None, **parameters):
+    def __init__(self, setting, *, sampler=None, errors=0.0, learner=None, trained=None, **parameters):
         super().__init__(ID, dataclasses.replace(setting, **parameters))
-        self.sampler, self.errors, self.learner = sampler, errors, learner
+        self.sampler, self.errors, self.learner, self.trained = sampler, errors, learner, trained or {}
 
     def simulate(self, policy, episodes, seed, **options):
         acting = getattr(self.oracle, self.sampler) if self.sampler else policy
@@ -34,7 +34,7 @@ class BrokenLab(TrainingLab):
 
     def train(self, agent_name, seeds, budget, **hyperparameters):
         if self.learner is None:
-            return super().train(agent_name, seeds, budget, **hyperparameters)
+            return super().train(agent_name, seeds, budget, **{**hyperparameters, **self.trained})
         view = View.of(self.setting, "prompt")
         return [TablePolicy(view, self.learner(self.setting, np.random.default_rng(seed))) for seed in seeds]
 
@@ -90,6 +90,13 @@ def test_claim_holds(name):
         ("ceiling", {"learner": gives_up}),
         ("pass-1", {"learner": stays}),
         ("pass-128", {"learner": gives_up}),
+        ("hopeless", {"learner": gives_up}),
+        ("hopeless", {"trained": {"policy": "mlp", "learning_rate": 0.003}}),
+        ("tries", {"learner": stays}),
+        ("pass-1-over-8", {"learner": stays}),
+        ("pass-1-over-8", {"trained": {"beta_2": 0.5}}),
+        ("filter", {"sampler": "optimal_policy"}),
+        ("filter", {"learner": stays}),
     ],
 )
 def test_claim_fails_when_its_mechanism_is_broken(name, broken):
@@ -109,6 +116,9 @@ def test_predictions_are_the_published_numbers():
     assert predicted["off-policy"] < 0.5 < 0.8 < predicted["off-policy-exact"]
     assert predicted["off-policy-exact"] == pytest.approx(predicted["on-policy"], abs=1e-12)
     assert predicted["pass-128"] < 0.03 * predicted["pass-1"]
+    assert predicted["tries"] == pytest.approx(18.5588, abs=5e-5)
+    assert predicted["pass-1-over-8"] > 0.1
+    assert 0.61 < predicted["filter"] < 1 - 0.9**9
 
 
 @pytest.mark.parametrize("name", STUDY)
