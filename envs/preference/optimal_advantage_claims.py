@@ -1,7 +1,7 @@
 """What arXiv 2505.20686 says of OptimalAdvantage, as tests that run.
 
 See `theorybench.envs.preference.advantage_experiments` for what is predicted and how it is measured, and
-`theorybench.envs.preference.pass_at_k` for what is true of the sentence that A*-PO cannot exceed the reference's pass@K.
+`theorybench.envs.preference.pass_at_k` for what is true of "A*-PO cannot exceed the reference policy's Pass@K".
 """
 
 from collections.abc import Callable
@@ -225,8 +225,8 @@ CLAIMS: tuple[Claim, ...] = (
     _claim(
         "filter",
         "pass@K, our analysis; tolerance: the step size of the optimiser",
-        "A table that drops prompts of which none of 8 samples was right does not exceed pass@9 of the reference, .6126, "
-        "however small beta is: its pass@1",
+        "A table that drops prompts of which none of 8 samples was right comes near pass@9 of the reference, .6126, "
+        "and does not exceed it, however small beta is: its pass@1",
         "a table that learns what was dropped as well, or one that learns nothing",
         Filtered(samples=8, k=1),
         0.003,

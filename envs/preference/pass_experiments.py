@@ -14,6 +14,12 @@ from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_value import optimal_success
 from theorybench.envs.preference.pass_at_k import filtered_pass, pass_at, reference_tries
 
+#: How each claim trains: long enough that what is left to the optimum is small beside its tolerance.
+BRIEF = Trained(updates=100, seeds=4)
+PRECISE = Trained(learning_rate=0.02, seeds=8)
+MIXED = Trained(updates=400, episodes=128, learning_rate=0.02, seeds=4)
+SHARP = Trained(episodes=128, learning_rate=0.05, seeds=4)
+
 
 @dataclasses.dataclass(frozen=True)
 class Unmoved:
@@ -23,7 +29,7 @@ class Unmoved:
         training: how to train.
     """
 
-    training: Trained = Trained(updates=100, seeds=4)
+    training: Trained = BRIEF
 
     def predicted(self, setting: OptimalAdvantage) -> float:
         """Nowhere: on such a prompt every gap of the regression is 0 at the reference."""
@@ -47,7 +53,7 @@ class Tries:
     """
 
     responses: int = 2**12
-    training: Trained = Trained(learning_rate=0.02, seeds=8)
+    training: Trained = PRECISE
 
     def predicted(self, setting: OptimalAdvantage) -> float:
         """T = 1 + V* / (beta ln(1 / (1 - p)))."""
@@ -76,7 +82,7 @@ class OneAgainst:
 
     k: int
     groups: int = 2048
-    training: Trained = Trained(updates=400, episodes=128, learning_rate=0.02, seeds=4)
+    training: Trained = MIXED
 
     def predicted(self, setting: OptimalAdvantage) -> float:
         """E P* - E[1 - (1 - p)^K]."""
@@ -109,7 +115,7 @@ class Filtered:
     samples: int
     k: int
     groups: int = 2048
-    training: Trained = Trained(episodes=128, learning_rate=0.05, seeds=4)
+    training: Trained = SHARP
 
     def predicted(self, setting: OptimalAdvantage) -> float:
         """E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p."""
