@@ -1,4 +1,4 @@
-"""Algorithms, cells and stages of `astar_po.py`: what is run, through the package's own workers, and what it cost."""
+"""Algorithms, cells and stages of `astar_po.py` and `language.py`: what is run by the workers, and what it cost."""
 
 import dataclasses
 import math
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.agents.softmax import SIZES
 from theorybench.leaderboard.config import AgentEntry, EnvironmentEntry, Suite
 from theorybench.leaderboard.matrix import Job, Plan, fulfil, plan
 from theorybench.leaderboard.records import Record
@@ -36,6 +37,23 @@ class Contender:
         weights = dict.fromkeys(self.weights, cell.weight)
         common = {**self.fixed, **weights, "policy": cell.policy, "episodes_per_update": BATCH}
         return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in cell.step_sizes]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outside(Contender):
+    """A trainer of TRL: it has no policy class, and its step sizes are those of weights."""
+
+    def variants(self, cell: "Cell") -> list[Options]:
+        """List the options of all variants in a cell."""
+        width = SIZES["tiny"][0]  # our parameters are weights times this
+        own = dataclasses.replace(cell, step_sizes=tuple(size / width for size in cell.step_sizes))
+        shape = {"shape": cell.policy}
+        return [{**without(options, "policy"), **shape} for options in super().variants(own)]
+
+
+def without(options: Options, name: str) -> Options:
+    """Return options but for one."""
+    return {key: value for key, value in options.items() if key != name}
 
 
 def astar_po(*samples: int) -> Contender:
@@ -224,11 +242,15 @@ class Study:
             peaks: dict[str, list[float]] = {name: [] for name in variants}
             for seed in range(self.scale.memory_seeds):
                 for name, (agent, values, budget) in variants.items():
-                    planned = cell.suite([10_000], [(agent, values)], seeds=[seed], budget=budget, lift=False)
-                    ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))  # a worker of its own
-                    peaks[name].append((record.peak_memory_bytes or math.nan) / 2**20)
+                    peaks[name].append(self.peak(cell, agent, values, seed, budget))
             rows.append((cell, peaks))
         return rows
+
+    def peak(self, cell: Cell, agent: str, options: Options, seed: int, budget: int) -> float:
+        """Return the peak memory in MB of a process of its own that trains on scoring instance 10,000."""
+        planned = cell.suite([10_000], [(agent, options)], seeds=[seed], budget=budget, lift=False)
+        ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))
+        return (record.peak_memory_bytes or math.nan) / 2**20
 
 
 def _distinct(jobs: Iterable[Job]) -> list[Job]:

@@ -3,7 +3,8 @@
 1. The model is one of `theorybench.agents.language`, pre-trained to the policy that training begins from and kept on
    disk. Every run begins from the same one; what differs is the data.
 2. Parameters are its weights times its width. An optimiser that moves each number by its step size, as Adam does, then
-   moves what a matrix gives by a few times that, at any width: the step size that suits a table suits a model.
+   moves what a matrix gives by a few times that, at any width: the step size that suits a table suits a model. Plain
+   gradient descent would move a weight by the width squared less than without: it is not for models.
 3. Nothing is read twice. Of the observations of an update, equal ones are read once, and one that begins another is
    answered from the longer one: causal attention makes what stands behind an answer of no matter. When sampling, keys
    and values of what was read are kept, for each distinct beginning once.

@@ -15,6 +15,7 @@ import numpy as np
 from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
 from theorybench.envs.tree.experiments import Training
+from theorybench.envs.tree.language_model import LANGUAGE_MODEL
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.published_table import PAPER_TABLE
 
@@ -234,4 +235,5 @@ STUDIES: tuple[Study, ...] = (
         diversity,
     ),
     PAPER_TABLE,
+    LANGUAGE_MODEL,
 )

@@ -62,3 +62,20 @@ def test_diversity_falls_as_the_flows_say():
     many = rows["reject-easy, 16 questions an update"]
     assert many[3].low < many[2] < many[3].high and many[5].low < many[4] < many[5].high
     assert rows["reject-easy, 166 updates"][1] == 996
+
+
+@pytest.mark.slow
+def test_a_transformer_is_squeezed_as_a_table_is_and_forgets_more():
+    exhibit = STUDY["tree-transformer"].exhibit(seed=1, seeds=2)
+    rows = {
+        row[0]: dict(zip([c.name for c in exhibit.tables[0].columns], row, strict=True))
+        for row in exhibit.tables[0].rows
+    }
+    learners = [rows.pop(name) for name in ("table", "transformer", "transformer, TRL's GRPO")]
+    for row in learners:
+        assert row["pass@1"].value > 0.7 > 2 * rows["reference"]["pass@1"]
+        assert row["pass@128"].value < 0.75 < rows["reference"]["pass@128"]
+        assert row["retention"].value < 0.05
+    forgotten = [row["task 2 pass@1"].value for row in learners]
+    assert forgotten[0] == pytest.approx(rows["reference"]["task 2 pass@1"]) and max(forgotten[1:]) < 0.05
+    assert len(exhibit.charts) == 3 and set(exhibit.groups) == set(exhibit.charts[0].groups)

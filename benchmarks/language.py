@@ -1,0 +1,143 @@
+"""Our algorithms beside TRL's trainers on the same language model: samples a second, and what an equal score costs.
+
+    python benchmarks/language.py [--quick] [--results results/language-cost]
+
+1. *Samples a second.* The same number of episodes, 64 an update in groups of 8, with each of our algorithms and TRL's
+   on the same pre-trained model of 50 thousand weights, taking turns; one warm run before. Seconds are those of
+   training alone, without imports, pre-training and scoring.
+2. *Equal score.* As `astar_po.py` does it: on tuning instance 0 every algorithm trains with three step sizes, the one
+   that reaches 95 % of what can be won in the fewest episodes is kept, trained on a scoring instance, and trained again
+   until its first scored policy above, one run at a time. Step sizes are the same for both sides: ours are divided by
+   the width of the model. Generations count every response, those of the first stage of A*-PO too.
+3. *Memory.* Peak of the whole process, one for each algorithm, in a run of seed 0 of as many episodes.
+
+Means are geometric (but of KL), over the runs that reach the target.
+"""
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from _contest import (
+    BATCH,
+    RIVALS,
+    TARGET,
+    Cell,
+    Contender,
+    Outside,
+    Scale,
+    Study,
+    Winner,
+    advantage,
+    astar_po,
+    cost,
+    tree,
+)
+
+import theorybench as tb
+from theorybench.leaderboard.records import Record
+
+ROOT = Path(__file__).resolve().parents[1]
+TRL = (
+    Outside("trl-astar-po", ("beta_1", "beta_2"), "value_samples", (8,), {"keep_hopeless": True}),
+    Outside("trl-grpo", ("beta",), "scale_rewards", ("group",)),
+    Outside("trl-rloo", ("beta",), "group_size", (8,)),
+)
+OURS = (
+    astar_po(8),
+    *(dataclasses.replace(rival, values=rival.values[-1:]) for rival in RIVALS if rival.name in ("ppo", "rloo")),
+    *(dataclasses.replace(rival, values=("group",)) for rival in RIVALS if rival.name == "grpo"),
+)
+CONTENDERS: tuple[Contender, ...] = (*OURS, *TRL)
+#: The settings of the first part, with what is changed.
+SETTINGS = {
+    "TheoryBench/TreeMarkovChain-v0": {"L": 6, "M0": 4, "M": 4, "num_tasks": 4, "num_questions": 64, "instance": 0},
+    "TheoryBench/ReasoningTree-v0": {"d": 4, "L": 4},
+    "TheoryBench/OptimalAdvantage-v0": {},
+}
+STEPS = (0.04, 0.12, 0.4)
+FULL = (
+    dataclasses.replace(tree(0.02, "llama", 5, 4), name="tree of L = 5", step_sizes=STEPS, budget=2**12),
+    dataclasses.replace(
+        advantage("optimal advantage, beta .1", 0.1, "llama", 2**12, num_prompts=8, num_responses=16), step_sizes=STEPS
+    ),
+)
+QUICK = (dataclasses.replace(tree(0.02, "llama", 3, 2), name="tree of L = 3", step_sizes=(0.12,), budget=512),)
+
+
+def throughput(episodes: int, repeats: int) -> None:
+    """Print the samples a second of both sides, and their ratio in each pair of runs."""
+    print(f"samples a second, {episodes} episodes, {repeats} repeats in turn")
+    print(f"{'':28}{'algorithm':10}{'ours':>8}{'TRL':>8}{'ratio':>8}{'lowest':>8}{'highest':>8}")
+    for env_id, parameters in SETTINGS.items():
+        for name in ("grpo", "rloo", "astar-po"):
+            group = {} if name == "astar-po" else {"group_size": 8}
+            ours = tb.make_agent(name, policy="llama", episodes_per_update=BATCH, **group)
+            theirs = tb.make_agent(f"trl-{name}", episodes_per_update=BATCH, **group)
+            rates: list[list[float]] = []
+            for seed in range(repeats + 1):
+                records = [tb.run(env_id, one, seed=seed, budget=episodes, **parameters) for one in (ours, theirs)]
+                rates.append([record.spent.episodes / record.seconds_wall for record in records])
+            mine, other = np.exp(np.log(rates[1:]).mean(axis=0))
+            ratios = [a / b for a, b in rates[1:]]
+            line = f"{env_id.split('/')[1]:28}{name:10}{mine:8.0f}{other:8.0f}{mine / other:7.2f}x"
+            print(f"{line}{min(ratios):7.2f}x{max(ratios):7.2f}x", flush=True)
+
+
+def equal_score(cells: tuple[Cell, ...], seeds: int, folder: Path) -> None:
+    """Print what the target costs each algorithm."""
+    study = Study(Scale(cells, (), (), (), {}, 1, (10_000,), seeds, 0), folder)
+    winners = study.tune([(cell, contender) for cell in cells for contender in CONTENDERS])
+    rows = list(zip(winners, study.score(winners), strict=True))
+    times = seconds(rows)
+    head = f"{'':14}{'step':>7}{'reach':>7}{'generations':>13}{'KL':>8}{'seconds':>9}{'to A*-PO':>10}{'peak MB':>9}"
+    for number, ((cell, contender, options), records) in enumerate(rows):
+        if number % len(CONTENDERS) == 0:
+            first = times[number]
+            print(f"\n{cell.name}: what {TARGET:g} of what can be won costs, {seeds} seeds\n{head}")
+        costs = [found for found in map(cost, records) if found]
+        line = f"{contender.name:14}{options['learning_rate']:7.3g}{len(costs):>5}/{len(records)}"
+        if costs:
+            own = times[number]
+            ratios = [own[seed] / first[seed] for seed in own.keys() & first.keys()]
+            line += f"{geometric([one.episodes for one in costs]):13.0f}{np.mean([one.kl for one in costs]):8.3f}"
+            line += f"{geometric(own.values()):9.2f}" + (f"{geometric(ratios):9.2f}x" if ratios else f"{'-':>10}")
+            line += f"{study.peak(cell, contender.name, options, 0, costs[0].scored_at):9.0f}"
+        print(line, flush=True)
+
+
+def seconds(rows: list[tuple[Winner, list[Record]]]) -> list[dict[int, float]]:
+    """Train again until the target, by turns in this process: seconds of the runs that reach it, by seed."""
+    times: list[dict[int, float]] = [{} for _ in rows]
+    for (cell, contender, options), _ in rows:  # what is imported or made once is not counted
+        tb.run(cell.env_id, tb.make_agent(contender.name, **options), budget=BATCH, **cell.parameters, instance=10_000)
+    for seed in range(len(rows[0][1])):
+        for own, ((cell, contender, options), records) in zip(times, rows, strict=True):
+            found = next(cost(record) for record in records if record.seed == seed)
+            if found:
+                agent = tb.make_agent(contender.name, **options)
+                parameters = {**cell.parameters, "instance": 10_000}
+                own[seed] = tb.run(cell.env_id, agent, seed=seed, budget=found.scored_at, **parameters).seconds_wall
+    return times
+
+
+def geometric(values: Iterable[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(float(np.mean([math.log(value) for value in values])))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="little of everything, to see that it works")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "language-cost")
+    options = parser.parse_args()
+    throughput(*((128, 1) if options.quick else (2048, 3)))
+    equal_score(QUICK if options.quick else FULL, 1 if options.quick else 3, options.results)
+
+
+if __name__ == "__main__":
+    main()
