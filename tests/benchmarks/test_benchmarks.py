@@ -36,6 +36,16 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
                 "goals",
             ],
         ),
+        pytest.param(
+            "language.py",
+            ["--quick", "--results", "{tmp_path}"],
+            [
+                *(f"{id:28}{name} " for id in ("TreeMarkovChain-v0", "ReasoningTree-v0") for name in ("grpo", "rloo")),
+                "tree of L = 3",
+                *(f"{prefix}{name} " for prefix in ("", "trl-") for name in ("astar-po", "grpo", "rloo")),
+            ],
+            marks=pytest.mark.slow,  # every trainer of TRL in a process of its own
+        ),
         (
             "lifting.py",
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
