@@ -43,22 +43,6 @@ def test_the_examples_hold_the_blocks_of_the_readme(name):
     assert (ROOT / "examples" / f"my_{name}.py").read_text(encoding="utf-8").endswith(BLOCKS[name])
 
 
-def test_the_plain_loop_learns(tmp_path):
-    scores = re.findall(r"score ([+-]\d\.\d+)", run_script(ROOT / "examples" / "cleanrl_style.py", tmp_path))
-    assert float(scores[0]) < 0 < 0.8 < float(scores[-1])
-
-
-def test_stable_baselines3_trains_on_what_gymnasium_makes(tmp_path):
-    pytest.importorskip("stable_baselines3")
-    (tmp_path / "ppo.py").write_text(
-        "import gymnasium as gym\nfrom stable_baselines3 import PPO\n"
-        'for name in ("TreeMarkovChain", "ReasoningTree"):\n'
-        '    env = gym.make(f"theorybench:TheoryBench/{name}-v0")\n'
-        '    print(PPO("MlpPolicy", env, n_steps=64, n_epochs=1, device="cpu", seed=0).learn(128).num_timesteps)\n'
-    )
-    assert run_script(tmp_path / "ppo.py", tmp_path).split() == ["128", "128"]
-
-
 @pytest.mark.parametrize("words", sorted(set(COMMANDS)), ids=" ".join)
 def test_a_command_of_the_documents_parses(words):
     command = typer.main.get_command(app).commands[words[0]]

@@ -1,0 +1,100 @@
+"""The examples run: in short here, and whole, each in a process and a folder of its own, where tests may be slow."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from theorybench.agents.outside import global_generators_restored
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TREE = "TheoryBench/TreeMarkovChain-v0"
+
+
+def whole(name, folder):
+    """Run an example as a user does; return what it printed. It warns of nothing and leaves nothing behind."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, EXAMPLES / f"{name}.py"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, list(folder.iterdir())) == (0, "", [])
+    return done.stdout
+
+
+def numbers(name, text):
+    """Return what stands behind a name, line by line."""
+    return [float(found) for found in re.findall(rf"{name} +([+-]?[\d,]+\.?\d*)", text)]
+
+
+@pytest.fixture
+def short(capsys, monkeypatch):
+    """Run an example in this process, its constants changed; return what it printed."""
+
+    def play(name, **constants):
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+        changes = "\n".join(f"{key} = {value!r}" for key, value in constants.items())
+        changed, count = re.subn(r"^(ENV, .*)$", lambda line: f"{line[0]}\n{changes}", source, flags=re.MULTILINE)
+        assert count == 1
+        with global_generators_restored():
+            exec(compile(changed, f"{name}.py", "exec"), {"__name__": "__main__"})
+        return capsys.readouterr().out
+
+    return play
+
+
+def test_the_plain_loop_learns(tmp_path):
+    scores = numbers("score", whole("cleanrl_style", tmp_path))
+    assert scores[:2] == [0, 1], "the base model's and the optimum's"
+    assert scores[2] < 0 < 0.8 < scores[-1] < 1
+
+
+def test_stable_baselines3_trains_on_what_gymnasium_makes(short):
+    pytest.importorskip("sb3_contrib")
+    scores = numbers("score", short("sb3_gym", ENV=TREE, STEPS=512))
+    assert len(scores) == 2 and max(scores) < 1
+
+
+def test_stable_baselines3_trains_on_our_vector_environments(short):
+    pytest.importorskip("stable_baselines3")
+    printed = short("sb3_vector", NUM_ENVS=64, STEPS=1024)
+    assert len(numbers("score", printed)) == 2 and numbers("ratio", printed)[0] > 2
+
+
+def test_a_trainer_of_your_own_trains_a_language_model(short):
+    pytest.importorskip("transformers")
+    printed = short("own_trainer", STEPS=25, BATCH=32)
+    assert abs(numbers("score", printed)[0]) < 0.01 and numbers("kl", printed)[1] > 0.05
+
+
+def test_grpo_of_trl_trains_a_language_model(short):
+    pytest.importorskip("trl")
+    printed = short("trl_grpo", STEPS=3, GROUPS=4)
+    assert abs(numbers("score", printed)[0]) < 0.01 and numbers("kl", printed)[1] > 0.01
+    assert "96 episodes" in printed
+
+
+@pytest.mark.slow
+def test_masks_are_worth_what_they_cost(tmp_path):
+    scores = numbers("score", whole("sb3_gym", tmp_path))
+    assert scores[0] < 0.05 and scores[1] > scores[0] + 0.1
+
+
+@pytest.mark.slow
+def test_our_vector_environments_are_faster_than_a_loop(tmp_path):
+    printed = whole("sb3_vector", tmp_path)
+    assert min(numbers("score", printed)) > 0.9
+    assert numbers("ratio", printed)[0] > 20
+    assert float(re.search(r"([\d.]+) with PPO$", printed)[1]) > 1.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "keeps"), [("trl_grpo", False), ("own_trainer", True)])
+def test_a_language_model_learns_and_loses_variety_unless_it_is_held(name, keeps, tmp_path):
+    printed = whole(name, tmp_path)
+    assert abs(numbers("score", printed)[0]) < 0.01 < 0.7 < numbers("score", printed)[-1]
+    assert numbers("pass@1", printed)[-1] > 2 * numbers("pass@1", printed)[0]
+    assert (numbers("pass@8", printed)[-1] > numbers("pass@8", printed)[0]) == keeps
+    assert numbers("entropy", printed)[-1] < numbers("entropy", printed)[0]
