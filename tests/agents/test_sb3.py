@@ -10,9 +10,8 @@ from stable_baselines3.common.vec_env import VecMonitor
 import theorybench as tb
 from theorybench.agents import list_agents, make_agent, rollout, train
 from theorybench.agents.budget import attach
-from theorybench.agents.outside import require_version
 from theorybench.agents.sb3 import SB3Policy, VectorBridge, train_sb3
-from theorybench.envs.core.errors import AgentError, ConfigurationError, PolicyError
+from theorybench.envs.core.errors import AgentError, PolicyError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.testing import global_random_state
@@ -252,24 +251,3 @@ def test_other_algorithms_and_networks():
     assert policy.weights.size < 200
     assert len(log.policies) > 10
     assert policy.probs(np.zeros((1, 1), np.int8))[0, 1] > 0.8
-
-
-@pytest.mark.parametrize(
-    ("package", "found", "fix"),
-    [
-        ("stable-baselines3", "1.8.0", r"pip install 'stable-baselines3>=2\.4,<3'"),
-        ("stable-baselines3", "3.0.0a1", r"pip install 'stable-baselines3>=2\.4,<3'"),
-        ("sb3-contrib", "2.3", r"pip install 'sb3-contrib>=2\.4,<3'"),
-    ],
-)
-def test_other_versions_are_refused(package, found, fix, tmp_path, monkeypatch):
-    require_version(package, "2.4", "3")
-    folder = tmp_path / f"{package.replace('-', '_')}-{found}.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {found}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ConfigurationError, match=fix):
-        require_version(package, "2.4", "3")
-    if package == "sb3-contrib":
-        with pytest.raises(ConfigurationError, match=fix):
-            make_agent("sb3-maskable-ppo").train(gym.make_vec("Toy/Copy-v0", num_envs=4), None, seed=0, log=Log())
