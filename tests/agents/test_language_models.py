@@ -161,6 +161,26 @@ def test_a_policy_is_what_its_model_says_and_stays_when_the_model_moves(shape, t
     np.testing.assert_array_equal(policy.probs(observations), probs)
 
 
+@shapes
+@pytest.mark.parametrize("env_id", [TREE, KFOLD])
+def test_reading_on_from_what_was_read_changes_nothing(shape, env_id):
+    setting = lookup(env_id).make_setting({})
+    model, turn = build(env_id, shape=shape), 1 + setting.replies
+    policy, rng = LanguagePolicy.of(model), np.random.default_rng(0)
+    seen = np.zeros((40, setting.prompt_length + setting.response_length), setting.observation_dtype)
+    seen[:, : setting.prompt_length] = np.repeat(setting.prompt_tokens(np.arange(4)), 10, axis=0)
+    for step in range(setting.horizon - 1):
+        begun = setting.prompt_length + turn * step
+        seen[:, begun : begun + turn] = rng.integers(1, setting.num_actions + 1, size=(40, turn))
+        if step % 2:
+            seen = seen[rng.permutation(40)[: 40 - step]].repeat(2, axis=0)[:40]  # some ended, others are asked twice
+        np.testing.assert_allclose(policy.probs(seen), LanguagePolicy.of(model).probs(seen), atol=1e-6)
+        words = torch.from_numpy(np.hstack([Vocabulary(setting).prompts(seen), seen[:, setting.prompt_length :]]))
+        asked = words[:, : Vocabulary(setting).prompt_words + turn * (step + 1)].long()
+        said = model(asked).logits[:, -1, 1 : setting.num_actions + 1].softmax(-1).detach()
+        np.testing.assert_allclose(policy.probs(seen), said, atol=1e-6)
+
+
 def test_whole_responses_are_drawn_as_the_probabilities_say():
     vocabulary, _ = written(TREE, 4, d=2, L=1)
     setting = vocabulary.setting

@@ -10,7 +10,7 @@ from theorybench.agents.language import LanguagePolicy, LanguageTask, build, pre
 from theorybench.agents.language.models import setting_of_config
 from theorybench.envs.core.errors import BudgetExhausted, OptionError, ParameterError, PolicyError
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import list_envs, lookup
 
 TREE, LADDER = "TheoryBench/TreeMarkovChain-v0", "TheoryBench/ReasoningTree-v0"
 BANDIT = "TheoryBench/PreferenceBandit-v0"
@@ -53,9 +53,41 @@ def test_an_initial_policy_that_is_not_the_reference_is_learnt_as_well():
     assert np.abs(probs - SettingPolicy(setting, "reference").probs(seen)).max() > 0.3
 
 
+def left_after_pretraining(env_id, shape, size, **parameters):
+    """KL(pi || pi_ref) as the setting's oracle reports it; three standard errors above where it estimates."""
+    model = build(env_id, shape=shape, size=size, **parameters)
+    pretrain(model)
+    values = lookup(env_id).oracle(setting_of_config(model.config)).evaluate(LanguagePolicy.of(model))
+    return values["kl"] + 3 * values.get("kl_se", 0.0)
+
+
+def test_every_action_of_a_moving_prompt_answers_another_prompt_of_the_base_model():
+    env_id = "TheoryBench/RelativeBudget-v0"
+    assert left_after_pretraining(env_id, "gpt2", (16, 2, 2), K=2, A=4, p=0.4) < 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["llama", "qwen", "gpt2"])
+@pytest.mark.parametrize("env_id", [name for name in list_envs() if name.startswith("TheoryBench/")])
+def test_every_default_has_a_base_model(env_id, shape):
+    assert left_after_pretraining(env_id, shape, "tiny") < 1e-2
+
+
+def test_words_that_the_base_model_never_says_are_not_said():
+    model = build("TheoryBench/MetastableChain-v0", size=(16, 2, 2), K=2, M=2, H=6)
+    assert pretrain(model) < 1e-2
+    setting = setting_of_config(model.config)
+    policy, target = LanguagePolicy.of(model), SettingPolicy(setting, "reference")
+    seen = np.array([[1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0], [1, 2, 1, 2, 0, 0, 0]], setting.observation_dtype)
+    probs, aims = policy.probs(seen), target.probs(seen)
+    assert (aims == 0).any()
+    assert probs[aims == 0].max() < 1e-13
+    assert probs[aims > 0].min() > 1e-3
+
+
 def test_a_goal_out_of_reach_is_said_so(monkeypatch):
     monkeypatch.setattr("theorybench.agents.language.pretraining.UPDATES", 1)
-    monkeypatch.setattr("theorybench.agents.language.pretraining.ATTEMPTS", 2)
+    monkeypatch.setattr("theorybench.agents.language.pretraining.ROUNDS", 2)
     with pytest.raises(PolicyError, match="above 1e-09"):
         pretrain(build(TREE, size=(16, 2, 2)), goal=1e-9)
 
