@@ -56,6 +56,8 @@ def test_other_versions_are_refused(package, found, install):
 def test_a_version_is_as_high_as_its_numbers(install):
     install("trl", "1.16.0.dev0")
     require_version("trl", "1.16", "2")
+    with pytest.raises(ConfigurationError, match=r"1\.16\.0\.dev0"):
+        require_version("trl", "1.16.1", "2")
 
 
 def test_an_agent_says_so(install):
