@@ -20,6 +20,7 @@ from theorybench.envs.preference.advantage_experiments import (
 from theorybench.envs.preference.advantage_regression import best_value, gradient_variance
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_value import estimate_moments, estimated_value, optimal_value
+from theorybench.envs.preference.pass_studies import PASS_STUDY
 
 #: Chances of the reference, each a whole number of 20 responses.
 CHANCES = (0.05, 0.1, 0.25, 0.5)
@@ -176,4 +177,5 @@ STUDIES: tuple[Study, ...] = (
         "reference and V* at the optimum alone, where the parabola touches 0.",
         stage_two_variance,
     ),
+    PASS_STUDY,
 )
