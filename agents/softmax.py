@@ -37,8 +37,8 @@ NETWORKS = ("mlp", "transformer", *SHAPES)
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.
 _LISTED = 2**19
-#: (observations (m, tokens), legal bool (m, A) or None, runs (m,), episodes (m,), step) -> what `sample` takes.
-Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray | None]]
+#: (observations (m, tokens), legal bool (m, A) or None, runs (m,)) -> what `sample` takes.
+Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -138,14 +138,8 @@ class SoftmaxClass(ABC):
         """Return values: parameters of one run's value function, encoded observations (..., *code) -> (...)."""
 
     def reader(self, parameters: torch.Tensor) -> Read:
-        """Return what gives the probabilities of all runs, (R, ...), at each step of their episodes in turn."""
-
-        def read(
-            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, np.ndarray | None]:
-            return self.probs(parameters, observed, legal, run)
-
-        return read
+        """Return what gives probabilities under the parameters of all runs, (R, ...), as `probs` does."""
+        return functools.partial(self.probs, parameters)
 
     def probs(
         self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray

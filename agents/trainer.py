@@ -144,7 +144,7 @@ class Trainer:
             observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
         ) -> tuple[np.ndarray, np.ndarray]:
             if policy is None:
-                probs, rows = read(observed, legal, numbers // episodes, numbers, step)
+                probs, rows = read(observed, legal, numbers // episodes)
             else:
                 probs, rows = self._fixed_probs(policy, observed)
             actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)

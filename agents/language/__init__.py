@@ -10,12 +10,13 @@ It needs transformers: pip install 'theorybench[llm]'.
 """
 
 from theorybench.agents.language.models import SHAPES, SIZES, build, load, save
-from theorybench.agents.language.policy import LanguagePolicy
+from theorybench.agents.language.policy import CausalPolicy, LanguagePolicy
 from theorybench.agents.language.pretraining import pretrain, pretrained
 from theorybench.agents.language.tasks import LanguageTask
 from theorybench.agents.language.vocabulary import Vocabulary, tokenizer
 
 __all__ = [
+    "CausalPolicy",
     "LanguagePolicy",
     "LanguageTask",
     "SHAPES",

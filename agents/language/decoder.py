@@ -157,8 +157,8 @@ class GPT2Decoder(Decoder):
 
     def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Centre and scale rows, then by the weights of that name."""
-        own = (weights[f"transformer.{name}.{part}"] for part in ("weight", "bias"))
-        return functional.layer_norm(rows, rows.shape[-1:], *own, self.epsilon)
+        scale, shift = weights[f"transformer.{name}.weight"], weights[f"transformer.{name}.bias"]
+        return functional.layer_norm(rows, rows.shape[-1:], scale, shift, self.epsilon)
 
     def linear(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Multiply rows by a matrix (inputs, outputs) and add its bias."""

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from theorybench.agents.language.decoder import Cache, Decoder, Weights
-from theorybench.agents.language.policy import LanguagePolicy
+from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions, masked_softmax
 from theorybench.agents.language.pretraining import pretrained
+from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.softmax import Read, SoftmaxClass, softmax
+from theorybench.agents.softmax import Read, SoftmaxClass
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -29,7 +30,7 @@ from theorybench.envs.core.setting import Setting
 class LanguageSoftmax(SoftmaxClass):
     """The class of language models of a shape and a size; parameters float32 (weights,).
 
-    Encoded: the words of the observation, 0 behind them, and how many of them are of the response.
+    Encoded: the words of the observation, 0 behind them, how many of them are of the response, and legal actions.
 
     Args:
         setting: the setting.
@@ -48,9 +49,10 @@ class LanguageSoftmax(SoftmaxClass):
         self.decoder = Decoder.of(self.model)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
-        """Words, then a count: int64 (n, words + 1)."""
+        """Words, how many of them are of the response, and which actions are legal: int64 (n, words + 1 + A)."""
         responses, said = self.vocabulary.responses(observations)
-        return np.hstack([self.vocabulary.prompts(observations), responses, said[:, None]])
+        legal = legal_actions(self.setting, observations)
+        return np.hstack([self.vocabulary.prompts(observations), responses, said[:, None], legal])
 
     def start(self, key: int) -> np.ndarray:
         """Weights of the model that was pre-trained."""
@@ -60,25 +62,22 @@ class LanguageSoftmax(SoftmaxClass):
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Logits of the words that are actions, float64."""
         weights = self.decoder.weights(parameters / self.decoder.width)
-        return self.actions(weights, self._answers(weights, encoded))
-
-    def actions(self, weights: Weights, hidden: Any) -> Any:
-        """Return the logits of the words that are actions where one of them may follow, float64."""
-        rows = weights["lm_head.weight"][1 : self.setting.num_actions + 1]
-        return (hidden @ rows[:, : self.decoder.width].T + rows[:, self.decoder.width]).double()
+        legal = encoded[..., -self.setting.num_actions :] > 0
+        return action_logits(weights, self._answers(weights, encoded), legal).double()
 
     def reader(self, parameters: Any) -> Read:
         """Read on from what was read at the step before."""
-        readers = [_Reader(self, own) for own in parameters]
+        each = [self.decoder.weights(own / self.decoder.width) for own in parameters]
+        readers = [Reader.of(self.vocabulary, self.decoder, weights) for weights in each]
 
-        def read(
-            observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, None]:
-            logits = np.empty((len(observed), self.setting.num_actions))
-            for number, reader in enumerate(readers):
+        def read(observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray) -> tuple[np.ndarray, None]:
+            probs = np.empty((len(observed), self.setting.num_actions))
+            for number, (reader, weights) in enumerate(zip(readers, each, strict=True)):
                 here = run == number
-                logits[here] = reader(observed[here], numbers[here], step)
-            return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+                own = legal_actions(self.setting, observed[here])
+                logits = action_logits(weights, reader(observed[here]), torch.from_numpy(own))
+                probs[here] = masked_softmax(logits, own if legal is None else legal[here])
+            return probs, None
 
         return read
 
@@ -98,44 +97,12 @@ class LanguageSoftmax(SoftmaxClass):
 
     def _answers(self, weights: Weights, encoded: Any) -> Any:
         """Return the hidden states at the last word of each observation, (..., width)."""
-        rows, place = np.unique(encoded.numpy().reshape(-1, encoded.shape[-1]), axis=0, return_inverse=True)
+        seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
+        rows, place = np.unique(seen.reshape(-1, seen.shape[-1]), axis=0, return_inverse=True)
         words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
         # Sorted, what begins others stands before them: a row is read unless it begins the next one.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
         read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
         hidden, _ = self.decoder(weights, torch.from_numpy(words[read, : ends.max()]))
-        row = np.searchsorted(read, np.arange(len(words)))[place].reshape(encoded.shape[:-1])
+        row = np.searchsorted(read, np.arange(len(words)))[place].reshape(seen.shape[:-1])
         return hidden[torch.from_numpy(row), torch.from_numpy((ends - 1)[place].reshape(row.shape))]
-
-
-class _Reader:
-    """Reads the observations of a run's episodes, step by step."""
-
-    def __init__(self, language: LanguageSoftmax, parameters: torch.Tensor) -> None:
-        self._language = language
-        self._weights = language.decoder.weights(parameters / language.decoder.width)
-        self._parameters = parameters
-        self._cache: Cache | None = None
-        self._row = np.zeros(0, np.int64)
-
-    def __call__(self, observed: np.ndarray, numbers: np.ndarray, step: int) -> np.ndarray:
-        """Return logits, float64 (m, num_actions), of what episodes observe at a step of all of them."""
-        language = self._language
-        distinct, first, place = np.unique(observed, axis=0, return_index=True, return_inverse=True)
-        encoded, place = language.encode(distinct), place.ravel()
-        said = int(encoded[0, -1])
-        if language.setting.moving_prompt or (encoded[:, -1] != said).any():
-            self._cache = None
-            return language.logits(self._parameters, torch.from_numpy(encoded)).numpy()[place]  # type: ignore[no-any-return]
-        begun = 0
-        if step == 0:
-            self._cache = None
-        if self._cache is not None:
-            parents = torch.from_numpy(self._row[numbers[first]])
-            self._cache = [(keys[parents], values[parents]) for keys, values in self._cache]
-            begun = self._cache[0][0].shape[2]
-        words = torch.from_numpy(encoded[:, begun : language.vocabulary.prompt_words + said])
-        hidden, self._cache = language.decoder(self._weights, words, self._cache)
-        self._row = np.zeros(numbers.max() + 1, np.int64)
-        self._row[numbers] = place
-        return language.actions(self._weights, hidden[:, -1]).numpy()[place]  # type: ignore[no-any-return]

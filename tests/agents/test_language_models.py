@@ -1,11 +1,24 @@
 """Tiny language models: legal words alone, however they are read, and the same after saving."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 import theorybench as tb
-from theorybench.agents.language import SHAPES, SIZES, LanguagePolicy, Vocabulary, build, load, save, tokenizer
+from theorybench.agents import rollout
+from theorybench.agents.language import (
+    SHAPES,
+    SIZES,
+    CausalPolicy,
+    LanguagePolicy,
+    Vocabulary,
+    build,
+    load,
+    save,
+    tokenizer,
+)
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
 
@@ -181,16 +194,28 @@ def test_reading_on_from_what_was_read_changes_nothing(shape, env_id):
         np.testing.assert_allclose(policy.probs(seen), said, atol=1e-6)
 
 
-def test_whole_responses_are_drawn_as_the_probabilities_say():
-    vocabulary, _ = written(TREE, 4, d=2, L=1)
-    setting = vocabulary.setting
-    policy = LanguagePolicy.of(build(TREE, d=2, L=1, shape="qwen"))
-    blank = np.zeros((1, setting.response_length), setting.observation_dtype)
-    observation = np.hstack([setting.prompt_tokens([0]), blank])
-    said = policy.complete(np.repeat(observation, 20_000, axis=0), np.random.default_rng(0))
-    first = policy.probs(observation)[0]
-    np.testing.assert_allclose(np.bincount(said[:, 0], minlength=4)[1:] / 20_000, first, atol=0.015)
-    after = observation.copy()
-    after[0, setting.prompt_length] = 1
-    second = np.bincount(said[said[:, 0] == 1, 1], minlength=4)[1:]
-    np.testing.assert_allclose(second / second.sum(), policy.probs(after)[0], atol=0.03)
+@pytest.mark.parametrize("env_id", [TREE, KFOLD, COUNTDOWN])
+def test_any_causal_model_is_a_policy(env_id):
+    """The probabilities are those of its forward pass on each observation alone, of legal actions."""
+    setting = lookup(env_id).make_setting({})
+    vocabulary = Vocabulary(setting)
+    config = GPT2Config(vocab_size=vocabulary.size + 3, n_positions=64, n_embd=16, n_layer=2, n_head=2)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = GPT2LMHeadModel(config).eval()
+    policy, envs = CausalPolicy(model, env_id), gym.make_vec(env_id, num_envs=12)
+    envs.reset(seed=0)
+    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=12, rng=np.random.default_rng(0))
+    taken = np.arange(setting.horizon) < episodes.lengths[:, None]
+    seen, legal = episodes.observations[taken], episodes.action_mask[taken]
+    probs = policy.probs(seen)
+    for row, (observation, mask) in enumerate(zip(seen, legal, strict=True)):
+        (prompt,), (said, length) = vocabulary.prompts(observation[None]), vocabulary.responses(observation[None])
+        words = torch.from_numpy(np.append(prompt, said[0, : length[0]]))[None]
+        logits = model(words).logits[0, -1, 1 : setting.num_actions + 1].detach().double().numpy()
+        weights = np.where(mask, np.exp(logits), 0.0)
+        np.testing.assert_allclose(probs[row], weights / weights.sum(), atol=1e-5)
+    with pytest.raises(ParameterError, match="CausalPolicy"):
+        LanguagePolicy.of(model)
+    with pytest.raises(ParameterError, match="words or more"):
+        CausalPolicy(GPT2LMHeadModel(GPT2Config(vocab_size=2, n_embd=4, n_layer=1, n_head=1)), env_id)

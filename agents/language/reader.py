@@ -1,0 +1,102 @@
+"""Reading observations as a model does: equal ones once, and of those that continue the last ones only what is new."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from theorybench.agents.language.decoder import Decoder, Weights
+from theorybench.agents.language.vocabulary import Vocabulary
+
+#: Words that are read at a time, and numbers that are kept of them, to bound memory.
+WORDS, KEPT = 2**16, 2**26
+#: (words int64 (n, words), what was kept of the words before them or None) -> answers at the last word (n, ...), what
+#: to keep.
+Read = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
+#: (what was kept, rows) -> what was kept of these rows.
+Choose = Callable[[Any, torch.Tensor], Any]
+
+
+class _Reading(NamedTuple):
+    """What was read last: equally long responses.
+
+    Attributes:
+        observations: integer (n, tokens), distinct.
+        said: words of each response.
+        kept: of the model.
+    """
+
+    observations: np.ndarray
+    said: int
+    kept: Any
+
+
+class Reader:
+    """Reads observations.
+
+    Args:
+        vocabulary: words of the setting.
+        read: reads words.
+        choose: picks rows of what was kept.
+        size: numbers that are kept of each word.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, read: Read, choose: Callable[[Any, torch.Tensor], Any], size: int
+    ) -> None:
+        self.vocabulary, self._read, self._choose, self._size = vocabulary, read, choose, size
+        self._reading: _Reading | None = None
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
+        """Return the reader of a decoder, whose answers are hidden states (n, width)."""
+
+        def read(words: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+            hidden, cache = decoder(weights, words, cache)
+            return hidden[:, -1], cache
+
+        def choose(cache: Any, rows: torch.Tensor) -> Any:
+            return [(keys[rows], values[rows]) for keys, values in cache]
+
+        return cls(vocabulary, read, choose, 2 * decoder.layers * decoder.width)
+
+    @torch.no_grad()
+    def __call__(self, observations: np.ndarray) -> torch.Tensor:
+        """Return the answers after observations (n, tokens): (n, ...)."""
+        distinct, place = np.unique(observations, axis=0, return_inverse=True)
+        said = self.vocabulary.responses(distinct)[1]
+        groups = [np.flatnonzero(said == length) for length in np.unique(said)]
+        answers = torch.cat([self._together(distinct[group], int(said[group[0]])) for group in groups])
+        return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place.ravel()])]
+
+    def _together(self, observations: np.ndarray, said: int) -> torch.Tensor:
+        """Read distinct observations whose responses have as many words."""
+        words = np.hstack([self.vocabulary.prompts(observations), self.vocabulary.responses(observations)[0][:, :said]])
+        kept, begun = self._continued(observations, said)
+        new = torch.from_numpy(words[:, begun:])
+        self._reading = None
+        if words.size * self._size > KEPT or new.numel() > WORDS:
+            parts = torch.from_numpy(words).split(max(1, WORDS // words.shape[1]))
+            return torch.cat([self._read(part, None)[0] for part in parts])
+        answers, kept = self._read(new, kept)
+        self._reading = _Reading(observations, said, kept)
+        return answers
+
+    def _continued(self, observations: np.ndarray, said: int) -> tuple[Any, int]:
+        """Return what was kept of the last observations, and their words, where these continue them; else None, 0."""
+        last, vocabulary = self._reading, self.vocabulary
+        if last is None or last.said >= said:
+            return None, 0
+        begun = observations.copy()
+        begun[:, vocabulary.setting.prompt_length + last.said :] = 0
+        count = len(last.observations)
+        _, number = np.unique(np.vstack([last.observations, begun]), axis=0, return_inverse=True)
+        row = np.full(count + len(begun), -1)
+        row[number.ravel()[:count]] = np.arange(count)
+        parents = row[number.ravel()[count:]]
+        if (parents < 0).any():
+            return None, 0
+        same = np.array_equal(parents, np.arange(count))
+        kept = last.kept if same else self._choose(last.kept, torch.from_numpy(parents))
+        return kept, vocabulary.prompt_words + last.said
