@@ -2,7 +2,7 @@
 
 import dataclasses
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TRLAgent(ConfiguredAgent):
-    """A trainer of TRL on a tiny language model that begins as the base model of the setting."""
+    """A trainer of TRL on a tiny language model that begins as the base model of the setting.
+
+    Attributes:
+        turns: whether it trains on episodes that are more than one prompt and one completion.
+    """
+
+    turns: ClassVar[bool] = False
 
     shape: str = choice("llama", SHAPES, "architecture of the model")
     size: str = choice("tiny", tuple(SIZES), "of the model: 50 thousand to 5 million weights")
@@ -56,14 +62,21 @@ class TRLGroupAgent(TRLAgent):
 
     def compare(self, session: "Session", trainer: str, episodes: int, **settings: Any) -> Policy:
         """Train on groups of completions until the budget is spent; `settings` are the configuration's."""
-        steps = episodes // self.episodes_per_update
+        from theorybench.agents.language.turns import rows_of_episode
+
+        setting, steps = session.task.setting, episodes // self.episodes_per_update
+        prompts = session.prompts(max(1, steps) * self.episodes_per_update // self.group_size)
+        per_episode = rows_of_episode(setting)
+        played: dict[str, Any] = {"reward_funcs": session.reward}
+        if session.turns:
+            played = {"reward_funcs": session.earned, "rollout_func": session.play}
         return session.train(
             trainer,
-            session.prompts(max(1, steps) * self.episodes_per_update // self.group_size),
+            prompts.repeat(per_episode),
             steps=steps,
-            batch=self.episodes_per_update,
-            reward_funcs=session.reward,
+            batch=self.episodes_per_update * per_episode,
             num_generations=self.group_size,
-            max_completion_length=session.task.setting.horizon,
+            max_completion_length=1 if setting.moving_prompt else setting.horizon,
+            **played,
             **settings,
         )

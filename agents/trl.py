@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when transformers is imported
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
@@ -20,9 +22,10 @@ from theorybench.agents.agent import Log
 from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
 from theorybench.agents.language.models import without_progress_bars
 from theorybench.agents.language.tasks import LanguageTask
+from theorybench.agents.language.turns import has_turns, rows, rows_of_episode
 from theorybench.agents.outside import global_generators_restored
 from theorybench.agents.trainers import TRLAgent
-from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, ParameterError
 from theorybench.envs.core.policy import Policy
 
 try:
@@ -72,19 +75,32 @@ class Session:
     Attributes:
         task: prompts and rewards.
         model: the base model, which is trained in place.
+        turns: whether an episode is more than one prompt and one completion.
+
+    Raises:
+        ParameterError: such a setting, and a trainer that does not take turns.
     """
 
     def __init__(self, agent: TRLAgent, envs: Any, seed: int, log: Log) -> None:
         check_version(version("trl"))
         self._agent, self._seed, self._log = agent, seed, log
         self.task = LanguageTask(envs, seed)
+        self.turns = has_turns(self.task.setting)
+        if self.turns and not agent.turns:
+            allowed = "a setting whose prompt stays while it is answered, without replies"
+            raise ParameterError(
+                "envs", self.task.setting.name, allowed, "Of TRL's trainers trl-grpo alone takes turns."
+            )
+        self._index: dict[str, int] = {}
         self.model = pretrained(self.task.setting, shape=agent.shape, size=agent.size)
         self.words = tokenizer(self.task.setting)
 
     def prompts(self, count: int) -> datasets.Dataset:
         """Return as many prompts, drawn at random, with the columns `prompt` and `index`."""
         indices = self.task.draw(count)
-        return datasets.Dataset.from_dict({"prompt": self.task.prompts(indices), "index": indices})
+        texts = self.task.prompts(indices)
+        self._index = dict(zip(texts, indices.tolist(), strict=True))
+        return datasets.Dataset.from_dict({"prompt": texts, "index": indices})
 
     @staticmethod
     def rows(columns: dict[str, list[Any]]) -> datasets.Dataset:
@@ -105,6 +121,35 @@ class Session:
         rewards: list[float] = self.task.rewards(index, said).tolist()
         return rewards
 
+    def play(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+        """Play episodes turn by turn, as TRL asks for it (`rollout_func`); every one is an episode.
+
+        Args:
+            prompts: texts of this session's `prompts`, each `trainer.num_generations` times in a row. Where an episode
+                fills several rows only every so many groups are played, and fill the rows of all.
+            trainer: who asks.
+
+        Returns:
+            Columns of rows; "env_mask" is 0 for words that the model did not choose.
+        """
+        setting, group_size = self.task.setting, trainer.num_generations
+        asked = prompts[:: group_size * rows_of_episode(setting)]
+        indices = np.repeat([self._index[text] for text in asked], group_size)
+        episodes = self.task.episodes(len(indices), LanguagePolicy.of(self.model), prompts=indices)
+        played = rows(setting, episodes, group_size)
+        return {
+            "prompt_ids": played.prompts,
+            "completion_ids": played.completions,
+            "logprobs": played.log_probs,
+            "env_mask": played.masks,
+            "earned": played.rewards,
+        }
+
+    @staticmethod
+    def earned(prompts: list[str], completions: list[str], earned: list[float], **columns: Any) -> list[float]:
+        """Return what the episodes that were played earned, as TRL asks for it; they are charged already."""
+        return earned
+
     def train(self, trainer: str, data: datasets.Dataset, *, steps: int, batch: int, **settings: Any) -> Policy:
         """Train until the steps or the budget are spent.
 
@@ -113,14 +158,15 @@ class Session:
             data: what it trains on.
             steps: updates of the model.
             batch: rows of an update.
-            settings: of the trainer's configuration; those of the trainer itself are `reward_funcs` and `ref_model`.
+            settings: of the trainer's configuration; those of the trainer itself are `reward_funcs`,
+                `rollout_func` and `ref_model`.
 
         Returns:
             The policy at the end.
         """
         home, _, name = trainer.rpartition(".")
         module = importlib.import_module(f"trl.experimental.{home}") if home else trl
-        own = {key: settings.pop(key) for key in ("reward_funcs", "ref_model") if key in settings}
+        own = {key: settings.pop(key) for key in ("reward_funcs", "rollout_func", "ref_model") if key in settings}
         with _quiet(), tempfile.TemporaryDirectory() as folder, global_generators_restored():
             configuration = getattr(module, f"{name}Config")(
                 output_dir=folder,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.budget import batch_of
+from theorybench.agents.language.turns import has_turns
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.agents.rollout import Episodes, collect, sample
 from theorybench.envs.core.batch import Batch
@@ -30,16 +31,14 @@ class LanguageTask:
         setting: the setting.
         vocabulary: its words.
 
-    Raises:
-        ParameterError: a setting whose prompt moves with the actions: each of them answers a prompt of its own, so that
-            no completion is a response.
+    A completion is the actions alone: what the environment replies stands not in it, and where the prompt moves with
+    the actions it is a plan, made before the first of them. `theorybench.agents.language.turns` writes such episodes as
+    a model reads them.
     """
 
     def __init__(self, envs: Any, seed: int) -> None:
         self._batch: Batch = batch_of(envs)
         self.setting = self._batch.setting
-        if self.setting.moving_prompt:
-            raise ParameterError("envs", self.setting.name, "a setting whose prompt stays while it is answered")
         self.vocabulary = Vocabulary(self.setting)
         self._batch.seed(seed)
         self._rng = np.random.default_rng([seed, 1])
@@ -131,13 +130,23 @@ class LanguageTask:
         return collect(self._batch, choose, count, **options)
 
     def texts(self, episodes: Episodes) -> tuple[list[str], list[Any]]:
-        """Write the prompts and the completions of episodes; in preference settings completions are pairs."""
+        """Write the prompts and the completions of episodes; in preference settings completions are pairs.
+
+        Raises:
+            ParameterError: the environment replies, or its prompt moves: then this is not what a model reads.
+        """
+        self._refuse_turns()
         write = self.vocabulary.text
         prompts = [write(row) for row in self.vocabulary.prompts(episodes.observations[:, 0])]
         rows = zip(episodes.actions + 1, episodes.lengths, strict=True)
         if self._batch.pairs:
             return prompts, [tuple(write(side) for side in words[:length].T) for words, length in rows]
         return prompts, [write(words[:length]) for words, length in rows]
+
+    def _refuse_turns(self) -> None:
+        if has_turns(self.setting):
+            allowed = "a setting whose prompt stays while it is answered, without replies"
+            raise ParameterError("envs", self.setting.name, allowed)
 
     def pairs(self, count: int, policy: Policy | None = None) -> dict[str, list[str]]:
         """Return preference pairs with the columns `prompt`, `chosen` and `rejected`.
@@ -148,7 +157,11 @@ class LanguageTask:
         Args:
             count: of pairs that are drawn.
             policy: gives the responses; by default the one that learning starts from.
+
+        Raises:
+            ParameterError: as `texts` does, before anything is charged.
         """
+        self._refuse_turns()
         if self._batch.pairs:
             episodes = self.episodes(count, policy)
             prompts, responses = self.texts(episodes)
@@ -168,7 +181,11 @@ class LanguageTask:
         """Return responses with the columns `prompt`, `completion` and `label`: whether it earned anything, or won.
 
         Each costs an episode; in preference settings an episode gives two.
+
+        Raises:
+            ParameterError: as `texts` does, before anything is charged.
         """
+        self._refuse_turns()
         episodes = self.episodes(count, policy)
         prompts, said = self.texts(episodes)
         good = episodes.rewards > 0

@@ -8,6 +8,7 @@ import torch
 from theorybench.agents.budget import attach
 from theorybench.agents.language import LanguagePolicy, LanguageTask, build, pretrain, pretrained
 from theorybench.agents.language.models import setting_of_config
+from theorybench.agents.language.turns import rows, rows_of_episode
 from theorybench.envs.core.errors import BudgetExhausted, OptionError, ParameterError, PolicyError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import list_envs, lookup
@@ -42,15 +43,17 @@ def test_a_pretrained_model_is_the_base_model_and_is_kept(shape, tmp_path, monke
         assert torch.equal(first, second)
 
 
-def test_an_initial_policy_that_is_not_the_reference_is_learnt_as_well():
-    model = build(BANDIT, size=(16, 2, 2), dimension=3, num_contexts=2, num_responses=8)
-    left = pretrain(model, kind="initial", goal=0.02)
+def test_an_initial_policy_that_is_not_the_reference_is_learnt_as_well(tmp_path):
+    few = {"size": (16, 2, 2), "folder": tmp_path, "dimension": 3, "num_contexts": 2, "num_responses": 8}
+    model = pretrained(BANDIT, kind="initial", **few)
     setting = setting_of_config(model.config)
     seen = np.hstack([setting.prompt_tokens([0, 1]), np.zeros((2, 1), setting.observation_dtype)])
     probs, aims = (policy.probs(seen) for policy in (LanguagePolicy.of(model), SettingPolicy(setting, "initial")))
-    assert left <= 0.02
-    np.testing.assert_allclose(probs, aims, atol=0.1)
-    assert np.abs(probs - SettingPolicy(setting, "reference").probs(seen)).max() > 0.3
+    assert np.einsum("xy,xy->x", probs, np.log(probs / aims)).mean() < 1e-2
+    reference = SettingPolicy(setting, "reference").probs(seen)
+    assert np.abs(probs - reference).max() > 0.3
+    other = LanguagePolicy.of(pretrained(BANDIT, **few)).probs(seen)  # kept apart
+    assert np.einsum("xy,xy->x", other, np.log(other / reference)).mean() < 1e-2
 
 
 def left_after_pretraining(env_id, shape, size, **parameters):
@@ -183,6 +186,67 @@ def test_demonstrations_are_what_earned_something():
     assert all(len(text.split()) == task.setting.horizon for text in rows["completion"])
 
 
-def test_prompts_that_move_are_no_language_task():
+# Turns.
+
+KFOLD, COUNTDOWN, BUDGET = (f"TheoryBench/{name}-v0" for name in ("KFoldComposition", "Countdown", "RelativeBudget"))
+TURNS = [
+    (KFOLD, {"N": 4, "k": 3}),
+    (COUNTDOWN, {"numbers": 3, "prompts": 8}),
+    (BUDGET, {"K": 2, "A": 4, "p": 0.5}),
+    (LADDER, {"d": 2, "L": 2}),
+]
+
+
+def played(env_id, parameters, groups=4, group_size=3):
+    """Groups of episodes of a model with random weights, and the same as rows."""
+    task, budget = task_of(env_id, **parameters)
+    model = build(env_id, size=(16, 2, 2), **parameters)
+    prompts = np.repeat(task.draw(groups), group_size)
+    episodes = task.episodes(len(prompts), LanguagePolicy.of(model), prompts=prompts)
+    assert budget.spent == len(prompts)
+    return task, model, episodes, rows(task.setting, episodes, group_size)
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), TURNS)
+def test_a_model_reads_in_rows_what_its_policy_saw(env_id, parameters):
+    task, model, episodes, found = played(env_id, parameters)
+    assert len(found.prompts) == len(episodes) * rows_of_episode(task.setting)
+    assert sum(map(sum, found.masks)) == episodes.lengths.sum()
+    for prompt, completion, mask, logs in zip(*found[:4], strict=True):
+        words = torch.tensor([prompt + completion])
+        with torch.no_grad():
+            said = model(words).logits[0, len(prompt) - 1 : -1].log_softmax(-1)
+        own = said.gather(-1, torch.tensor(completion)[:, None])[:, 0].numpy()
+        taken = np.array(mask, bool)
+        np.testing.assert_allclose(own[taken], np.array(logs)[taken], atol=1e-4)
+        assert not np.array(logs)[~taken].any()
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), TURNS)
+def test_actions_in_rows_earn_what_the_rows_say(env_id, parameters):
+    task, _, episodes, found = played(env_id, parameters)
+    each, actions = rows_of_episode(task.setting), [[] for _ in range(len(episodes))]
+    for row, (completion, mask) in enumerate(zip(found.completions, found.masks, strict=True)):
+        group, rest = divmod(row, 3 * each)  # of three members
+        number = 3 * group + rest % 3
+        actions[number] += [word for word, own in zip(completion, mask, strict=True) if own]
+        assert found.rewards[row] == episodes.rewards[number]
+    np.testing.assert_array_equal(task.setting.judge(episodes.prompts, actions), episodes.rewards)
+
+
+def test_replies_stand_between_the_actions_and_are_not_the_models():
+    task, _, episodes, found = played(KFOLD, {"N": 4, "k": 3})
+    for completion, mask, observed in zip(found.completions, found.masks, episodes.observations, strict=True):
+        assert mask == [1, 0, 1, 0, 1]
+        assert completion[:-1] == observed[-1, task.setting.prompt_length :][:4].tolist()
+
+
+@pytest.mark.parametrize("env_id", [KFOLD, COUNTDOWN])
+def test_data_sets_are_refused_where_episodes_take_turns(env_id):
+    task, budget = task_of(env_id)
     with pytest.raises(ParameterError, match="prompt stays"):
-        task_of("TheoryBench/Countdown-v0")
+        task.labels(2)
+    with pytest.raises(ParameterError, match="prompt stays"):
+        task.pairs(2)
+    assert budget.spent == 0
+    assert task.rewards([0], [[1, 1, 1]]).shape == (1,)  # a plan is judged all the same
