@@ -9,6 +9,7 @@
 It needs transformers: pip install 'theorybench[llm]'.
 """
 
+from theorybench.agents.language.countdown import CountdownTask
 from theorybench.agents.language.models import SHAPES, SIZES, build, load, save
 from theorybench.agents.language.policy import CausalPolicy, LanguagePolicy
 from theorybench.agents.language.pretraining import pretrain, pretrained
@@ -16,6 +17,7 @@ from theorybench.agents.language.tasks import LanguageTask
 from theorybench.agents.language.vocabulary import Vocabulary, tokenizer
 
 __all__ = [
+    "CountdownTask",
     "CausalPolicy",
     "LanguagePolicy",
     "LanguageTask",

@@ -207,6 +207,15 @@ def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.n
         ParameterError: another number of answers than prompts.
     """
     indices = np.asarray(prompts)
+    return setting.judge(indices, plays(setting, indices, answers))
+
+
+def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
+    """Return the moves of each answer as the tokens of a completion; none where its value is not the target.
+
+    Args and errors are those of `judge_text`.
+    """
+    indices = np.asarray(prompts)
     if len(indices) != len(answers):
         raise ParameterError("answers", len(answers), f"one for each of {len(indices)} prompts")
     setting.prompt_tokens(indices)  # refuses what is no prompt
@@ -219,4 +228,4 @@ def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.n
             value = 0
         right = value == setting.pool.targets[prompt]
         completions.append([action + 1 for action in actions] if right else [])
-    return setting.judge(indices, completions)
+    return completions

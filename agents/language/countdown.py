@@ -1,0 +1,67 @@
+"""Countdown in plain words, for trainers of any language model with any tokenizer: questions, and a metered judge.
+
+    from theorybench.agents.language.countdown import CountdownTask
+
+    task = CountdownTask(gym.make_vec("TheoryBench/Countdown-v0", num_envs=64), seed=0)
+    data = datasets.Dataset.from_dict(task.questions(1000))
+    GRPOTrainer(model=..., reward_funcs=task.reward, train_dataset=data)
+
+A question names numbers and a target, an answer is an expression such as `(75 - 3) * 4`. It is read by the strict
+parser of `theorybench.envs.curriculum.countdown_text`, turned into moves, and paid what these earn in the game.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from theorybench.agents.language.tasks import LanguageTask
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.curriculum.countdown import Countdown
+from theorybench.envs.curriculum.countdown_text import plays, question
+
+
+class CountdownTask:
+    """The puzzles of vector environments of `Countdown`, in words.
+
+    Args:
+        envs: of `TheoryBench/Countdown-v0`, possibly metered; seeded here.
+        seed: of their streams, and of the prompts that are drawn here.
+
+    Attributes:
+        setting: the setting.
+
+    Raises:
+        ParameterError: environments of another setting.
+    """
+
+    def __init__(self, envs: Any, seed: int) -> None:
+        self._task = LanguageTask(envs, seed)
+        if not isinstance(self._task.setting, Countdown):
+            raise ParameterError("envs", self._task.setting.name, "environments of TheoryBench/Countdown-v0")
+        self.setting: Countdown = self._task.setting
+
+    def questions(self, count: int) -> dict[str, list[Any]]:
+        """Draw questions: the columns `prompt`, a text, and `index`, which puzzle it is."""
+        indices = self._task.draw(count).tolist()
+        return {"prompt": [question(self.setting, index) for index in indices], "index": indices}
+
+    def reward(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
+        """Judge answers, as TRL asks for it; every one is an episode of the budget, also one that makes no sense.
+
+        Args:
+            prompts: the questions, which are not read.
+            completions: texts, or conversations whose last message is the answer. Space around it does not count.
+            columns: with `index`, the puzzle of each.
+
+        Returns:
+            What the setting pays.
+
+        Raises:
+            BudgetExhausted: fewer episodes are left than a wave of environments plays; that wave has not begun.
+            ParameterError: there is no column `index`.
+        """
+        if "index" not in columns:
+            raise ParameterError("columns", sorted(columns), "the columns of `questions`, `index` among them")
+        texts = [text if isinstance(text, str) else text[-1]["content"] for text in completions]
+        moves = plays(self.setting, columns["index"], [text.strip() for text in texts])
+        rewards: list[float] = self._task.rewards(columns["index"], moves).tolist()
+        return rewards
