@@ -17,8 +17,8 @@ from theorybench.agents.language.tasks import LanguageTask
 from theorybench.agents.language.vocabulary import Vocabulary, tokenizer
 
 __all__ = [
-    "CountdownTask",
     "CausalPolicy",
+    "CountdownTask",
     "LanguagePolicy",
     "LanguageTask",
     "SHAPES",
