@@ -152,7 +152,7 @@ def test_points_of_pass_at_k_lie_on_their_curves():
     passed, tries = exhibit.charts
     assert passed.groups == ("reference", "A*-PO, beta = 0.25", "A*-PO, beta = 0.25, filter", "A*-PO, beta = 0.5")
     assert max(group.distance for group in passed.agreement()) < 0.02
-    assert max(group.distance for group in tries.agreement()) < 0.05
+    assert sum(group.inside for group in tries.agreement()) >= 19
     (table,) = exhibit.tables
     for _, _, theory, counted, bound in table.rows:
         assert counted.low - 0.02 * theory < theory < counted.high + 0.02 * theory
