@@ -8,9 +8,9 @@ import contextlib
 import importlib
 import os
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -23,33 +23,21 @@ from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
 from theorybench.agents.language.models import without_progress_bars
 from theorybench.agents.language.tasks import LanguageTask
 from theorybench.agents.language.turns import has_turns, rows, rows_of_episode
-from theorybench.agents.outside import global_generators_restored
+from theorybench.agents.outside import global_generators_restored, require_version
 from theorybench.agents.trainers import TRLAgent
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, ParameterError
 from theorybench.envs.core.policy import Policy
 
 try:
+    require_version("trl", "1.16", "2")
     import datasets
     import trl
+    from huggingface_hub import constants
+    from tqdm import tqdm
     from transformers import PrinterCallback, TrainerCallback
     from transformers.utils import logging as transformers_logging
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigurationError("trl is not installed: pip install 'theorybench[llm]'") from error
-
-#: The versions of TRL that this adapter is written for.
-VERSIONS = (1, 16), (2, 0)
-
-
-def check_version(found: str) -> None:
-    """Refuse a version of TRL whose trainers are not the ones that this adapter knows.
-
-    Raises:
-        ConfigurationError: names the versions that work.
-    """
-    low, high = VERSIONS
-    if not low <= tuple(int(part) for part in found.split(".")[:2]) < high:
-        wanted = f">={'.'.join(map(str, low))},<{high[0]}"
-        raise ConfigurationError(f"TRL {found} is installed, and its trainers differ: pip install 'trl{wanted}'")
 
 
 class _Report(TrainerCallback):  # type: ignore[misc]
@@ -82,7 +70,6 @@ class Session:
     """
 
     def __init__(self, agent: TRLAgent, envs: Any, seed: int, log: Log) -> None:
-        check_version(version("trl"))
         self._agent, self._seed, self._log = agent, seed, log
         self.task = LanguageTask(envs, seed)
         self.turns = has_turns(self.task.setting)
@@ -208,16 +195,23 @@ class Session:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what the libraries say of themselves in a normal run: bars, and warnings on options that TRL sets."""
+    """Silence what the libraries say of themselves in a normal run: bars, and warnings on options that TRL sets.
+
+    The hub is off as well, to which TRL reports its use: huggingface_hub may have been imported before us.
+    """
+    if not hasattr(tqdm, "_lock"):
+        tqdm.set_lock(threading.RLock())  # its own is one among processes, which a worker that ends leaves behind
     bars = datasets.utils.logging.is_progress_bar_enabled()
     datasets.disable_progress_bars()
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
+    offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
     try:
         with without_progress_bars(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
             yield
     finally:
+        constants.HF_HUB_OFFLINE = offline
         transformers_logging.set_verbosity(verbosity)
         if bars:
             datasets.enable_progress_bars()

@@ -26,12 +26,14 @@ import numpy as np
 import torch
 
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of, tokenizer
+from theorybench.agents.outside import require_version
 from theorybench.agents.softmax import SIZES
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.registry import find_setting
 from theorybench.envs.core.setting import Setting
 
 try:
+    require_version("transformers", "5", "6")
     import transformers
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.gpt2 import modeling_gpt2 as gpt2

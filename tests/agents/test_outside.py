@@ -68,7 +68,11 @@ def test_an_agent_says_so(install):
 
 @pytest.mark.parametrize(
     ("package", "module"),
-    [("stable-baselines3", "theorybench.agents.sb3")],
+    [
+        ("stable-baselines3", "theorybench.agents.sb3"),
+        ("transformers", "theorybench.agents.language"),
+        ("trl", "theorybench.agents.trl"),
+    ],
 )
 @pytest.mark.slow
 def test_an_adapter_says_so_before_it_imports_what_it_does_not_know(package, module, install):

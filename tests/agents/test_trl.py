@@ -3,16 +3,6 @@
 import pytest
 
 import theorybench as tb
-from theorybench.envs.core.errors import ConfigurationError
-
-
-@pytest.mark.parametrize("version", ["0.29.1", "1.15.2", "2.0.0"])
-def test_other_versions_are_refused(version):
-    from theorybench.agents.trl import check_version
-
-    check_version("1.16.0")
-    with pytest.raises(ConfigurationError, match=r"trl>=1\.16,<2"):
-        check_version(version)
 
 
 def test_where_the_base_model_solves_no_prompt_it_stays(tmp_path, monkeypatch):
