@@ -89,6 +89,8 @@ class OptimalAdvantage(Setting):
     4. V-hat is biased low where p N is small: beta = .1, p = .1, N = 8 give mean .466, deviation .406, against .770.
     5. The share of prompts with p > 0 bounds pass@K of every policy for every K: what training wins at K = 1 is gone
        as K grows.
+    6. One try of the optimum is worth 1 + V* / (beta ln(1 / (1 - p))) tries of the reference, at most e^{1/beta}. A
+       table that drops prompts of which none of N samples was right does not exceed the reference's pass@(N + K).
 
     ## References
     - Accelerating RL for LLM Reasoning with Optimal Advantage Regression (arXiv 2505.20686): A*-PO.
