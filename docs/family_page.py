@@ -29,7 +29,7 @@ def render(family: Family) -> str:
 
     def studies(setting: str | None = None) -> list[dict[str, Any]]:
         own = [row for row in ran["studies"] if setting in (None, row["environment"].partition("/")[2])]
-        return [{**row, **_about(row)} for row in own]
+        return [{**row, **about(row)} for row in own]
 
     return template(family.template).render(
         claim=claims.__getitem__,
@@ -47,7 +47,7 @@ def render(family: Family) -> str:
     )
 
 
-def _about(row: dict[str, Any]) -> dict[str, str]:
+def about(row: dict[str, Any]) -> dict[str, str]:
     """Return what the code says of a study."""
     study = next(study for study in tb.studies(row["environment"]) if study.id == row["id"])
     return {"title": study.title, "text": study.text, "source": study.source}

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import ladder_page
+import language_page
 import reference_tables as tables
 from agent_groups import KINDS, kind, shipped_agents
 from families import families, families_with_pages, family_name, shipped_settings
@@ -136,6 +137,7 @@ def pages() -> dict[Path, str]:
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
     result |= {ROOT / f"{family.name}.md": render(family) for family in families_with_pages()}
     result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
+    result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
     return result | {ROOT / "README.md": index_page(ids, names)}
 
 

@@ -21,6 +21,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claims and studies train small arrays
 
 import ladder_page
+import language_page
 import reference_data as data
 from agent_groups import curve_groups
 from families import Family, families_with_pages
@@ -56,6 +57,8 @@ def measure_suite(name: str) -> None:
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
     drawn = [picture(board, PICTURES / f"ranking-{name}.png"), *_draw_curves(name, board, agents)]
+    if name == language_page.SUITE:
+        drawn += language_page.draw(PICTURES)
     data.write(name, dataclasses.asdict(data.numbers_of(name, board, _shrunk(drawn))))
 
 

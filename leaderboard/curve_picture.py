@@ -14,6 +14,8 @@ from theorybench.leaderboard.styles import INK, QUIET, RULE, style
 WIDTH, HEIGHT, NAMES = 2.0, 1.75, 1.75
 #: What lies further below the reference is not drawn: it would leave no room for the rest. All panels reach the second.
 LEAST, MARGIN = -0.55, -0.08
+#: Episodes at which a policy that was scored once is drawn, over those of the one before.
+BESIDE = 0.7
 
 
 def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Sequence[str]]) -> Path:
@@ -62,9 +64,11 @@ def _draw(axes: Any, entry: EnvironmentBoard, agents: Sequence[str]) -> None:
     """Draw the curves of some agents on one environment; reference and optimum are dotted lines."""
     for level in (0.0, 1.0):
         axes.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
+    single = 0
     for series in entry.curves:
         if series.label in agents:
-            _line(axes, series, style(agents.index(series.label)).colour)
+            _line(axes, series, style(agents.index(series.label)).colour, BESIDE**single)
+            single += len(series.x) == 1
     budget = entry.environment.budget
     axes.set_xscale("log")
     axes.set_xlim(budget / 80, budget * 1.15)
@@ -79,7 +83,14 @@ def _draw(axes: Any, entry: EnvironmentBoard, agents: Sequence[str]) -> None:
     axes.spines["bottom"].set_color(RULE)
 
 
-def _line(axes: Any, series: Series, colour: str) -> None:
+def _line(axes: Any, series: Series, colour: str, shift: float) -> None:
+    """Draw a curve; policies that were scored once stand beside each other, shifted by a factor."""
+    if len(series.x) == 1:
+        (x,), (value,) = series.x, series.value
+        if series.low is not None and series.high is not None:
+            axes.vlines(x * shift, series.low, series.high, color=colour, alpha=0.5, linewidth=3)
+        axes.plot(x * shift, value, color=colour, marker="o", markersize=4)
+        return
     if series.low is not None and series.high is not None:
         axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.18, linewidth=0)
     axes.plot(series.x, series.value, color=colour, linewidth=1.4, marker="o", markersize=2.2)

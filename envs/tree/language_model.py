@@ -22,7 +22,7 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer": ("rlvr", {"policy": "llama", "episodes_per_update": 16}),
     "transformer, TRL's GRPO": ("trl-grpo", {"episodes_per_update": 16}),
 }
-BUDGET, POINTS = 4096, 8
+BUDGET, POINTS = 1024, 16
 #: The K of the curves, and what is read along the way, with the titles of their charts.
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
 TRACED = {
