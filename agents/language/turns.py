@@ -84,7 +84,8 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
     each, last, turn = np.arange(count), episodes.lengths - 1, 1 + setting.replies
     words, said = vocabulary.responses(episodes.observations[each, last])
     words[each, said] = episodes.actions[each, last] + 1
-    masks, log_probs = np.zeros(words.shape, np.int64), np.zeros(words.shape)
+    masks: np.ndarray = np.zeros(words.shape, np.int64)
+    log_probs: np.ndarray = np.zeros(words.shape)
     masks[:, : horizon * turn : turn], log_probs[:, : horizon * turn : turn] = taken, episodes.log_probs
     cut = said + 1
     return Rows(
