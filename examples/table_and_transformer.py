@@ -7,6 +7,7 @@ here, how likely every chain of thought is, before and after.
 import itertools
 import sys
 
+import gymnasium as gym
 import numpy as np
 
 import theorybench as tb
@@ -29,8 +30,7 @@ def chains(setting, policy, prompt):
 
 
 def main(picture: str | None) -> None:
-    import gymnasium as gym
-
+    """Train, compare, and draw if there is a path."""
     env = gym.make(ENV).unwrapped
     setting, oracle = env.setting, env.oracle
     policies = {"base model": oracle.reference_policy, "optimum": oracle.optimal_policy}
@@ -38,7 +38,8 @@ def main(picture: str | None) -> None:
         agent = tb.make_agent("grpo", policy=policy)
         policies[name] = train(agent, ENV, {}, [0], BUDGET)[0].policy
     probabilities = {name: chains(setting, policy, prompt=0) for name, policy in policies.items()}
-    print(f"{'':12}" + "".join(f"{metric:>9}" for metric in ("score", *METRICS)) + "   the likeliest chain, and the sum")
+    head = "".join(f"{metric:>9}" for metric in ("score", *METRICS))
+    print(f"{'':12}{head}   the likeliest chain, and the sum")
     for name, policy in policies.items():
         found, own = oracle.evaluate(policy), probabilities[name]
         numbers = "".join(f"{value:9.3f}" for value in (oracle.score(policy), *(found[metric] for metric in METRICS)))
@@ -54,7 +55,8 @@ def draw(probabilities, path):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.5, 2.6), layout="constrained", dpi=110)
-    for axes, (name, own) in zip(figure.subplots(1, len(probabilities), sharey=True), probabilities.items(), strict=True):
+    panels = figure.subplots(1, len(probabilities), sharey=True)
+    for axes, (name, own) in zip(panels, probabilities.items(), strict=True):
         axes.bar(np.arange(len(own)), own, color="#3b6fb6")
         axes.set_title(name)
         axes.set_xlabel("chain of thought")

@@ -76,6 +76,16 @@ def test_grpo_of_trl_trains_a_language_model(short):
     assert "96 episodes" in printed
 
 
+def test_every_chain_has_its_probability_in_a_table_and_in_a_transformer(short, monkeypatch, tmp_path):
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(sys, "argv", ["table_and_transformer.py", str(tmp_path / "chains.png")])
+    printed = short("table_and_transformer", BUDGET=256)
+    rows = {line[:12].strip(): [float(word) for word in line[12:].split()] for line in printed.splitlines()[1:5]}
+    assert [round(row[-1], 3) for row in rows.values()] == [1, 1, 1, 1], "probabilities of chains sum to 1"
+    assert rows["base model"][0] == 0 < rows["table"][0] < rows["optimum"][0] == 1 and rows["transformer"][0] > 0.3
+    assert (tmp_path / "chains.png").stat().st_size > 1000
+
+
 @pytest.mark.slow
 def test_masks_are_worth_what_they_cost(tmp_path):
     scores = numbers("score", whole("sb3_gym", tmp_path))
