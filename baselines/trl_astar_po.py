@@ -20,10 +20,10 @@ It logs the policy after the steps at which a score is due, and no scalars.
 
 Where it deviates from our `astar-po`: V-hat is kept by the text of the prompt, and prompts are dropped; float32 and a
 language model instead of a table, so that what is learnt on one prompt moves the others; AdamW at 0.003. On
-`OptimalAdvantage-v0` that costs dear. Its base model is the same whatever the prompt, and pre-training teaches a
-language model to ignore prompts, which training then has to undo: 8,000 episodes bring a table to a score of 0.97 and
-this to 0.4, 32,000 to 0.85, with `keep_hopeless`. Without it, what chance has dropped is not made good, and it stays
-below 0.4. With 1,000 episodes neither gets anywhere.
+`OptimalAdvantage-v0` that costs dear. Its base model is the same whatever the prompt, and pre-training probably teaches
+a model to ignore prompts, which training then has to undo: 8,000 episodes bring a table to a score of 0.97 and this to
+0.4, 32,000 to 0.85, with `keep_hopeless`. Without it, what chance has dropped is not made good, and it stays below 0.4.
+With 1,000 episodes neither gets anywhere.
 
 TRL's documentation says that A*-PO cannot exceed the base model's pass@K. With `keep_hopeless` false that is so for a
 table and K = `value_samples` + 1, but not for a language model, which learns prompts that were dropped from others

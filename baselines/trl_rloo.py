@@ -14,7 +14,7 @@ It logs the policy after the steps at which a score is due, and no scalars.
 
 Where it deviates from our `rloo`: float32 and a language model instead of a table, so that what is learnt on one prompt
 moves the others; AdamW at 0.003. On `OptimalAdvantage-v0` that costs dear. Its base model is the same whatever the
-prompt, and pre-training teaches a language model to ignore prompts, which training then has to undo: 8,000 episodes
+prompt, and pre-training probably teaches a model to ignore prompts, which training then has to undo: 8,000 episodes
 bring a table to a score of 0.93 and this to 0.37 (0.05 at 0.001, the rate of the other trainers), 32,000 to 0.91.
 """
 
