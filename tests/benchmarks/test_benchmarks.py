@@ -61,6 +61,18 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
                 "goal:",
             ],
         ),
+        pytest.param(
+            "pretraining.py",
+            ["--shapes", "gpt2", "--", "TheoryBench/RewardTeacher-v0"],
+            ["setting", "TheoryBench/RewardTeacher-v0", "goal: KL at most 0.01 nats: all reached"],
+            marks=pytest.mark.slow,  # that transformers is imported takes longest
+        ),
+        pytest.param(
+            "turns.py",
+            ["--seeds", "1"],
+            [f"{name} " for name in ("KFoldComposition", "Countdown", "RelativeBudget")],
+            marks=pytest.mark.slow,  # it trains until something is learnt
+        ),
     ],
 )
 def test_it_prints_what_it_measures(tmp_path, script, options, rows):
