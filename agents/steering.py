@@ -22,6 +22,7 @@ import numpy as np
 from theorybench.agents.agent import ConfiguredAgent, Log
 from theorybench.agents.budget import Budget
 from theorybench.agents.rollout import Episodes, rollout
+from theorybench.envs.core.arrays import row_keys
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.selection import Candidates
 from theorybench.envs.core.setting import Setting
@@ -66,7 +67,7 @@ class RewardModel:
         rewards, lengths = (np.concatenate([getattr(part, f) for part in rollouts]) for f in ("rewards", "lengths"))
         begin = np.cumsum(lengths) - lengths
         depth = np.arange(len(seen)) - np.repeat(begin, lengths)
-        _, first, node = np.unique(_keys(seen), return_index=True, return_inverse=True)
+        _, first, node = np.unique(row_keys(seen), return_index=True, return_inverse=True)
         m, num_actions = len(first), setting.num_actions
         edge = node * num_actions + actions
         child = np.full(m * num_actions, -1)
@@ -180,15 +181,9 @@ class SteeredPolicy(SettingPolicy):
 
 def _find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Look observations up among prefixes in the order of their keys."""
-    known, keys = _keys(prefixes), _keys(np.asarray(observations, prefixes.dtype))
+    known, keys = row_keys(prefixes), row_keys(np.asarray(observations, prefixes.dtype))
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return place, known[place] == keys
-
-
-def _keys(observations: np.ndarray) -> np.ndarray:
-    """Return the bytes of each observation as one sortable value; all are of one length, so that none are confused."""
-    rows = np.ascontiguousarray(observations)
-    return rows.view(f"S{rows.itemsize * rows.shape[1]}")[:, 0]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ Means are geometric (but of KL), over the runs that reach the target.
 
 import argparse
 import dataclasses
+import gc
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -79,6 +80,8 @@ def throughput(episodes: int, repeats: int) -> None:
             theirs = tb.make_agent(f"trl-{name}", episodes_per_update=BATCH, **group)
             rates: list[list[float]] = []
             for seed in range(repeats + 1):
+                gc.collect()
+                gc.freeze()  # what the libraries hold is not searched for garbage while one of them is timed
                 records = [tb.run(env_id, one, seed=seed, budget=episodes, **parameters) for one in (ours, theirs)]
                 rates.append([record.spent.episodes / record.seconds_wall for record in records])
             mine, other = np.exp(np.log(rates[1:]).mean(axis=0))

@@ -76,9 +76,10 @@ class Decoder(ABC):
             hidden = self.think(weights, layer, hidden, mixed)
         return self.finish(weights, hidden), kept
 
-    def split(self, rows: torch.Tensor) -> torch.Tensor:
-        """Split among heads: (n, words, width) -> (n, heads, words, size)."""
-        return rows.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+    @staticmethod
+    def split(rows: torch.Tensor, heads: int) -> torch.Tensor:
+        """Split among heads: (n, words, heads * size) -> (n, heads, words, size)."""
+        return rows.unflatten(-1, (heads, -1)).transpose(1, 2)
 
     @abstractmethod
     def embed(self, weights: Weights, words: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -111,6 +112,13 @@ class LlamaDecoder(Decoder):
         self.cosines, self.sines = angles.cos(), angles.sin()
         self.sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
 
+    def weights(self, flat: torch.Tensor) -> Weights:
+        """Put the matrices of queries, keys and values side by side as well."""
+        found = super().weights(flat)
+        for home in (f"model.layers.{layer}" for layer in range(self.layers)):
+            found[f"{home}.qkv"] = torch.cat([found[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"]).T
+        return found
+
     def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Scale rows to a mean square of 1, then by the weights of that name."""
         return functional.rms_norm(rows, rows.shape[-1:], weights[f"{name}.weight"], self.epsilon)
@@ -124,16 +132,13 @@ class LlamaDecoder(Decoder):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Rotate queries and keys by their places."""
         home = f"model.layers.{layer}"
-        rows = self.norm(weights, f"{home}.input_layernorm", hidden)
-        matrices = torch.cat([weights[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"])
-        queries, keys, values = map(self.split, (rows @ matrices.T).chunk(3, dim=-1))
+        rows = self.norm(weights, f"{home}.input_layernorm", hidden) @ weights[f"{home}.qkv"]
+        asked, values = self.split(rows, 3 * self.heads).split([2 * self.heads, self.heads], dim=1)
         if f"{home}.self_attn.q_norm.weight" in weights:
-            queries = self.norm(weights, f"{home}.self_attn.q_norm", queries)
-            keys = self.norm(weights, f"{home}.self_attn.k_norm", keys)
-        cosines, sines = self.cosines[places], self.sines[places]
-        half = cosines.shape[-1] // 2
-        queries, keys = (rows * cosines + rows.roll(half, -1) * sines for rows in (queries, keys))
-        return queries, keys, values
+            both = zip("qk", asked.chunk(2, dim=1), strict=True)
+            asked = torch.cat([self.norm(weights, f"{home}.self_attn.{name}_norm", own) for name, own in both], dim=1)
+        turned = asked * self.cosines[places] + asked.roll(asked.shape[-1] // 2, -1) * self.sines[places]
+        return turned[:, : self.heads], turned[:, self.heads :], values
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
         """Gated units."""
@@ -175,7 +180,7 @@ class GPT2Decoder(Decoder):
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """All three by one matrix."""
         rows = self.linear(weights, f"h.{layer}.attn.c_attn", self.norm(weights, f"h.{layer}.ln_1", hidden))
-        queries, keys, values = map(self.split, rows.chunk(3, dim=-1))
+        queries, keys, values = self.split(rows, 3 * self.heads).chunk(3, dim=1)
         return queries, keys, values
 
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ import torch
 
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.vocabulary import Vocabulary
+from theorybench.envs.core.arrays import distinct_rows
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
@@ -64,11 +65,11 @@ class Reader:
     @torch.no_grad()
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
         """Return the answers after observations (n, tokens): (n, ...)."""
-        distinct, place = np.unique(observations, axis=0, return_inverse=True)
+        distinct, place = distinct_rows(observations)
         said = self.vocabulary.responses(distinct)[1]
         groups = [np.flatnonzero(said == length) for length in np.unique(said)]
         answers = torch.cat([self._together(distinct[group], int(said[group[0]])) for group in groups])
-        return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place.ravel()])]
+        return answers[torch.from_numpy(np.argsort(np.concatenate(groups))[place])]
 
     def _together(self, observations: np.ndarray, said: int) -> torch.Tensor:
         """Read distinct observations whose responses have as many words."""
@@ -91,10 +92,10 @@ class Reader:
         begun = observations.copy()
         begun[:, vocabulary.setting.prompt_length + last.said :] = 0
         count = len(last.observations)
-        _, number = np.unique(np.vstack([last.observations, begun]), axis=0, return_inverse=True)
+        _, number = distinct_rows(np.vstack([last.observations, begun]))
         row = np.full(count + len(begun), -1)
-        row[number.ravel()[:count]] = np.arange(count)
-        parents = row[number.ravel()[count:]]
+        row[number[:count]] = np.arange(count)
+        parents = row[number[count:]]
         if (parents < 0).any():
             return None, 0
         same = np.array_equal(parents, np.arange(count))

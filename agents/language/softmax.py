@@ -23,6 +23,7 @@ from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.agents.softmax import Read, SoftmaxClass
+from theorybench.envs.core.arrays import distinct_rows
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 
@@ -98,7 +99,7 @@ class LanguageSoftmax(SoftmaxClass):
     def _answers(self, weights: Weights, encoded: Any) -> Any:
         """Return the hidden states at the last word of each observation, (..., width)."""
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
-        rows, place = np.unique(seen.reshape(-1, seen.shape[-1]), axis=0, return_inverse=True)
+        rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]))
         words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
         # Sorted, what begins others stands before them: a row is read unless it begins the next one.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])

@@ -59,3 +59,15 @@ def portable(values: np.ndarray) -> np.ndarray:
     """Round to 36 significant bits, so that the last bits of a machine's exp and sqrt do not reach the fingerprint."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2.0**36), exponent - 36)
+
+
+def row_keys(rows: np.ndarray) -> np.ndarray:
+    """Return the bytes of each row (n, k) as one sortable value (n,); all are of one length: none are confused."""
+    whole = np.ascontiguousarray(rows)
+    return whole.view(f"S{whole.itemsize * whole.shape[1]}")[:, 0]
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct rows of integers (n, k) in the order of their keys, and the place of each row, int64 (n,)."""
+    _, first, place = np.unique(row_keys(rows), return_index=True, return_inverse=True)
+    return rows[first], place

@@ -51,6 +51,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
             ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
         ),
+        pytest.param(
+            "pass_at_k.py",
+            ["--seeds", "1", "--episodes", "64"],
+            ["base model", *(f"trl-astar-po[keep_hopeless={keep}]" for keep in ("true", "false"))],
+            marks=pytest.mark.slow,
+        ),
         (
             "oracle.py",
             ["--layers", "3", "--repeats", "1", "--episodes", "1000"],
