@@ -46,7 +46,11 @@ class Decoder(ABC):
     def weights(self, flat: torch.Tensor) -> Weights:
         """Return the weights by name, as parts of a flat tensor (weights,) in the order of the model's parameters."""
         parts = zip(self.names, self.shapes, torch.split(flat, self.counts), strict=True)
-        return {name: part.view(shape) for name, shape, part in parts}
+        return self.joined({name: part.view(shape) for name, shape, part in parts})
+
+    def joined(self, weights: Weights) -> Weights:
+        """Add what the forward pass needs to the weights of a model by name."""
+        return weights
 
     def __call__(self, weights: Weights, words: torch.Tensor, cache: Cache | None = None) -> tuple[torch.Tensor, Cache]:
         """Read words.
@@ -112,12 +116,11 @@ class LlamaDecoder(Decoder):
         self.cosines, self.sines = angles.cos(), angles.sin()
         self.sines[:, : size // 2] *= -1  # the first half of a rotated vector takes away
 
-    def weights(self, flat: torch.Tensor) -> Weights:
-        """Put the matrices of queries, keys and values side by side as well."""
-        found = super().weights(flat)
-        for home in (f"model.layers.{layer}" for layer in range(self.layers)):
-            found[f"{home}.qkv"] = torch.cat([found[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"]).T
-        return found
+    def joined(self, weights: Weights) -> Weights:
+        """Put the matrices of queries, keys and values side by side."""
+        homes = [f"model.layers.{layer}" for layer in range(self.layers)]
+        each = {home: [weights[f"{home}.self_attn.{name}_proj.weight"] for name in "qkv"] for home in homes}
+        return weights | {f"{home}.qkv": torch.cat(matrices).T for home, matrices in each.items()}
 
     def norm(self, weights: Weights, name: str, rows: torch.Tensor) -> torch.Tensor:
         """Scale rows to a mean square of 1, then by the weights of that name."""

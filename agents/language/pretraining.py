@@ -207,7 +207,7 @@ def _descend(
     for _ in range(updates):
         if not few:
             texts = _texts(setting, target, _episodes(setting, target, count, rng))
-        loss = _loss(decoder, weights, texts)
+        loss = _loss(decoder, decoder.joined(weights), texts)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
