@@ -60,7 +60,7 @@ class FixedCritic:
         """Return the value of the prefix before each action of R * N episodes, float64 (R, N, T), 0 in padding."""
         values = []
         for model, part in zip(self.models, episodes.split(len(self.models)), strict=True):
-            taken = np.arange(part.actions.shape[1]) < part.lengths[:, None]
+            taken = part.taken
             node, known = model.find(part.observations[taken])
             mean = model.rewards.sum(axis=1) / model.visits.sum(axis=1)
             found = np.zeros(taken.shape)

@@ -42,6 +42,12 @@ class Episodes:
         """Return the number of episodes E."""
         return len(self.rewards)
 
+    @property
+    def taken(self) -> np.ndarray:
+        """Which steps were taken and are no padding, bool (E, T)."""
+        steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
+        return steps
+
     def split(self, parts: int) -> "list[Episodes]":
         """Return consecutive parts of equal size, views of these."""
         size = len(self) // parts

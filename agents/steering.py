@@ -61,7 +61,7 @@ class RewardModel:
             setting: of the roll-outs; the same actions after the same observation lead to the same one.
             rollouts: at least one episode.
         """
-        taken = [np.arange(part.actions.shape[1]) < part.lengths[:, None] for part in rollouts]
+        taken = [part.taken for part in rollouts]
         seen = np.concatenate([part.observations[steps] for part, steps in zip(rollouts, taken, strict=True)])
         actions = np.concatenate([part.actions[steps] for part, steps in zip(rollouts, taken, strict=True)])
         rewards, lengths = (np.concatenate([getattr(part, f) for part in rollouts]) for f in ("rewards", "lengths"))

@@ -132,7 +132,7 @@ def _observations(env_id: str, parameters: dict[str, Any]) -> np.ndarray:
     envs: Any = gym.make_vec(env_id, num_envs=EPISODES, **parameters)
     envs.reset(seed=0)
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=EPISODES, rng=np.random.default_rng(0))
-    steps = np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]
+    steps = episodes.taken
     return episodes.observations[steps]
 
 

@@ -174,7 +174,7 @@ class Trainer:
             values: float64 (R * N,), one for each episode, or None for zeros.
         """
         total, horizon = episodes.observations.shape[:2]
-        taken = np.arange(horizon) < episodes.lengths[:, None]
+        taken = episodes.taken
         flat = episodes.observations[taken]
         seen = self.softmax.encode(flat)
         encoded = np.zeros((total, horizon, *seen.shape[1:]), seen.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.softmax import SIZES
+from theorybench.envs.core.claim import mean_interval
 from theorybench.leaderboard.config import AgentEntry, EnvironmentEntry, Suite
 from theorybench.leaderboard.matrix import Job, Plan, fulfil, plan
 from theorybench.leaderboard.records import Record
@@ -16,6 +17,8 @@ from theorybench.leaderboard.store import load_records
 
 TARGET = 0.95
 BATCH = 64
+#: Runs that an interval needs.
+FEWEST = 3
 #: Grids of step sizes.
 SMALL, MIDDLE, LARGE = (0.01, 0.03, 0.1), (0.03, 0.1, 0.3), (0.1, 0.3, 1.0)
 FRACTIONS = tuple(2.0 ** (-k / 12) for k in range(12 * 9, -1, -1))
@@ -47,13 +50,8 @@ class Outside(Contender):
         """List the options of all variants in a cell."""
         width = SIZES["tiny"][0]  # our parameters are weights times this
         own = dataclasses.replace(cell, step_sizes=tuple(size / width for size in cell.step_sizes))
-        shape = {"shape": cell.policy}
-        return [{**without(options, "policy"), **shape} for options in super().variants(own)]
-
-
-def without(options: Options, name: str) -> Options:
-    """Return options but for one."""
-    return {key: value for key, value in options.items() if key != name}
+        variants = super().variants(own)
+        return [{"shape" if name == "policy" else name: value for name, value in one.items()} for one in variants]
 
 
 def astar_po(*samples: int) -> Contender:
@@ -163,6 +161,15 @@ def rank(records: Sequence[Record]) -> tuple[int, float]:
     if reached:
         return -len(reached), float(np.mean(reached))
     return 0, -float(np.mean([max(point.metrics["score"] for point in record.curve) for record in records]))
+
+
+def geometric(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean with its interval, whose ends are NaN for fewer values than `FEWEST`."""
+    logs = np.log(values)
+    if len(logs) < FEWEST:
+        return (float(np.exp(logs.mean())), math.nan, math.nan) if len(logs) else (math.nan,) * 3
+    middle, low, high = map(math.exp, mean_interval(logs))
+    return middle, low, high
 
 
 # Stages.

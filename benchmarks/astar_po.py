@@ -26,13 +26,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _contest import BATCH, CONTENDERS, RIVALS, TARGET, Cell, Scale, Study, Winner, advantage, astar_po, cost, tree
+from _contest import (
+    BATCH,
+    CONTENDERS,
+    FEWEST,
+    RIVALS,
+    TARGET,
+    Cell,
+    Scale,
+    Study,
+    Winner,
+    advantage,
+    astar_po,
+    cost,
+    geometric,
+    tree,
+)
 
-from theorybench.envs.core.claim import mean_interval
 from theorybench.leaderboard.records import Record
 
-#: Runs that an interval needs.
-FEWEST = 3
 ROOT = Path(__file__).resolve().parents[1]
 
 FULL = Scale(
@@ -72,15 +84,6 @@ QUICK = Scale(
 )
 #: Rivals where the setting varies: those that take the fewest generations elsewhere.
 CLOSEST = tuple(rival for rival in RIVALS if rival.name in ("rloo", "rebel"))
-
-
-def geometric(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the geometric mean with its interval, whose ends are NaN for fewer values than `FEWEST`."""
-    logs = np.log(values)
-    if len(logs) < FEWEST:
-        return (float(np.exp(logs.mean())), math.nan, math.nan) if len(logs) else (math.nan,) * 3
-    middle, low, high = map(math.exp, mean_interval(logs))
-    return middle, low, high
 
 
 def shown(values: Sequence[float], digits: str = ".0f") -> str:

@@ -17,8 +17,6 @@ Means are geometric (but of KL), over the runs that reach the target.
 import argparse
 import dataclasses
 import gc
-import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +33,7 @@ from _contest import (
     advantage,
     astar_po,
     cost,
+    geometric,
     tree,
 )
 
@@ -106,8 +105,10 @@ def equal_score(cells: tuple[Cell, ...], seeds: int, folder: Path) -> None:
         if costs:
             own = times[number]
             ratios = [own[seed] / first[seed] for seed in own.keys() & first.keys()]
-            line += f"{geometric([one.episodes for one in costs]):13.0f}{np.mean([one.kl for one in costs]):8.3f}"
-            line += f"{geometric(own.values()):9.2f}" + (f"{geometric(ratios):9.2f}x" if ratios else f"{'-':>10}")
+            line += f"{geometric([one.episodes for one in costs])[0]:13.0f}{np.mean([one.kl for one in costs]):8.3f}"
+            line += f"{geometric([*own.values()])[0]:9.2f}" + (
+                f"{geometric(ratios)[0]:9.2f}x" if ratios else f"{'-':>10}"
+            )
             line += f"{study.peak(cell, contender.name, options, 0, costs[0].scored_at):9.0f}"
         print(line, flush=True)
 
@@ -125,11 +126,6 @@ def seconds(rows: list[tuple[Winner, list[Record]]]) -> list[dict[int, float]]:
                 parameters = {**cell.parameters, "instance": 10_000}
                 own[seed] = tb.run(cell.env_id, agent, seed=seed, budget=found.scored_at, **parameters).seconds_wall
     return times
-
-
-def geometric(values: Iterable[float]) -> float:
-    """Return the geometric mean."""
-    return math.exp(float(np.mean([math.log(value) for value in values])))
 
 
 def main() -> None:

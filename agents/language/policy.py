@@ -11,7 +11,6 @@ from theorybench.agents.language.models import SHAPES, setting_of_config
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.agents.softmax import softmax
-from theorybench.envs.core.arrays import distinct_rows
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
@@ -68,11 +67,9 @@ class LanguagePolicy(Policy):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return the probabilities of actions, float64 (n, num_actions)."""
-        distinct, place = distinct_rows(observations)
-        legal = legal_actions(self.setting, distinct)
         reader, weights = self._reader
-        logits = action_logits(weights, reader(distinct), torch.from_numpy(legal))
-        return masked_softmax(logits, legal)[place]
+        legal = legal_actions(self.setting, observations)
+        return masked_softmax(action_logits(weights, reader(observations), torch.from_numpy(legal)), legal)
 
     @property
     def _reader(self) -> tuple[Reader, Weights]:

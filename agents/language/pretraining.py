@@ -26,7 +26,7 @@ import torch
 
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
-from theorybench.agents.language.policy import LanguagePolicy, action_logits
+from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.agents.rollout import Episodes, collect, sample
 from theorybench.envs.core.arrays import numpy_namespace
@@ -82,6 +82,8 @@ def pretrained(
         PolicyError: it does not come near its target.
     """
     setting = setting_of(setting, **parameters)
+    if type(setting).initial_probs is Setting.initial_probs:
+        kind = "reference"  # the same policy, and so the same model
     cache = Path(folder or os.environ.get(FOLDER) or Path.home() / ".cache" / "theorybench")
     marks = [VERSION, setting.fingerprint, shape, size, seed, kind]
     place = cache / f"{setting.name}-{hashlib.sha256(json.dumps(marks).encode()).hexdigest()[:16]}"
@@ -144,11 +146,10 @@ def divergence(model: Any, setting: Setting, target: SettingPolicy) -> float:
         values = entry.oracle(setting).evaluate(policy, ["kl"])
         return values["kl"] + 3 * values.get("kl_se", 0.0)
     episodes = _episodes(setting, policy, 2048, np.random.default_rng(0))
-    taken = np.arange(setting.horizon) < episodes.lengths[:, None]
-    seen = episodes.observations[taken]
+    seen = episodes.observations[episodes.taken]
     probs, aims = policy.probs(seen), target.probs(seen)
     logs = np.log(np.maximum(probs, 1e-300)) - np.log(np.maximum(aims, 1e-300))
-    sums = np.bincount(np.nonzero(taken)[0], (probs * logs).sum(axis=1))
+    sums = np.bincount(np.nonzero(episodes.taken)[0], (probs * logs).sum(axis=1))
     return float(sums.mean() + 3 * sums.std(ddof=1) / math.sqrt(len(sums)))
 
 
@@ -218,7 +219,7 @@ def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Text
     """List what episodes read: whole responses where the prompt stays, else each state that was met."""
     vocabulary = Vocabulary(setting)
     if setting.moving_prompt:
-        met = episodes.observations[np.arange(setting.horizon) < episodes.lengths[:, None]]
+        met = episodes.observations[episodes.taken]
         read, counts = np.unique(met, axis=0, return_counts=True)
         seen, rows = read, np.arange(len(read))
     else:
@@ -228,13 +229,12 @@ def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Text
         seen = episodes.observations[first[rows], steps]
     responses, lengths = vocabulary.responses(read)
     words = np.hstack([vocabulary.prompts(read), responses[:, : lengths.max()]]).astype(np.int64)
-    masked = type(setting).action_mask is not Setting.action_mask
     aims, weights = target.probs(seen), counts[rows] / counts[rows].sum()
     arrays = (
         words,
         rows,
         vocabulary.prompt_words - 1 + vocabulary.responses(seen)[1],
-        setting.reference_probs(seen) > 0 if masked else np.ones(aims.shape, bool),
+        legal_actions(setting, seen),
         aims.astype(np.float32),
         weights.astype(np.float32),
     )

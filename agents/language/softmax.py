@@ -45,8 +45,7 @@ class LanguageSoftmax(SoftmaxClass):
     def __init__(self, setting: Setting, start: str = "initial", *, shape: str = "llama", size: str = "tiny") -> None:
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
-        same = type(setting).initial_probs is Setting.initial_probs
-        self.model = pretrained(setting, shape=shape, size=size, kind="reference" if same else start)
+        self.model = pretrained(setting, shape=shape, size=size, kind=start)
         self.decoder = Decoder.of(self.model)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
         consecutive ones from the first on belong to one group at one step.
     """
     vocabulary, count, horizon = Vocabulary(setting), len(episodes), setting.horizon
-    taken = np.arange(horizon) < episodes.lengths[:, None]
+    taken = episodes.taken
     if setting.moving_prompt:
         # After its end an episode shows its first step again, which no loss counts.
         step = np.where(taken, np.arange(horizon), 0)

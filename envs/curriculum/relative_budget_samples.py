@@ -132,7 +132,7 @@ class Tilted:
             played = ample.simulate(ample.oracle.reference_policy, TOGETHER, seed * self.parts + part)
             weights = np.exp(-self.tilts * played.lengths / (2 * setting.horizon))
             if self.stationary:
-                taken = np.arange(played.actions.shape[1]) < played.lengths[:, None]
+                taken = played.taken
                 progress, used = ample.setting.read(played.observations.reshape(-1, 2))
                 right = (played.actions.ravel() == setting.tables.right[progress]) & taken.ravel()
                 each = np.repeat(weights, taken.shape[1]) * taken.ravel()
@@ -182,7 +182,7 @@ class BestStep:
         """Estimate gain / sqrt(2 KL) from one simulation."""
         step, base = lab.oracle.tilted_policy(self.beta), lab.oracle.reference_policy
         played = lab.simulate(base, TOGETHER, seed)
-        taken = np.arange(played.actions.shape[1]) < played.lengths[:, None]
+        taken = played.taken
         seen, actions = played.observations[taken], played.actions[taken]
         rows = np.arange(len(actions))
         ratios = np.zeros(taken.shape)

@@ -59,8 +59,7 @@ class Training:
 
     def expected(self, setting: TreeMarkovChain, names: list[str]) -> np.ndarray:
         """Metrics of the population flow after the last update, float64 (names,)."""
-        values = MarkovChainOracle(setting).evaluate(self.flow(setting), names)
-        return np.array([values[name] for name in names])
+        return measure(MarkovChainOracle(setting), self.flow(setting), names)
 
     @property
     def episodes(self) -> int:
@@ -94,8 +93,7 @@ class Training:
 
     def run(self, lab: Lab, seed: int, names: list[str]) -> np.ndarray:
         """Train; give metrics of each run, float64 (seeds, names)."""
-        values = [lab.oracle.evaluate(policy, names) for policy in self.policies(lab, seed)]
-        return np.array([[value[name] for name in names] for value in values])
+        return np.array([measure(lab.oracle, policy, names) for policy in self.policies(lab, seed)])
 
     def limit(self, setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
         """pass@K on the first task of the policy on prefixes that the flow tends to, float64 (ks,).
@@ -113,6 +111,12 @@ class Training:
         return np.array([solver.value(k, masses) for k in ks])
 
 
+def measure(oracle: Any, policy: Any, names: Sequence[str]) -> np.ndarray:
+    """Return metrics of a policy in the order in which they are named, float64 (names,)."""
+    values = oracle.evaluate(policy, names)
+    return np.array([values[name] for name in names])
+
+
 @functools.lru_cache(maxsize=32)
 def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
     return training.flows(setting, [training.updates])[0]
@@ -120,9 +124,8 @@ def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
 
 def reference_passes(setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
     """pass@K of the reference on the first task, float64 (ks,)."""
-    oracle, names = MarkovChainOracle(setting), [f"task_0/pass@{k}" for k in ks]
-    values = oracle.evaluate(oracle.reference_policy, names)
-    return np.array([values[name] for name in names])
+    oracle = MarkovChainOracle(setting)
+    return measure(oracle, oracle.reference_policy, [f"task_0/pass@{k}" for k in ks])
 
 
 @dataclasses.dataclass(frozen=True)

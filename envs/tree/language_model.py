@@ -14,6 +14,7 @@ import numpy as np
 
 from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.study import Axis, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
+from theorybench.envs.tree.experiments import measure
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 
 #: Agents, with what is changed.
@@ -37,13 +38,15 @@ def squeezing(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
     passes = [f"task_0/pass@{k}" for k in KS]
     names = [*passes, *TRACED, "task_0/easy", "task_0/entropy"]
     known = {"reference": lab.oracle.reference_policy, "squeezed": lab.oracle.squeezed_policy()}
-    fixed = {name: _values(lab, policy, names) for name, policy in known.items()}
+    fixed = {name: measure(lab.oracle, policy, names) for name, policy in known.items()}
     held: list[list[Series]] = [[] for _ in range(1 + len(TRACED))]
     rows: list[tuple[Any, ...]] = []
     for group, (agent, options) in LEARNERS.items():
         runs = range(seed * seeds, (seed + 1) * seeds)
         traces = lab.trace(agent, runs, BUDGET, points=POINTS, **options)
-        values = np.array([[fixed["reference"], *(_values(lab, p, names) for _, p in trace)] for trace in traces])
+        values = np.array(
+            [[fixed["reference"], *(measure(lab.oracle, p, names) for _, p in trace)] for trace in traces]
+        )
         episodes = [0, *(spent for spent, _ in traces[0])]
         held[0].append(measured(group, KS, values[:, -1, : len(KS)]))
         for place, name in enumerate(TRACED, 1):
@@ -77,11 +80,6 @@ _SHOWN = {
     "task_0/entropy": "entropy",
     "task_1/pass@1": "task 2 pass@1",
 }
-
-
-def _values(lab: Lab, policy: Any, names: list[str]) -> np.ndarray:
-    found = lab.oracle.evaluate(policy, names)
-    return np.array([found[name] for name in names])
 
 
 LANGUAGE_MODEL = Study(

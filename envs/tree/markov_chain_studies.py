@@ -14,7 +14,7 @@ import numpy as np
 
 from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
-from theorybench.envs.tree.experiments import Training
+from theorybench.envs.tree.experiments import Training, measure
 from theorybench.envs.tree.language_model import LANGUAGE_MODEL
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.published_table import PAPER_TABLE
@@ -163,10 +163,10 @@ def _courses(
         Updates (points,), metrics of the runs float64 (seeds, points, names) and of the flow float64 (points, names).
     """
     runs = dataclasses.replace(learner, seeds=seeds).courses(lab, seed, POINTS)
-    start = _evaluate(lab, lab.oracle.reference_policy, names)
-    values = np.array([[start, *(_evaluate(lab, policy, names) for _, policy in run)] for run in runs])
+    start = measure(lab.oracle, lab.oracle.reference_policy, names)
+    values = np.array([[start, *(measure(lab.oracle, policy, names) for _, policy in run)] for run in runs])
     updates = [0, *(episodes // learner.episodes for episodes, _ in runs[0])]
-    theory = np.array([_evaluate(lab, policy, names) for policy in learner.flows(setting, updates)])
+    theory = np.array([measure(lab.oracle, policy, names) for policy in learner.flows(setting, updates)])
     return updates, values, theory
 
 
@@ -176,13 +176,8 @@ def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.nd
     return [runs, Series(group, "predicted", updates, theory[:, place])]
 
 
-def _evaluate(lab: Lab, policy: Any, names: Sequence[str]) -> np.ndarray:
-    values = lab.oracle.evaluate(policy, names)
-    return np.array([values[name] for name in names])
-
-
 def _passes(lab: Lab, policy: Any, ks: Sequence[int]) -> np.ndarray:
-    return _evaluate(lab, policy, [f"task_0/pass@{k}" for k in ks])
+    return measure(lab.oracle, policy, [f"task_0/pass@{k}" for k in ks])
 
 
 def _quantity(samples: np.ndarray) -> Quantity:

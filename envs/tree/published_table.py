@@ -33,6 +33,7 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table
 from theorybench.envs.tree import published_training as published
+from theorybench.envs.tree.experiments import measure
 from theorybench.envs.tree.flow import PopulationFlow, flow_policies, softmax
 from theorybench.envs.tree.markov_chain import TreeMarkovChain
 from theorybench.envs.tree.published_training import LEARNING_RATE, UPDATES, ListedTask, Rule
@@ -224,12 +225,7 @@ def retrain(lab: Lab, row: Row, seeds: range) -> np.ndarray:
     """Train the agent of a row from the exact base model: probabilities float64 (runs, 4)."""
     options = {"policy": "markov", "start": "reference", "optimizer": "sgd", "learning_rate": LEARNING_RATE}
     policies = lab.train(row.agent, seeds, row.episodes, **{**options, **row.options})
-    return np.array([_evaluate(lab, policy) for policy in policies])
-
-
-def _evaluate(lab: Lab, policy: Any) -> list[float]:
-    values = lab.oracle.evaluate(policy, METRICS)
-    return [values[name] for name in METRICS]
+    return np.array([measure(lab.oracle, policy, METRICS) for policy in policies])
 
 
 def table(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
@@ -237,7 +233,9 @@ def table(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
     rng = np.random.default_rng(np.random.SeedSequence([0x7AB1E, seed]))
     reruns = {name: Spread.of(runs) for name, runs in rerun(setting, rng, seeds).items()}
     agents = {row.name: Spread.of(retrain(lab, row, range(seed * seeds, (seed + 1) * seeds))) for row in ROWS}
-    theory = {row.name: 100 * np.array(_evaluate(lab, row.theory(setting))) for row in ROWS if row.theory is not None}
+    theory = {
+        row.name: 100 * measure(lab.oracle, row.theory(setting), METRICS) for row in ROWS if row.theory is not None
+    }
     return Exhibit(
         tables=(_overview(reruns, agents), _rerun_table(lab, reruns), _agent_table(agents, theory)),
         charts=tuple(_chart(place, reruns, agents) for place in range(len(METRICS))),
@@ -284,7 +282,7 @@ def _columns(*names: str) -> tuple[Column, ...]:
 
 def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
     """Give the base model and the five rows beside runs of what their script does."""
-    base = np.array(_evaluate(lab, lab.oracle.reference_policy)) / lab.setting.M0
+    base = measure(lab.oracle, lab.oracle.reference_policy, METRICS) / lab.setting.M0
     lines = _lines("Base Model", BASE, Spread.of(np.stack([base, base])))
     for row in ROWS:
         lines += _lines(row.name, row.theirs, reruns[row.name])
