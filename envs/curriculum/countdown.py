@@ -385,7 +385,7 @@ class Countdown(Setting):
             ("target", str(target)),
             ("left", ", ".join(left)),
             ("moves", " ".join(moves) or "(none)"),
-            ("chance", "" if scene.ended else f"{chance:.3g} under uniform moves"),
+            ("chance", "-" if scene.ended else f"{chance:.3g} under uniform moves"),
             ("status", status(self, scene)),
         ]
         return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines if words])

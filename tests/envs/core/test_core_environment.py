@@ -246,12 +246,14 @@ def test_metadata_of_one_environment_is_its_own():
 
 
 def test_renderings_show_the_episode(env_id):
-    env = make(env_id, render_mode="ansi")
-    env.reset(seed=0)
-    before = env.render()
-    env.step(env.action_space.sample())
-    after = env.render()
-    assert "running" in before and "reward" in after and before.count("\n") == after.count("\n")
+    for seed in range(10):
+        env = make(env_id, render_mode="ansi")
+        env.reset(seed=seed)
+        env.action_space.seed(seed)
+        before = env.render()
+        env.step(env.action_space.sample())
+        after = env.render()
+        assert "running" in before and "reward" in after and before.count("\n") == after.count("\n")
     assert make(env_id).render() is None
     picture = make(env_id, render_mode="rgb_array")
     picture.reset(seed=0)
