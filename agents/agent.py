@@ -24,6 +24,7 @@ class Agent:
 
     Attributes:
         feedback: what the agent learns from: "reward", "preference", "label", or "none" (nothing: runs anywhere).
+            Settings of labels suit agents of rewards as well.
         num_envs: how many environments `train` gets.
         autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
@@ -51,6 +52,15 @@ class Agent:
             An object with `probs(observations) -> (n, num_actions)`.
         """
         raise TypeError(f"{type(self).__name__} must define train(envs, budget, *, seed, log)")
+
+
+def learns_from(agent: Any, feedback: str) -> bool:
+    """Return whether an agent, or a class of agents, can learn from what a setting gives.
+
+    That is the feedback it names, and labels for those that learn from rewards: a label is a reward of +1/2 or -1/2.
+    """
+    wanted = getattr(agent, "feedback", "reward")
+    return wanted in ("none", feedback) or (wanted, feedback) == ("reward", "label")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from theorybench.agents.agent import learns_from
 from theorybench.agents.budget import Budget, attach
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
 from theorybench.envs.core.registry import lookup
@@ -67,8 +68,9 @@ class Trained:
 
 def check_feedback(agent: Any, env_id: str) -> None:
     """Raise AgentError where an agent cannot learn from a setting's feedback."""
-    offered, wanted = lookup(env_id).setting.feedback, getattr(agent, "feedback", "reward")
-    if wanted not in ("none", offered):
+    offered = lookup(env_id).setting.feedback
+    if not learns_from(agent, offered):
+        wanted = getattr(agent, "feedback", "reward")
         raise AgentError(f"{type(agent).__name__} learns from feedback {wanted!r} and {env_id} gives {offered!r}")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.agent import hyperparameters
+from theorybench.agents.agent import hyperparameters, learns_from
 from theorybench.agents.harness import Trained, can_lift, check_feedback, train
 from theorybench.agents.rollout import rollout
 from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
@@ -91,10 +91,10 @@ def _check_declarations(agent: Any) -> None:
 
 def _compatible(agent: Any) -> str:
     """Return the first registered id whose feedback the agent learns from."""
-    wanted = getattr(agent, "feedback", "reward")
     for env_id in list_envs():
-        if wanted in ("none", lookup(env_id).setting.feedback):
+        if learns_from(agent, lookup(env_id).setting.feedback):
             return env_id
+    wanted = getattr(agent, "feedback", "reward")
     raise CheckFailed(f"no registered setting gives feedback {wanted!r}: register one, or correct `feedback`")
 
 

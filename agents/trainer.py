@@ -203,15 +203,15 @@ class Trainer:
             returns=nothing.expand(*lead, horizon),
         )
 
-    def minibatches(self, data: Samples, count: int) -> Iterator[Samples]:
-        """Split the episodes of each run at random into `count` parts of equal size; an even split leaves none out."""
+    def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
+        """Split each run's groups of episodes at random into `count` parts of equal size; an even split omits none."""
         if count == 1:
             yield data
             return
-        episodes = data.rewards.shape[1]
-        order = torch.from_numpy(self.uniforms(episodes).argsort(axis=1))
-        for part in order[:, : episodes - episodes % count].chunk(count, dim=1):
-            yield data.pick(part)
+        groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size)
+        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1))
+        for part in order[:, : groups - groups % count].chunk(count, dim=1):
+            yield data.pick((part[:, :, None] * group_size + members).flatten(1))
 
     def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory."""
@@ -254,7 +254,7 @@ class Trainer:
         if log:
             self.report(data, **scalars)
 
-    def fit(self, loss: Loss, data: Samples, *, steps: int, size: int) -> None:
+    def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss over data that stay, by mini-batch steps that shrink with what is left of the budget.
 
         Steps of constant size would end around the minimum and not at it, as far away as the gradients are noisy. With
@@ -265,11 +265,12 @@ class Trainer:
             data: with a leading axis of runs.
             steps: of the whole run; these data get the share of the budget that was spent since the last ones.
             size: episodes of each mini-batch, or nearly.
+            group_size: consecutive episodes that stay together.
         """
         left = self.remaining / self._budgets[0].total
         rates = np.linspace(self._left, left, max(1, round(steps * (self._left - left))), endpoint=False)
         count = max(1, round(data.rewards.shape[1] / size))
-        parts = (part for _ in itertools.count() for part in self.minibatches(data, count))
+        parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
         for rate, part in zip(rates, parts, strict=False):
             self.update(loss, part, log=False, rate=float(rate))
         self._left = left

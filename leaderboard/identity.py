@@ -87,7 +87,7 @@ def identify(
         agent_label=agent_label or (given_name(name, changed) if changed else None),
         agent_digest=agent_digest(agent),
         hyperparameters=values,
-        feedback=getattr(agent, "feedback", "reward"),
+        feedback="none" if getattr(agent, "feedback", "reward") == "none" else setting.feedback,
         privileged=bool(getattr(agent, "privileged", False)),
         seed=seed,
         budget=budget,

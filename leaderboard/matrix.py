@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from theorybench.agents.agent import learns_from
 from theorybench.agents.harness import FRACTIONS, can_lift
 from theorybench.agents.loading import make_agent
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
@@ -230,7 +231,7 @@ def plan(suite: Suite) -> Plan:
                 agent_label=entry.label,
                 rung=rung if environment.ladder else None,
             )
-            if identity.feedback not in ("none", setting.feedback):
+            if not learns_from(agent, setting.feedback):
                 skipped.append(names)
                 continue
             if environment.ladder and _asks_for(id, setting, environment.ladder, way) > identity.budget:
@@ -304,8 +305,8 @@ def _checked(where: str, check: Callable[[Any], T], entry: Any) -> T:
 
 def _refuse_mismatch(suite: Suite, agents: Sequence[Any], offered: set[str]) -> None:
     for i, agent in enumerate(agents):
-        wanted = getattr(agent, "feedback", "reward")
-        if wanted not in ("none", *offered):
+        if not any(learns_from(agent, feedback) for feedback in offered):
+            wanted = getattr(agent, "feedback", "reward")
             raise ConfigurationError(
                 f"agents[{i}]: {suite.agents[i].agent} learns from feedback {wanted!r}; the environments give "
                 f"{' and '.join(sorted(offered))}"

@@ -146,7 +146,7 @@ class Record(_Strict):
         agent_label: how boards call it; None to make a name from agent and hyper-parameters.
         agent_digest: hash of the agent's source.
         hyperparameters: of the agent.
-        feedback: what the agent learns from.
+        feedback: what the agent learnt from: the setting's, or "none".
         privileged: whether it could read the oracle; such agents are drawn as lines and never ranked.
         seed: of the run.
         budget: episodes granted.

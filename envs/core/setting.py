@@ -45,7 +45,8 @@ class Setting(ABC):
     Attributes:
         version: raised whenever dynamics change.
         track: "reasoning", "curriculum" or "preference": the table of the leaderboard it counts in.
-        feedback: "reward", or "preference" where an action is a pair of responses.
+        feedback: "reward"; "preference" where an action is a pair of responses and the reward is +1/2 if the first is
+            better, else -1/2; "label" where the reward is +1/2 for a response that is labelled good, else -1/2.
         policy_view: the view of the observation that tabular agents use unless told otherwise.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
         moving_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.

@@ -94,7 +94,7 @@ def _check_declarations(setting: Setting) -> None:
     require(setting.max_hint <= setting.response_length, "max_hint exceeds response_length: hints are response tokens")
     for name, allowed in (
         ("track", ("reasoning", "curriculum", "preference")),
-        ("feedback", ("reward", "preference")),
+        ("feedback", ("reward", "preference", "label")),
         ("policy_view", VIEWS),
         ("reference_depends_on", ("prefix", "state", "position")),
     ):

@@ -223,7 +223,7 @@ def _check_mask(setting: Setting, state: Any) -> np.ndarray:
     if raw is None:
         return np.ones(shape, bool)
     mask = to_numpy(raw)
-    require(setting.feedback == "reward", "a setting of pairs has no action mask: return None")
+    require(setting.feedback != "preference", "a setting of pairs has no action mask: return None")
     right = mask.dtype == np.bool_ and mask.shape == shape
     require(right, f"action_mask returns {mask.dtype} {mask.shape}: expected bool {shape}, or None")
     require(mask.any(axis=1).all(), "a running episode has no legal action: terminate it one step earlier")

@@ -25,7 +25,7 @@ SHORT = {
 REWARD = [
     env_id
     for env_id in tb.list_envs()
-    if env_id.startswith("TheoryBench/") and lookup(env_id).setting.feedback == "reward"
+    if env_id.startswith("TheoryBench/") and lookup(env_id).setting.feedback in ("reward", "label")
 ]
 QUICK = ["Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0"]
 SMALL = {"num_envs": 16, "steps_per_update": 4, "batch_size": 32, "epochs": 2}

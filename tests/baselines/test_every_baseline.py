@@ -12,6 +12,7 @@ import pytest
 import theorybench as tb
 from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, rollout, train
+from theorybench.agents.agent import learns_from
 from theorybench.agents.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
@@ -21,7 +22,10 @@ from theorybench.testing import check_agent
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
 SLOW = ("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation")
-QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {"trl-astar-po": {"keep_hopeless": True}}
+QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {
+    "online-dpo": {"gradient_steps": 12, "episodes_per_update": 64},
+    "trl-astar-po": {"keep_hopeless": True},
+}
 #: Short episodes where those of the default parameters are long.
 SHORT = {
     "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
@@ -50,7 +54,7 @@ PAIRS = [
     (name, env_id)
     for name in OURS
     for env_id in (FEW if name.startswith(("trl-", "sb3-maskable")) else IDS)
-    if agent_class(name).feedback in ("none", lookup(env_id).setting.feedback)
+    if learns_from(agent_class(name), lookup(env_id).setting.feedback)
 ]
 
 
