@@ -48,6 +48,23 @@ class Episodes:
         steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
         return steps
 
+    def responses(self) -> "Episodes":
+        """Return each pair as two consecutive episodes of one response: what one wins the other loses."""
+
+        def single(field: np.ndarray) -> np.ndarray:  # (E, T, 2) -> (2 E, T)
+            return np.ascontiguousarray(np.moveaxis(field, -1, 1)).reshape(-1, field.shape[1])
+
+        shape = (2 * len(self), *self.action_mask.shape[1:])
+        return Episodes(
+            observations=np.repeat(self.observations, 2, axis=0),
+            actions=single(self.actions),
+            action_mask=np.broadcast_to(np.True_, shape),
+            log_probs=single(self.log_probs),
+            rewards=np.stack([self.rewards, -self.rewards], axis=1).ravel(),
+            prompts=np.repeat(self.prompts, 2),
+            lengths=np.repeat(self.lengths, 2),
+        )
+
     def split(self, parts: int) -> "list[Episodes]":
         """Return consecutive parts of equal size, views of these."""
         size = len(self) // parts

@@ -211,7 +211,8 @@ class SteeringAgent(ConfiguredAgent):
         rollouts: list[Episodes] = []
         policy = reference
         while budget.remaining:
-            rollouts.append(rollout(envs, reference, episodes=min(envs.num_envs, budget.remaining), rng=rng))
+            episodes = rollout(envs, reference, episodes=min(envs.num_envs, budget.remaining), rng=rng)
+            rollouts.append(episodes.responses() if setting.feedback == "preference" else episodes)
             if log.due or not budget.remaining:
                 model = RewardModel.learn(setting, rollouts)
                 policy = SteeredPolicy(setting, model.observations, self.steer(model), self.queries(setting))

@@ -40,7 +40,7 @@ ALIKE = [
     ("rlvr-reject-easy", "TheoryBench/RelativeBudget-v0"),
 ]
 #: Only the order of what they learn counts, and it may be the same for two seeds.
-ORDINAL = ("best-of-n", "prm-greedy", "dprm-greedy")
+ORDINAL = ("best-of-n", "best-of-n-wins", "prm-greedy", "dprm-greedy")
 IDS = [
     "Toy/Copy-v0",
     "Toy/Duel-v0",

@@ -1,0 +1,20 @@
+"""Best-of-N from comparisons: answer N times, keep the answer that wins most often.
+
+1. All of `best-of-n`, but that the score of a response is learned from labels: +1/2 for each win and -1/2 for each loss
+   against another response of the base model, on average P(y > pi_ref) - 1/2, its Borda score under the base model.
+2. A comparison costs one episode and teaches the scores of both responses.
+3. Where preferences are cyclic the response of the highest score need not win against every other, whatever N.
+
+It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+"""
+
+import dataclasses
+
+from theorybench.baselines.best_of_n import BestOfN
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestOfNWins(BestOfN):
+    """Keep the one of N answers that wins most."""
+
+    feedback = "preference"
