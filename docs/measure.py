@@ -2,8 +2,8 @@
 
 Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. Of each family that has a
 page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
-`docs/reference`, pictures to `docs/pictures`. It does what these commands do, and keeps what pages need of their
-output:
+`docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again. It
+does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -106,23 +106,38 @@ def _groups(agents: Iterable[AgentInfo]) -> dict[str, list[str]]:
     return curve_groups((agent.label, agent.agent, agent.hyperparameters) for agent in agents)
 
 
-def measure_claims(family: Family) -> None:
-    """Check the claims of a family."""
-    bound = [claim for id in family.settings for claim in claims(id)]
+def measure_claims(family: Family, only: str = "") -> None:
+    """Check the claims of a family, or of one of its settings: then the others' numbers stay."""
+    bound = [claim for id in _measured(family, only) for claim in claims(id)]
     rows = [data.claim_data(check_claim(claim, seed=0), _fingerprint(claim)) for claim in bound]
-    data.write(f"claims-{family.name}", {"provenance": data.here(), "claims": rows})
+    _write(family, "claims", rows, only)
 
 
-def measure_studies(family: Family) -> None:
-    """Run the studies of a family, and draw them."""
+def measure_studies(family: Family, only: str = "") -> None:
+    """Run the studies of a family, or of one of its settings, and draw them."""
     rows = []
-    for study in [study for id in family.settings for study in studies(id)]:
+    for study in [study for id in _measured(family, only) for study in studies(id)]:
         shown = show_study(study, seed=0, seeds=None)
         if shown.exhibit is None:
             raise TheoryBenchError(f"the study {study.id} failed: {shown.error}")
         drawn = write_pictures(shown.exhibit, PICTURES, study.id)
         rows.append(data.study_data(shown, shown.exhibit, _fingerprint(study), _shrunk(drawn)))
-    data.write(f"studies-{family.name}", {"provenance": data.here(), "studies": rows})
+    _write(family, "studies", rows, only)
+
+
+def _measured(family: Family, only: str) -> list[str]:
+    return [id for id in family.settings if only in ("", id.partition("/")[2].partition("-v")[0])]
+
+
+def _write(family: Family, kind: str, rows: list[dict[str, Any]], only: str) -> None:
+    """Write the rows of claims or studies, beside those of the settings that were not measured again."""
+    made, name = data.here(), f"{kind}-{family.name}"
+    if only:
+        held = data.read(name)
+        kept = [row for row in held[kind] if row["environment"] not in _measured(family, only)]
+        rows = sorted([*kept, *rows], key=lambda row: family.settings.index(row["environment"]))
+        made = dataclasses.replace(made, commit=", ".join(dict.fromkeys((held["provenance"]["commit"], made.commit))))
+    data.write(name, {"provenance": made, kind: rows})
 
 
 def draw_pictures(family: Family) -> None:
@@ -158,8 +173,8 @@ def parts() -> dict[str, Callable[[], None]]:
     found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in data.shown_suites()}
     found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
     for family in families_with_pages():
-        found[f"claims-{family.name}"] = partial(measure_claims, family)
-        found[f"studies-{family.name}"] = partial(measure_studies, family)
+        for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
+            found[f"{kind}-{family.name}"] = partial(measure, family)
         if family.draws:
             found[f"pictures-{family.name}"] = partial(draw_pictures, family)
     return found
@@ -168,7 +183,8 @@ def parts() -> dict[str, Callable[[], None]]:
 if __name__ == "__main__":
     known = parts()
     for wanted in sys.argv[1:] or known:
-        if wanted not in known:
-            sys.exit(f"measure.py: no part {wanted!r}; there are {', '.join(known)}")
-        known[wanted]()
+        part, _, only = wanted.partition("=")
+        if part not in known:
+            sys.exit(f"measure.py: no part {part!r}; there are {', '.join(known)}")
+        known[part](*(only,) if only else ())
         print(f"measured {wanted}")

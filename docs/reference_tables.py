@@ -32,7 +32,8 @@ def provenance(said: Provenance) -> str:
     """Say where numbers come from, in a line."""
     names = ("theorybench", "python", "numpy", "scipy", "torch", "gymnasium", "stable-baselines3")
     versions = ", ".join(f"{name} {said.versions[name]}" for name in names if name in said.versions)
-    commit = f", commit {said.commit[:10]}" if said.commit else ""
+    commits = dict.fromkeys(commit[:10] for commit in said.commit.split(", ") if commit)
+    commit = f", commit {', '.join(commits)}" if commits else ""
     return f"Measured on {said.date}{commit}, with {versions}; {said.hardware}."
 
 
