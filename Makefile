@@ -45,8 +45,8 @@ leaderboard: $(READY) ## train and score every agent on the starter suite; print
 	$(BIN)/theorybench leaderboard results/starter --html results/starter/leaderboard.html
 
 .PHONY: test
-test: $(READY) ## run the tests
-	$(BIN)/python -m pytest -q -n 2
+test: $(READY) ## run the tests, the same examples of properties each time (plain pytest draws new ones)
+	$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=ci
 
 .PHONY: nightly
 nightly: $(READY) ## run the long statistical studies

@@ -19,7 +19,7 @@ KINDS = {
     "References": "they learn nothing, and fix the scale",
     "Policy gradient": "they learn from rewards, by gradient steps on a policy",
     "Curricula": "they ask for easier tasks first, where a setting has a ladder of them",
-    "Preferences": "they learn from comparisons",
+    "Preferences": "they learn from comparisons, or from labels good and bad",
     "Test time": "the base model stays as it is, and a reward model steers what it answers",
     "Outside": "what other libraries ship, on our environments",
 }
@@ -42,7 +42,7 @@ def kind(name: str) -> str:
         return "Test time"
     if not issubclass(cls, GradientAgent):
         return "Outside"
-    return "Preferences" if feedback == "preference" else "Policy gradient"
+    return "Policy gradient" if feedback == "reward" else "Preferences"
 
 
 def curve_group(name: str, hyperparameters: Mapping[str, Any]) -> str:

@@ -35,6 +35,8 @@ from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDIT_CLAIMS
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit_studies import STUDIES as PREFERENCE_BANDIT_STUDIES
+from theorybench.envs.preference.cyclic import CyclicPreference
+from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
 from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
@@ -59,6 +61,12 @@ register(
     budget=20_000,
     studies=COUNTDOWN_STUDIES,
     difficulties=COUNTDOWN_DIFFICULTIES,
+)
+register(
+    "TheoryBench/CyclicPreference-v0",
+    CyclicPreference,
+    CyclicPreferenceOracle,
+    budget=30_000,
 )
 register(
     "TheoryBench/KFoldComposition-v0",
