@@ -37,6 +37,8 @@ from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit_studies import STUDIES as PREFERENCE_BANDIT_STUDIES
 from theorybench.envs.preference.cyclic import CyclicPreference
 from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
+from theorybench.envs.preference.good_bad_labels import GoodBadLabels
+from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
 from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
@@ -67,6 +69,12 @@ register(
     CyclicPreference,
     CyclicPreferenceOracle,
     budget=30_000,
+)
+register(
+    "TheoryBench/GoodBadLabels-v0",
+    GoodBadLabels,
+    GoodBadLabelsOracle,
+    budget=20_000,
 )
 register(
     "TheoryBench/KFoldComposition-v0",
