@@ -79,7 +79,7 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[P
 
     Environments that are too many for one picture have several, numbered.
     """
-    kinds = list(dict.fromkeys(agent.feedback for agent in agents if agent.feedback != "none"))
+    kinds = list(dict.fromkeys(entry.environment.feedback for entry in board.environments))
     if len(kinds) == 1 or len(_groups(agents)) == 1:
         count = -(-len(board.environments) // COLUMNS)
         if count == 1:
@@ -94,9 +94,9 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[P
         ]
     drawn = []
     for kind in kinds:
-        own = [agent for agent in agents if agent.feedback == kind]
-        labels = {agent.label for agent in own}
-        places = tuple(entry for entry in board.environments if any(line.label in labels for line in entry.curves))
+        places = tuple(entry for entry in board.environments if entry.environment.feedback == kind)
+        learnt = {line.label for entry in places for line in entry.curves}
+        own = [agent for agent in agents if agent.label in learnt]
         path = PICTURES / f"curves-{name}-{FEEDBACK[kind]}.png"
         drawn.append(picture_of_curves(dataclasses.replace(board, environments=places), path, _groups(own)))
     return drawn

@@ -15,7 +15,7 @@ from theorybench.leaderboard.records import Record
 from theorybench.leaderboard.series import Panel, Series, learning_curves, pass_panels, profiles
 
 #: Version of the JSON form.
-BOARD_SCHEMA = 1
+BOARD_SCHEMA = 2
 #: What agents are told, in titles of tracks on which not all are told the same.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
@@ -222,19 +222,19 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker
         return Standing(scope.capitalize() + ending, scope, split, ids, ranker.rows(members), series)
 
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
-    taught = {g.environment.id: g.agent.feedback for g in groups if g.agent.feedback != "none"}
     for track in dict.fromkeys(info.track for info in infos):
         on_track = [info for info in infos if info.track == track]
-        kinds = list(dict.fromkeys(taught.get(info.id, "") for info in on_track))
+        kinds = list(dict.fromkeys(info.feedback for info in on_track))
         for kind in kinds:
-            same = [info for info in on_track if taught.get(info.id, "") == kind]
+            same = [info for info in on_track if info.feedback == kind]
             word = f", {FEEDBACK.get(kind, 'no learner')}" if len(kinds) > 1 else ""
             own = [[info for info in same if info.split == split] for split in splits]
             several = sum(map(bool, own)) > 1
             for split, members in zip(splits, own, strict=True):
                 if members:
                     yield standing(track, split, members, word + (f", {split} instances" if several else ""))
-    learners = {(g.agent.id, g.environment.split, g.environment.track) for g in groups if g.agent.feedback != "none"}
+    learning = [group for group in groups if group.records[0].feedback != "none"]
+    learners = {(group.agent.id, group.environment.split, group.environment.track) for group in learning}
     for split in splits:
         tracks = {info.track for info in infos if info.split == split}
         agents = {agent for agent, own, _ in learners if own == split}

@@ -31,13 +31,15 @@ class AgentInfo:
     agent: str
     hyperparameters: dict[str, Any]
     agent_digest: str
-    feedback: str
     privileged: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentInfo:
-    """An environment of the board; `id` is a hash of what its runs have in common."""
+    """An environment of the board; `id` is a hash of what its runs have in common.
+
+    `feedback` is what agents learnt from on it, "none" where none of them learns.
+    """
 
     id: str
     label: str
@@ -47,6 +49,7 @@ class EnvironmentInfo:
     split: str
     track: str
     budget: int
+    feedback: str = "none"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +77,10 @@ def group_records(records: Sequence[Record]) -> list[Group]:
     agents = _distinct(records, _agent_of, lambda a: Subject(a.agent, a.label, a.hyperparameters, a.agent_digest))
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(records, key=lambda r: r.seed):
-        grouped.setdefault((_environment_of(record).id, _agent_of(record).id), []).append(record)
+        place = _environment_of(record).id
+        grouped.setdefault((place, _agent_of(record).id), []).append(record)
+        if record.feedback != "none":
+            environments[place] = dataclasses.replace(environments[place], feedback=record.feedback)
     groups = [Group(agents[agent], environments[env], tuple(runs)) for (env, agent), runs in grouped.items()]
     return sorted(groups, key=lambda g: (*_place(g.environment), g.agent.label))
 
@@ -108,7 +114,6 @@ def _agent_of(record: Record) -> AgentInfo:
     return AgentInfo(
         id=_hash(values),
         label=record.agent_label or "",
-        feedback=record.feedback,
         privileged=record.privileged,
         **values,
     )

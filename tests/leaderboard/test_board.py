@@ -47,20 +47,24 @@ def test_overall_where_one_agent_learns_on_every_track(synthetic_sweep):
     assert "Reasoning: " in board.summary and "Overall: " in board.summary
 
 
-def test_a_track_that_teaches_some_by_rewards_and_some_by_comparisons_has_a_standing_for_each(synthetic_run):
+def test_a_track_that_teaches_by_rewards_by_comparisons_and_by_labels_has_a_standing_for_each(synthetic_run):
     def runs(agent, score, **changes):
         return seeds(synthetic_run, agent, [score] * 5, track="preference", **changes)
 
     by_rewards, by_comparisons = {"env_label": "rewards"}, {"env_label": "pairs", "parameters": {"K": 7}}
+    by_labels = {"env_label": "labels", "parameters": {"K": 8}}
     records = [
         *runs("rlvr", 0.5, feedback="reward", **by_rewards),
         *runs("dpo-offline", 0.7, feedback="preference", **by_comparisons),
         *runs("reference", 0.0, feedback="none", **by_rewards),
         *runs("reference", 0.0, feedback="none", **by_comparisons),
+        *runs("kto", 0.6, feedback="label", **by_labels),
+        *runs("rlvr", 0.3, feedback="label", **by_labels),
     ]
     found = {s.title: [(row.label, row.rank) for row in s.rows] for s in make_board(records, draws=50).standings}
     assert found == {
         "Preference, comparisons": [("dpo-offline", 1), ("reference", 2)],
+        "Preference, labels": [("kto", 1), ("rlvr", 2)],
         "Preference, rewards": [("rlvr", 1), ("reference", 2)],
     }
 
@@ -202,7 +206,7 @@ def test_the_order_of_records_does_not_matter(board, synthetic_sweep):
 
 def test_json_is_strict_and_says_what_the_board_says(board):
     values = json.loads(board.to_json(), parse_constant=pytest.fail)
-    assert values["schema"] == 1
+    assert values["schema"] == 2
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
         "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",
