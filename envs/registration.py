@@ -39,6 +39,8 @@ from theorybench.envs.preference.cyclic import CyclicPreference
 from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
+from theorybench.envs.preference.inference_alignment import InferenceAlignment
+from theorybench.envs.preference.inference_alignment_oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
 from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
@@ -74,6 +76,12 @@ register(
     "TheoryBench/GoodBadLabels-v0",
     GoodBadLabels,
     GoodBadLabelsOracle,
+    budget=20_000,
+)
+register(
+    "TheoryBench/InferenceAlignment-v0",
+    InferenceAlignment,
+    InferenceAlignmentOracle,
     budget=20_000,
 )
 register(
