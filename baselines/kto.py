@@ -1,0 +1,68 @@
+"""KTO: Kahneman-Tversky optimisation (Ethayarajh et al. 2024, arXiv 2402.01306), from good and bad labels.
+
+With the log-ratio l = ln pi/pi_ref of a response and a baseline z, one run minimises the mean over responses of
+
+    desirable_weight (1 - sigma(beta (l - z)))     where the label is good,
+    undesirable_weight (1 - sigma(beta (z - l)))   where it is bad   (eq. 7).
+
+Implementation details:
+
+1. The baseline stands for KL(pi || pi_ref). It is the mean log-ratio of mismatched responses, each prompt with the
+   response of the episode before (that of the first is the last one's), at least 0, and has no gradient: as in
+   `trl.KTOTrainer`, with which the loss agrees.
+2. All responses come from the initial policy, one label each; `gradient_steps` follow, which shrink linearly to 0.
+   Equal episodes are merged, and each step then sees all labels and the baseline of all; where that does not pay,
+   mini-batches of `episodes_per_update` that hold labelled and mismatched responses.
+3. The sigmoid saturates, so that KTO is not consistent: it empties each response whose bad labels weigh more than its
+   good ones, however many good ones it has. The oracle of GoodBadLabels knows where that ends.
+4. The weights are 1, as in TRL; the paper chooses them such that good and bad labels weigh 1 to 4/3 together.
+
+It logs the policy once, after the fit, and `good`, the share of good labels.
+
+Where it deviates: the paper's labels are a data set, here they are drawn for the run and charged to its budget; the
+reference is not trained on good responses first. Responses have one step: mismatched ones are looked up, not played.
+"""
+
+import dataclasses
+
+import numpy as np
+import torch
+
+from theorybench.agents.gradient import kl_weight
+from theorybench.agents.labels import LabelAgent, log_ratios, merged
+from theorybench.agents.rollout import Episodes
+from theorybench.agents.samples import Samples
+from theorybench.agents.trainer import Trainer
+from theorybench.envs.core.errors import AgentError
+from theorybench.envs.core.validation import real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KTO(LabelAgent):
+    """Rewards that saturate, measured from a baseline of mismatched responses."""
+
+    beta: float = kl_weight(0.1, "scale of the rewards", open_low=True)
+    desirable_weight: float = real(1.0, 0.0, 1000.0, "weight of good labels")
+    undesirable_weight: float = real(1.0, 0.0, 1000.0, "weight of bad labels")
+
+    def rows(self, trainer: Trainer, episodes: Episodes) -> Samples:
+        """Return labelled responses and as many mismatched ones; counts are of the one and of the other.
+
+        Raises:
+            AgentError: responses have several steps.
+        """
+        if trainer.setting.horizon > 1:
+            raise AgentError(f"KTO learns from responses of one step; {trainer.setting.name} has longer ones")
+        before = np.roll(episodes.actions.reshape(trainer.runs, -1), 1, axis=1).reshape(episodes.actions.shape)
+        mismatched = dataclasses.replace(episodes, actions=before)
+        parts = merged(trainer, episodes, (1.0, 0.0)), merged(trainer, mismatched, (0.0, 1.0))
+        return Samples(*(torch.cat(both, dim=1) for both in zip(*parts, strict=True)))
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Mean over labelled responses."""
+        logs, good, (labelled, mismatched) = log_ratios(log_probs, data), data.rewards > 0, data.values.unbind(-1)
+        baseline = ((mismatched * logs).sum() / mismatched.sum().clamp(min=1.0)).detach().clamp(min=0.0)
+        rewards = self.beta * (logs - baseline)
+        missed = torch.exp(torch.nn.functional.logsigmoid(torch.where(good, -rewards, rewards)))
+        weights = torch.where(good, labelled * self.desirable_weight, labelled * self.undesirable_weight)
+        return (weights * missed).sum() / labelled.sum().clamp(min=1.0)
