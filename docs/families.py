@@ -1,7 +1,8 @@
 """Families of settings, read off the registry and the files beside this one: no list is kept by hand.
 
-A family is a folder of `envs` that holds settings. It has a page where there is a template `<family>.md.j2`; then its
-claims and studies are measured, and those of the suite that has its name. What its page alone shows stands in
+A family is a folder of `envs` that holds settings. It has a page where there is a template `<family>.md.j2`, and more
+of them where there are templates `<family>-<topic>.md.j2`; then its claims and studies are measured, and those of the
+suite that has its name. What its page alone shows stands in
 `<family>_parts.py`, if there is anything:
 
 - `values(numbers)`: names of the template and their values, given the suite's numbers;
@@ -39,15 +40,23 @@ class Family:
         """The docstring of its folder."""
         return inspect.getdoc(importlib.import_module(f"theorybench.envs.{self.name}")) or ""
 
-    @property
-    def template(self) -> str:
-        """Name of the template of its page."""
-        return f"{self.name}.md.j2"
+    @functools.cached_property
+    def pages(self) -> dict[str, str]:
+        """Its pages: what stands before the colon of their title, by the name of the file."""
+        files = [FOLDER / f"{self.name}.md.j2", *sorted(FOLDER.glob(f"{self.name}-*.md.j2"))]
+        texts = {file.name.removesuffix(".md.j2"): file.read_text(encoding="utf-8") for file in files if file.exists()}
+        return {name: text.partition("\n# ")[2].partition(":")[0] for name, text in texts.items()}
 
     @property
     def has_page(self) -> bool:
         """Whether there is a template."""
-        return (FOLDER / self.template).exists()
+        return bool(self.pages)
+
+    def page_of(self, id: str) -> str:
+        """Return the name of the page that tells the story of a setting."""
+        link = f"(settings/{id.partition('/')[2]}.md)"
+        told = [page for page in self.pages if link in (FOLDER / f"{page}.md.j2").read_text(encoding="utf-8")]
+        return told[0] if told else self.name
 
     @functools.cached_property
     def parts(self) -> ModuleType | None:

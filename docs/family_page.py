@@ -1,4 +1,4 @@
-"""The page of a family: prose in its template, every number from the code or from the reference numbers."""
+"""The pages of a family: prose in their templates, every number from the code or from the reference numbers."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ import theorybench as tb
 from theorybench.leaderboard.table import format_number
 
 
-def render(family: Family) -> str:
-    """Return the page. Templates are given:
+def render(family: Family, page: str) -> str:
+    """Return a page. Templates are given:
 
     - `claim(id)`: a claim's numbers; `claims_table(setting)`; `claims_made`, where they come from;
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
@@ -31,7 +31,7 @@ def render(family: Family) -> str:
         own = [row for row in ran["studies"] if setting in (None, row["environment"].partition("/")[2])]
         return [{**row, **about(row)} for row in own]
 
-    return template(family.template).render(
+    return template(f"{page}.md.j2").render(
         claim=claims.__getitem__,
         claims_table=lambda setting: tables.claims_table(f"TheoryBench/{setting}"),
         claims_made=tables.provenance(data.Provenance(**checked["provenance"])),

@@ -38,7 +38,8 @@ def fields_of(cls: type) -> str:
 def setting_page(id: str) -> str:
     """Return the page of a setting: its docstring, parameters, metrics, claims, studies and numbers."""
     entry, family = lookup(id), families()[family_name(id)]
-    story = f" · its story: [the {family.name} family](../{family.name}.md)" if family.has_page else ""
+    page = family.page_of(id) if family.has_page else ""
+    story = f" · its story: [{family.pages[page]}](../{page}.md)" if page else ""
     parts = [
         f"# {id}",
         f"`gym.make({id!r})` · track *{entry.setting.track}* · feedback *{entry.setting.feedback}* · "
@@ -92,8 +93,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
     ]
     lines = []
     for family in families().values():
-        title = f"[{family.name}]({family.name}.md)" if family.has_page else family.name
-        lines.append(f"- **{title}**: {family.about} {', '.join(map(_setting_link, family.settings))}")
+        links = [f"[{title}]({page}.md)" for page, title in family.pages.items()] or [family.name]
+        lines.append(f"- **{', '.join(links)}**: {family.about} {', '.join(map(_setting_link, family.settings))}")
     parts.append("\n".join(lines))
     parts += ["## Settings", "\n".join(f"- {_setting_link(id)}: {_first_line(lookup(id).setting)}" for id in ids)]
     suites = [*map(_suite_line, tables.all_numbers()), *map(_ladders_line, ladder_suites())]
@@ -135,7 +136,8 @@ def pages() -> dict[Path, str]:
     ids, names = shipped_settings(), shipped_agents()
     result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
-    result |= {ROOT / f"{family.name}.md": render(family) for family in families_with_pages()}
+    for family in families_with_pages():
+        result |= {ROOT / f"{page}.md": render(family, page) for page in family.pages}
     result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
     result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
     return result | {ROOT / "README.md": index_page(ids, names)}
