@@ -81,6 +81,10 @@ def test_a_compatible_setting_is_found():
     check_agent(returning(Fixed([0.5, 0.5])), ARMS)
     with pytest.raises(CheckFailed, match="learns from feedback 'reward'"):
         check_agent(Counts(), "Toy/Duel-v0")
+
+
+def test_without_a_compatible_setting_the_check_says_so(monkeypatch):
+    monkeypatch.setattr("theorybench.agents.testing.list_envs", lambda: [ARMS])
     with pytest.raises(CheckFailed, match="no registered setting gives feedback 'label'"):
         check_agent(returning(Fixed([0.5, 0.5]), feedback="label"))
 
