@@ -34,7 +34,6 @@ import dataclasses
 
 import numpy as np
 
-
 from theorybench.agents.rollout import Episodes
 from theorybench.agents.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
@@ -51,7 +50,6 @@ class NonlinearGRPO(GRPO):
     """GRPO on the estimated first variation of what a policy is worth at inference time."""
 
     group_size: int = preset(GRPO, "group_size", 32)
-    scale_rewards: str = preset(GRPO, "scale_rewards", "none")
     samples: int = integer(0, 0, 4096, "N of best-of-N; 0: the setting's, 1 where it has none")
     penalty: str = choice("reward", ("reward", "k3"), "how the KL term enters: in the reward, or as in grpo")
 

@@ -52,11 +52,11 @@ class InferenceAlignment(Setting):
     - `operator="best-of-n"`: the best by r_i of N = `samples` responses;
     - `operator="soft-best-of-n"`: the tilt pi e^{r_i / tau} / Z, tau = `temperature`, its limit for many samples.
 
-    The goal is J(pi) = g(R_1[T_1 pi], ..., R_m[T_m pi]) - beta KL(pi || pi_ref), R_i[T_i pi] being the mean of r_i after
-    operator i. The `aggregate` g is a weighted sum, the soft-min -T ln sum_i w_i e^{-R_i / T} (T = `softness`) or the
-    minimum over criteria. J is not linear in pi: a policy that answers with one compromise every time leaves nothing to
-    choose from. Criteria are either `family="opposed"`, r_1 = 1 - y^2 and r_2 = 1 - (1 - y)^2, or `"random"`: sums of a
-    few waves, drawn by the instance and scaled to [0, 1]. The reference is pi_ref ~ e^{tilt y}.
+    The goal is J(pi) = g(R_1[T_1 pi], ..., R_m[T_m pi]) - beta KL(pi || pi_ref), R_i[T_i pi] being the mean of r_i
+    after operator i. The `aggregate` g is a weighted sum, the soft-min -T ln sum_i w_i e^{-R_i / T} (T = `softness`) or
+    the minimum over criteria. J is not linear in pi: a policy that answers with one compromise every time leaves
+    nothing to choose from. Criteria are either `family="opposed"`, r_1 = 1 - y^2 and r_2 = 1 - (1 - y)^2, or
+    `"random"`: sums of a few waves, drawn by the instance and scaled to [0, 1]. The reference is pi_ref ~ e^{tilt y}.
 
     The criteria are public, as reward models are: `setting.criteria(observations, actions)` gives them for responses
     that were sampled, float64 (n, m). A learner that is unaware of inference sees the reward alone.
@@ -93,8 +93,8 @@ class InferenceAlignment(Setting):
     | `tilt` | -2.0 | the reference is proportional to e^{tilt y} |
     | `instance` | 0 | draws random criteria; opposed ones are the same in all instances |
 
-    An instance whose optimum is worth less than .001 more than the reference is refused: with a uniform reference, N = 2
-    and opposed criteria the reference is the optimum, but for the grid.
+    An instance whose optimum is worth less than .001 more than the reference is refused: with a uniform reference,
+    N = 2 and opposed criteria the reference is the optimum, but for the grid.
 
     ## Optimum
     For best-of-N, J is concave. The optimum is found by an interior-point method and certified: the oracle's `gap`

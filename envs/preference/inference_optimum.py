@@ -1,4 +1,4 @@
-"""Certified maximisers of J(pi) = G(pi) - beta KL(pi || pi_ref), G of `theorybench.envs.preference.inference_operators`.
+"""Certified maximisers of J(pi) = G(pi) - beta KL(pi || pi_ref), with G of `inference_operators` beside this file.
 
 *Best of N.* G is concave, so that for every policy pi with first variation phi G(pi') <= G(pi) + <phi, pi' - pi>.
 Maximising the right side less beta KL(pi' || pi_ref) gives an upper bound on J*, with the Gibbs policy
@@ -6,13 +6,13 @@ q ~ pi_ref e^{phi / beta}:
 
     J* - J(pi) <= beta KL(pi || q)   (max phi - <phi, pi> where beta = 0).
 
-For g = min the variation is that of any weighted sum sum_i lambda_i R_i, and the gap grows by that sum less the minimum.
-A primal-dual interior-point method finds pi and, as the multipliers of t <= R_i, the weights lambda. What it ends at is
-checked by the bound, not trusted.
+For g = min the variation is that of any weighted sum sum_i lambda_i R_i, and the gap grows by that sum less the
+minimum. A primal-dual interior-point method finds pi and the weights lambda. What it ends at is checked by the bound,
+not trusted.
 
 *The tilt* of one criterion is E s r / E s with s = e^{r / tau}. Given Z = E s it is linear in pi, so J is maximised by
-a search over Z: branch and bound. On an interval a <= Z <= b and for any v, E s r / E s = v + E s (r - v) / Z is at most
-v + E s (r - v) / x for x = a or x = b, and by weak duality no policy there has more than
+a search over Z: branch and bound. On an interval a <= Z <= b and for any v, E s r / E s = v + E s (r - v) / Z is at
+most v + E s (r - v) / x for x = a or x = b, and by weak duality no policy there has more than
 
     v + beta ln E_ref exp((s (r - v) / x + nu s) / beta) - min(nu a, nu b),   for every nu.
 

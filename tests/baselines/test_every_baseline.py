@@ -38,6 +38,9 @@ ALIKE = [
     ("curriculum-search", "TheoryBench/Parity-v0"),
     ("curriculum-search", "TheoryBench/RelativeBudget-v0"),
     ("rlvr-reject-easy", "TheoryBench/RelativeBudget-v0"),
+    ("rlvr-reject-easy", "TheoryBench/InferenceAlignment-v0"),
+    # All of 41 responses are seen, and earn what they always earn.
+    *((name, "TheoryBench/InferenceAlignment-v0") for name in ("prm-sample", "dprm-sample", "soft-best-of-n")),
 ]
 #: Only the order of what they learn counts, and it may be the same for two seeds.
 ORDINAL = ("best-of-n", "best-of-n-wins", "prm-greedy", "dprm-greedy")
