@@ -36,9 +36,12 @@ from theorybench.envs.preference.bandit_claims import CLAIMS as PREFERENCE_BANDI
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit_studies import STUDIES as PREFERENCE_BANDIT_STUDIES
 from theorybench.envs.preference.cyclic import CyclicPreference
+from theorybench.envs.preference.cyclic_claims import CLAIMS as CYCLIC_PREFERENCE_CLAIMS
 from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
+from theorybench.envs.preference.good_bad_labels_claims import CLAIMS as GOOD_BAD_LABELS_CLAIMS
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
+from theorybench.envs.preference.good_bad_labels_studies import STUDIES as GOOD_BAD_LABELS_STUDIES
 from theorybench.envs.preference.inference_alignment import InferenceAlignment
 from theorybench.envs.preference.inference_alignment_oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
@@ -70,13 +73,16 @@ register(
     "TheoryBench/CyclicPreference-v0",
     CyclicPreference,
     CyclicPreferenceOracle,
+    claims=CYCLIC_PREFERENCE_CLAIMS,
     budget=30_000,
 )
 register(
     "TheoryBench/GoodBadLabels-v0",
     GoodBadLabels,
     GoodBadLabelsOracle,
+    claims=GOOD_BAD_LABELS_CLAIMS,
     budget=20_000,
+    studies=GOOD_BAD_LABELS_STUDIES,
 )
 register(
     "TheoryBench/InferenceAlignment-v0",
