@@ -43,6 +43,7 @@ from theorybench.envs.preference.good_bad_labels_claims import CLAIMS as GOOD_BA
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels_studies import STUDIES as GOOD_BAD_LABELS_STUDIES
 from theorybench.envs.preference.inference_alignment import InferenceAlignment
+from theorybench.envs.preference.inference_alignment_claims import CLAIMS as INFERENCE_ALIGNMENT_CLAIMS
 from theorybench.envs.preference.inference_alignment_oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
@@ -88,6 +89,7 @@ register(
     "TheoryBench/InferenceAlignment-v0",
     InferenceAlignment,
     InferenceAlignmentOracle,
+    claims=INFERENCE_ALIGNMENT_CLAIMS,
     budget=20_000,
 )
 register(

@@ -93,18 +93,23 @@ class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
             probs = probs / probs.sum()
             yield probs
 
-    def prox_bound(self, steps: int) -> float:
+    def prox_bound(self, steps: int, smoothness: float | None = None) -> float:
         """Return beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1) for T >= 1 steps from the reference; 0 where L = 0.
 
         Its limit for beta = 0 is L KL(pi* || pi_0) / T.
+
+        Args:
+            steps: T.
+            smoothness: L; the setting's own unless given.
         """
-        setting, weight = self.setting, self.smoothness
+        setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
         distance = divergence(setting.optimum.probs, setting.reference)
         if weight == 0:
             return 0.0
         if setting.beta == 0:
             return weight * distance / steps
-        return setting.beta * distance / float(np.expm1(steps * np.log1p(setting.beta / weight)))
+        with np.errstate(over="ignore"):
+            return float(setting.beta * distance / np.expm1(steps * np.log1p(setting.beta / weight)))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
