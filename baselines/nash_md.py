@@ -47,6 +47,7 @@ class NashMD(SPPO):
     """Self-play against a mixture with the reference."""
 
     rounds: int = preset(SPPO, "rounds", 100)
+    gradient_steps: int = preset(SPPO, "gradient_steps", 1000)
     tau: float = kl_weight(0.1, "strength of the regularisation to the reference", open_low=True)
     mixture: float | str = real(
         SCHEDULE, 0.0, 1.0, "weight of the reference in the opponent, eta times tau", open_low=True, names=(SCHEDULE,)

@@ -17,6 +17,7 @@ from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.grpo import GRPO
 from theorybench.baselines.ipo import IPO
 from theorybench.baselines.rloo import RLOO
+from theorybench.baselines.sppo import SPPO
 
 WORDS = ["<pad>", "<eos>", *(f"w{i}" for i in range(8))]
 PROMPTS = [{"prompt": "w1 w2"}, {"prompt": "w3 w4"}]  # of one length, so that nothing is padded on the left
@@ -105,14 +106,15 @@ def samples(actions, reference, rewards, **fields):
 
 @pytest.mark.parametrize(
     ("loss_type", "agent"),
-    [("sigmoid", DPOOnPolicy(beta=0.7)), ("ipo", IPO(tau=0.3))],
-    ids=["dpo", "ipo"],
+    [("sigmoid", DPOOnPolicy(beta=0.7)), ("ipo", IPO(tau=0.3)), ("sppo_hard", SPPO(eta=1.6))],
+    ids=["dpo", "ipo", "sppo"],
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_losses_of_pairs(trl, common, loss_type, agent, seed):
     policy, reference = language_model(seed), language_model(seed + 10)
     ours, base = copy.deepcopy(policy), copy.deepcopy(reference)
-    beta = agent.tau if loss_type == "ipo" else agent.beta  # TRL names IPO's tau beta
+    # TRL names IPO's tau beta, and the inverse of SPPO's eta.
+    beta = {"sigmoid": 0.7, "ipo": 0.3, "sppo_hard": 1 / 1.6}[loss_type]
     trainer = trl.DPOTrainer(
         model=policy,
         ref_model=reference,
@@ -131,8 +133,9 @@ def test_losses_of_pairs(trl, common, loss_type, agent, seed):
         torch.stack([_one_token(model, tokens, [pair[i] for pair in pairs]) for i in range(2)], dim=-1)
         for model in (ours, base)
     )
-    data = samples(torch.tensor(pairs)[:, None], base_logs, np.where(wins, 0.5, -0.5))
-    assert float(theirs.detach()) == pytest.approx(float(agent.loss(logs, data)), abs=1e-6)
+    fields = {"sampled": base_logs, "values": torch.full((16,), 1.6, dtype=torch.float64)}  # SPPO's: what acted, eta
+    data = samples(torch.tensor(pairs)[:, None], base_logs, np.where(wins, 0.5, -0.5), **fields)
+    assert float(theirs.detach()) == pytest.approx(float(agent.loss(logs, data)), rel=1e-6, abs=1e-6)
     assert float(theirs.detach()) > 0.1
 
 
