@@ -1,6 +1,7 @@
 """The answer key of GoodBadLabels: sums over contexts and responses, the limits of losses, and how fast they come."""
 
 import functools
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from theorybench.envs.preference.good_bad_labels import GoodBadLabels, LabelStat
 from theorybench.envs.preference.label_asymptotics import (
     ddro_derivatives,
     error_covariance,
+    mean_variation,
     squared_variation,
     two_term_derivatives,
 )
@@ -113,6 +115,21 @@ class GoodBadLabelsOracle(Oracle[GoodBadLabels]):
     def rate(self, learner: str = "ddro", *, estimated: bool = True) -> float:
         """Give the limit of n E[TV^2] for n labels of the initial policy, TV being the mean over contexts.
 
+        Arguments and errors are those of `covariance`.
+        """
+        return squared_variation(self.covariance(learner, estimated=estimated), self.setting.num_contexts)
+
+    def expected_distance(self, labels: float, learner: str = "ddro", *, estimated: bool = True) -> float:
+        """Give E[TV] after n labels to the first order, a constant over sqrt(n).
+
+        Arguments and errors are those of `covariance`.
+        """
+        covariance = self.covariance(learner, estimated=estimated)
+        return mean_variation(covariance, self.setting.num_contexts) / math.sqrt(labels)
+
+    def covariance(self, learner: str, *, estimated: bool) -> np.ndarray:
+        """Give the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K).
+
         Args:
             learner: "ddro" or "two-term".
             estimated: whether t is the share of good labels of the data, as by default, instead of being given.
@@ -126,5 +143,4 @@ class GoodBadLabelsOracle(Oracle[GoodBadLabels]):
         tables, share = self.setting.tables, self.setting.good_share
         derivatives = ddro_derivatives if learner == "ddro" else two_term_derivatives
         by = derivatives(tables.good, tables.bad, share)
-        covariance = error_covariance(tables.good, tables.bad, share, by, estimated=estimated)
-        return squared_variation(covariance, self.setting.num_contexts)
+        return error_covariance(tables.good, tables.bad, share, by, estimated=estimated)

@@ -85,6 +85,11 @@ def error_covariance(
     return inverse @ covariance @ inverse
 
 
+def mean_variation(covariance: np.ndarray, contexts: int) -> float:
+    """Give E[TV] of a normal error, TV = the sum of |error| / (2 X): E|Z| = sqrt(2/pi) s for a deviation s."""
+    return float(np.sqrt(np.diag(covariance)).sum() / (np.sqrt(2 * np.pi) * contexts))
+
+
 def squared_variation(covariance: np.ndarray, contexts: int) -> float:
     """Give E[TV^2] of a normal error, TV = the sum of |error| / (2 X).
 

@@ -13,7 +13,7 @@ import numpy as np
 from theorybench.envs.core.errors import ParameterError
 
 #: Halvings of an interval: what float64 resolves.
-HALVINGS = 100
+HALVINGS = 64
 #: Shares between which DDRO's loss is convex in the policy.
 CONVEX = (1 / 3, 2 / 3)
 #: The least log-ratio of KTO's limit: e^-80 stands for 0.
@@ -130,7 +130,7 @@ def kto_limit(
             slope = kept + (beta - 1) * logs - 2 * np.logaddexp(0.0, beta * logs)
             return slope > -multiplier  # the multiplier is -ln m, so that ratios grow with it
 
-        logs = _halve(above, np.full_like(good, EMPTY), -np.log(reference))
+        logs = _halve(above, np.full_like(good, EMPTY), 1.0 - np.log(reference))  # up to sums above 1
         return np.where((weights > 0) & (logs > EMPTY * (1 - 1e-9)), np.exp(logs), 0.0)
 
     return _normalised(ratios, reference)
