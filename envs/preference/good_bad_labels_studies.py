@@ -129,7 +129,7 @@ STUDIES: tuple[Study, ...] = (
         title="Distance to the law of good responses against the number of labels",
         text=(
             "DDRO and its two-term variant come as near as labels allow, at the rate and with the constant of theory. "
-            "KTO and DPO end elsewhere, however many labels there are, and the reference is nearer to the target or as near. "
+            "KTO and DPO end elsewhere, however many labels there are: the reference is nearer to the target, or as near. "
             "A share of good responses that is believed and wrong is paid for, and the price is known."
         ),
         run=distance,
