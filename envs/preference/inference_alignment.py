@@ -18,6 +18,8 @@ from theorybench.envs.preference.inference_optimum import Optimum, maximise, obj
 SEED = 2602_01603
 #: What the optimum must be worth more than the reference, or there is nothing to learn.
 LEAST_GAIN = 1e-3
+#: How far the optimum may be from the best at most, by its certificate.
+LARGEST_GAP = 1e-9
 #: Waves that a random criterion is made of.
 WAVES = 4
 
@@ -98,7 +100,7 @@ class InferenceAlignment(Setting):
 
     ## Optimum
     For best-of-N, J is concave. The optimum is found by an interior-point method and certified: the oracle's `gap`
-    bounds J* - J of it, by rounding alone as a rule. With first variation phi of the aggregate, the optimum is
+    bounds J* - J of it, 1e-14 as a rule. With first variation phi of the aggregate, the optimum is
     pi ~ pi_ref e^{phi / beta}. The tilt is a ratio of linear functions of pi, and J not concave: with one criterion a
     branch and bound over Z certifies the optimum; several are refused. Scores below 0 are common: a learner that is
     unaware of inference ends at pi_ref e^{r / beta}, which is worse than the reference here.
@@ -130,7 +132,7 @@ class InferenceAlignment(Setting):
     num_criteria: int = integer(2, 1, 8, "number of criteria m")
     operator: str = choice("best-of-n", ("best-of-n", "soft-best-of-n"), "what happens at inference time")
     samples: int = integer(4, 1, 64, "N of best-of-N")
-    temperature: float = real(0.1, 0.02, 100.0, "tau of the tilt")
+    temperature: float = real(0.1, 0.05, 100.0, "tau of the tilt")
     aggregate: str = choice("sum", ("sum", "soft-min", "min"), "how the criteria's values become one")
     first_weight: float = real(1.0, 0.01, 100.0, "weight of r_1 in units of that of each other criterion")
     softness: float = real(0.1, 0.01, 10.0, "T of the soft-min")
@@ -142,8 +144,8 @@ class InferenceAlignment(Setting):
         """Check that the optimum can be certified, and that it is worth more than the reference.
 
         Raises:
-            ParameterError: too many opposed criteria, a tilt of several criteria or without KL term, or too little to
-                learn.
+            ParameterError: too many opposed criteria, a tilt of several criteria or without KL term, too little to
+                learn, or an extreme instance whose optimum cannot be certified.
         """
         if self.family == "opposed" and self.num_criteria > 2:
             raise ParameterError("num_criteria", self.num_criteria, "1 or 2 where family='opposed'")
@@ -154,6 +156,9 @@ class InferenceAlignment(Setting):
             if self.beta < 1e-3:
                 fix = "Without it the best response alone is optimal, which best-of-N with N = 1 shows as well."
                 raise ParameterError("beta", self.beta, "at least 0.001 where operator='soft-best-of-n'", fix)
+        if not self.optimum.gap <= LARGEST_GAP:
+            fix = f"Rounding leaves a gap of {self.optimum.gap:.2g}: choose less extreme parameters."
+            raise ParameterError("tilt", self.tilt, f"one whose optimum is certified to {LARGEST_GAP:g}", fix)
         gain = self.optimum.value - objective(self.aligned, self.reference, self.beta, self.reference)
         if gain < LEAST_GAIN:
             fix = (

@@ -34,6 +34,8 @@ AIM, LEAST, REACH = 0.1, 1e-16, 0.99
 CLOSED = 1e-12
 #: Intervals of Z at first, parts that an interval is split into, and rounds, at most.
 CELLS, PARTS, ROUNDS = 256, 8, 40
+#: More intervals than this are not held: the gap stays open.
+CELLS_LIMIT = 4096
 
 
 class Optimum(NamedTuple):
@@ -196,9 +198,11 @@ def _search_normaliser(aligned: Aligned, reference: np.ndarray, beta: float) -> 
         if bound - value <= CLOSED:
             break
         left = bounds > value + CLOSED
+        if PARTS * left.sum() > CELLS_LIMIT:
+            break
         edges = low[left, None] * (high[left] / low[left])[:, None] ** (np.arange(PARTS + 1) / PARTS)
         low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
-    return Optimum(best, objective(aligned, reference, beta, best), max(0.0, bound - value))
+    return Optimum(best, objective(aligned, reference, beta, best), max(CLOSED, bound - value))
 
 
 def _slice(
