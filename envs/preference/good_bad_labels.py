@@ -97,7 +97,8 @@ class GoodBadLabels(Setting):
 
     ## What theory predicts
     1. The minimisers of direct density ratio optimisation (DDRO) and of its two-term variant are p+, and from n labels
-       n E[TV^2] tends to a constant that the oracle computes. At t = 1/2 it is .09 to .12 times K-1 on average for one context.
+       n E[TV^2] tends to a constant that the oracle computes: .09 to .12 times K-1 on average, for one context and
+       t = 1/2.
     2. DPO, given pairs of a good and a bad response, ends at pi_ref (p+/p-)^(1/beta) / Z: for beta = 1 and t = 1/2 at a
        total variation of .30 for K = 6, .43 for 20 and .56 for 100, on average over instances.
     3. KTO empties each response whose good labels weigh less than its bad ones, and spreads over the others by

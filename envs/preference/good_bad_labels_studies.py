@@ -30,7 +30,8 @@ REFERENCE = "reference"
 
 def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit:
     """Show TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
-    charts, rows = [], []
+    charts: list[Chart] = []
+    rows: list[tuple[Cell, ...]] = []
     for kind, title in KINDS.items():
         chart, own = _against_labels(lab.at(labels=kind), title, seed, seeds)
         charts.append(chart)
@@ -42,10 +43,8 @@ def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit
     )
     columns = tuple(Column(head) for head in heads)
     ends = Table("Total variation to the target, mean of runs", columns, tuple(rows), note)
-    tables = (ends, _limits(lab))
-    return Exhibit(
-        tables=tables, charts=(*charts, _against_share(lab.at(**SMALL), seed, seeds)), groups=(*LEARNERS, REFERENCE)
-    )
+    charts.append(_against_share(lab.at(**SMALL), seed, seeds))
+    return Exhibit(tables=(ends, _limits(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
 
 
 def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
@@ -129,7 +128,7 @@ STUDIES: tuple[Study, ...] = (
         title="Distance to the law of good responses against the number of labels",
         text=(
             "DDRO and its two-term variant come as near as labels allow, at the rate and with the constant of theory. "
-            "KTO and DPO end elsewhere, however many labels there are: the reference is nearer to the target, or as near. "
+            "KTO and DPO end elsewhere, however many labels there are: no nearer to the target than the reference is. "
             "A share of good responses that is believed and wrong is paid for, and the price is known."
         ),
         run=distance,
