@@ -2,7 +2,7 @@
 
 Multiplicative weights against oneself, pi_{t+1} ~ pi_t exp(eta P(. > pi_t)), whose average loses to no response as
 rounds go on (Theorem 4.1: eta of the order 1 / sqrt T, a duality gap of the order 1 / sqrt T). A round is a regression,
-with the normalising constant ln Z of the step taken for that of even chances, eta / 2 (Algorithm 1):
+with the normalising constant ln Z of the step taken for that of even chances, eta / 2 (eq. 4.7):
 
     pi_{t+1} = argmin E_{y ~ pi_t} [ ln pi/pi_t (y) - eta (P(y > pi_t) - 1/2) ]^2.
 

@@ -280,7 +280,8 @@ def test_learners_of_the_game_improve(name, least, policy):
     """Where there is little circling: self-play has no KL term, and its score would be below 0 elsewhere."""
     parameters = {"cyclicity": 0.2, "beta": 0.05}
     oracle = CyclicPreferenceOracle(CyclicPreference(**parameters))
-    (run,) = train(make_agent(name, policy=policy), CYCLIC, parameters, [0], 10_000)
+    options = {"rounds": 20, "gradient_steps": 300} if policy == "mlp" else {}
+    (run,) = train(make_agent(name, policy=policy, **options), CYCLIC, parameters, [0], 10_000)
     assert oracle.score(run.policy) > least
 
 
