@@ -40,9 +40,9 @@ def _claim(
 
 
 _NOISE = "tolerance .006: what 40,000 labels leave is .004"
-_MIXTURE = "labels of another mixture weight than responses have, or a share t that is believed and wrong"
+_MIXTURE = "responses or labels of another mixture weight than the reference has, or a share t that is wrong"
 _SCORES = "labels by scores and not by the two laws, such as the better half of the responses"
-_BIAS = "learners that do not use t, labels that follow the share that is believed, or another reference"
+_BIAS = "a learner that uses the true t, or one that moves the reference to where responses come from"
 
 CLAIMS: tuple[Claim, ...] = (
     _claim(
@@ -79,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
         "rate",
         f"{PAPER}, rate; tolerance: 5 %, the next order in 1/n",
         "n E[TV^2] of DDRO tends to a constant, six responses",
-        "labels of another mixture weight, a share that is known, or fewer labels than are charged",
+        "labels of another mixture weight, or fewer labels than are charged",
         Rate(ddro("ratio")),
         0.035,
         "1/(2 pi) sum_ij s_i s_j (sqrt(1 - r_ij^2) + r_ij arcsin r_ij), s and r of D^-1 Cov(gradient) D^-1",
@@ -99,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         "dpo",
         "minimiser of the logistic loss; tolerance .015: what 40,000 labels leave",
         "DPO on pairs of a good and a bad response ends at pi_ref (p+/p-)^(1/beta) / Z, far from p+",
-        "responses that are labelled by another mixture weight, or another beta",
+        "labels of which some are turned round, or another beta; not labels of another mixture weight",
         Plateau(DPO),
         0.015,
         "TV(p+, pi_ref (p+/p-)^(1/beta) / Z)",
@@ -132,7 +132,7 @@ CLAIMS: tuple[Claim, ...] = (
         "kto",
         f"{KTO_PAPER}, eq. 7; tolerance .015: what 40,000 labels and 500 steps leave",
         "KTO with beta = 1 ends at a water-filling over the responses that are good more often than bad",
-        "a loss without saturation, or labels of another mixture weight",
+        "a loss without saturation, such as DDRO's, or labels of another mixture weight",
         Plateau(KTO),
         0.015,
         "TV(p+, pi_ref max(0, sqrt(w / (m pi_ref)) - 1)), w = t p+ - (1-t) p-",

@@ -128,7 +128,7 @@ STUDIES: tuple[Study, ...] = (
         title="Distance to the law of good responses against the number of labels",
         text=(
             "DDRO and its two-term variant come as near as labels allow, at the rate and with the constant of theory. "
-            "KTO and DPO end elsewhere, however many labels there are: no nearer to the target than the reference is. "
+            "KTO and DPO end elsewhere, however many labels there are: at best about as near as the reference is. "
             "A share of good responses that is believed and wrong is paid for, and the price is known."
         ),
         run=distance,

@@ -171,6 +171,6 @@ def test_cyclic_labels_have_the_share_one_half_and_a_circle():
 
 def test_what_leaves_next_to_nothing_to_learn_is_refused():
     with pytest.raises(ParameterError, match=r"farther than 0\.001") as caught:
-        GoodBadLabels(num_responses=2, num_contexts=1, good_share=0.98, concentration=100.0)
+        GoodBadLabels(num_responses=2, num_contexts=1, good_share=0.98, concentration=100.0, instance=3)
     assert caught.value.field == "concentration"
     assert GoodBadLabelsOracle(GoodBadLabels(concentration=100.0)).reference_value < -1e-3
