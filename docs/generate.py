@@ -111,7 +111,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
 def _suite_line(numbers: Numbers) -> str:
     """Say what a suite runs, how to run it, and where its pictures are."""
     links = [(name.rpartition(".")[0].replace(f"-{numbers.suite}", ""), name) for name in numbers.pictures]
-    titles = [re.sub(r"-(?=\d)", " ", title).replace("-", " of ") for title, _ in links]
+    titles = [re.sub(r"-(?=\d)", " ", title).replace("-", " of ", 1).replace("-", " ") for title, _ in links]
     pictures = ", ".join(f"[{title}](pictures/{name})" for title, (_, name) in zip(titles, links, strict=True))
     about = named_suite(numbers.suite).description
     return f"- `{numbers.suite}`: {about}. {tables.suite_command(numbers.suite)}; {pictures}."

@@ -24,11 +24,11 @@ import ladder_page
 import language_page
 import reference_data as data
 from agent_groups import curve_groups
-from families import Family, families_with_pages
+from families import Family, families, families_with_pages, family_name
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.board import FEEDBACK, Board, make_board
+from theorybench.leaderboard.board import FEEDBACK, Board, EnvironmentBoard, make_board
 from theorybench.leaderboard.config import named_suite
 from theorybench.leaderboard.curve_picture import picture_of_curves
 from theorybench.leaderboard.exhibit_pictures import write_pictures
@@ -75,30 +75,28 @@ def measure_ladders(name: str) -> None:
 
 
 def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
-    """Draw learning curves; where agents need several rows, each feedback apart, so that no panel is empty.
+    """Draw learning curves; the environments of each page and, where agents need several rows, each feedback apart.
 
     Environments that are too many for one picture have several, numbered.
     """
-    kinds = list(dict.fromkeys(entry.environment.feedback for entry in board.environments))
-    if len(kinds) == 1 or len(_groups(agents)) == 1:
-        count = -(-len(board.environments) // COLUMNS)
-        if count == 1:
-            return [picture_of_curves(board, PICTURES / f"curves-{name}.png", _groups(agents))]
-        size = -(-len(board.environments) // count)
-        parts = [board.environments[start : start + size] for start in range(0, size * count, size)]
-        return [
-            picture_of_curves(
-                dataclasses.replace(board, environments=part), PICTURES / f"curves-{name}-{number}.png", _groups(agents)
-            )
-            for number, part in enumerate(parts, 1)
-        ]
+    together = len(_groups(agents)) == 1
+    parts: dict[str, dict[str, list[EnvironmentBoard]]] = {}
+    for entry in board.environments:
+        info, family = entry.environment, families()[family_name(entry.environment.env_id)]
+        page = family.page_of(info.env_id) if family.name == name else name
+        parts.setdefault(page, {}).setdefault("" if together else FEEDBACK[info.feedback], []).append(entry)
     drawn = []
-    for kind in kinds:
-        places = tuple(entry for entry in board.environments if entry.environment.feedback == kind)
-        learnt = {line.label for entry in places for line in entry.curves}
-        own = [agent for agent in agents if agent.label in learnt]
-        path = PICTURES / f"curves-{name}-{FEEDBACK[kind]}.png"
-        drawn.append(picture_of_curves(dataclasses.replace(board, environments=places), path, _groups(own)))
+    for page, kinds in parts.items():
+        for kind, places in kinds.items():
+            learnt = {line.label for entry in places for line in entry.curves}
+            groups = _groups(agent for agent in agents if agent.label in learnt)
+            count = -(-len(places) // COLUMNS)
+            size = -(-len(places) // count)
+            for number in range(count):
+                marks = [kind] * (len(kinds) > 1) + [str(number + 1)] * (count > 1)
+                own = dataclasses.replace(board, environments=tuple(places[number * size : (number + 1) * size]))
+                path = PICTURES / f"{'-'.join(['curves', page, *marks])}.png"
+                drawn.append(picture_of_curves(own, path, groups))
     return drawn
 
 
