@@ -38,6 +38,7 @@ from theorybench.envs.preference.bandit_studies import STUDIES as PREFERENCE_BAN
 from theorybench.envs.preference.cyclic import CyclicPreference
 from theorybench.envs.preference.cyclic_claims import CLAIMS as CYCLIC_PREFERENCE_CLAIMS
 from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
+from theorybench.envs.preference.cyclic_studies import STUDIES as CYCLIC_PREFERENCE_STUDIES
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
 from theorybench.envs.preference.good_bad_labels_claims import CLAIMS as GOOD_BAD_LABELS_CLAIMS
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
@@ -45,6 +46,7 @@ from theorybench.envs.preference.good_bad_labels_studies import STUDIES as GOOD_
 from theorybench.envs.preference.inference_alignment import InferenceAlignment
 from theorybench.envs.preference.inference_alignment_claims import CLAIMS as INFERENCE_ALIGNMENT_CLAIMS
 from theorybench.envs.preference.inference_alignment_oracle import InferenceAlignmentOracle
+from theorybench.envs.preference.inference_alignment_studies import STUDIES as INFERENCE_ALIGNMENT_STUDIES
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_advantage_claims import CLAIMS as OPTIMAL_ADVANTAGE_CLAIMS
 from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
@@ -76,6 +78,7 @@ register(
     CyclicPreferenceOracle,
     claims=CYCLIC_PREFERENCE_CLAIMS,
     budget=30_000,
+    studies=CYCLIC_PREFERENCE_STUDIES,
 )
 register(
     "TheoryBench/GoodBadLabels-v0",
@@ -91,6 +94,7 @@ register(
     InferenceAlignmentOracle,
     claims=INFERENCE_ALIGNMENT_CLAIMS,
     budget=20_000,
+    studies=INFERENCE_ALIGNMENT_STUDIES,
 )
 register(
     "TheoryBench/KFoldComposition-v0",
