@@ -5,17 +5,14 @@ from typing import Any
 from theorybench.envs.core.claim import Claim, Measurable
 from theorybench.envs.preference.inference_experiments import (
     BoundHolds,
-    ClosedForm,
-    Compromise,
     ErrorRate,
-    GridRate,
     LearnedValue,
     OneStep,
     PlayedGain,
     SamePolicies,
     Sharpness,
-    UShaped,
 )
+from theorybench.envs.preference.inference_law import ClosedForm, Compromise, GridRate, UShaped
 
 
 def _claim(

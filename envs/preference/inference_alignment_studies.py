@@ -12,13 +12,8 @@ from theorybench.envs.core.claim import Lab, mean_interval
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
 from theorybench.envs.preference.inference_alignment import InferenceAlignment
 from theorybench.envs.preference.inference_alignment_oracle import InferenceAlignmentOracle
-from theorybench.envs.preference.inference_experiments import (
-    balanced_cdf,
-    balanced_probs,
-    midpoints,
-    prox_course,
-    squared_spans,
-)
+from theorybench.envs.preference.inference_experiments import prox_course, squared_spans
+from theorybench.envs.preference.inference_law import balanced_cdf, balanced_probs, midpoints
 
 #: N of laws, of prox steps, and of learners.
 LAWS, PROX, LEARNT = (1, 2, 4, 8), (2, 4, 8), (1, 2, 4, 8, 16)
@@ -31,8 +26,8 @@ SIZES, ERRORS = (64, 512, 4096), (32, 64, 128, 256, 512, 1024, 2048, 4096)
 #: Roll-outs of each size of the error; draws of the limit.
 EPISODES, DRAWS = 2**18, 20_000
 #: Training of the laws, and of the learners.
-SLOW: dict[str, Any] = {"episodes_per_update": 256, "group_size": 256, "learning_rate": 0.03}
-BUDGET = 60_000
+LONG: dict[str, Any] = {"episodes_per_update": 1024, "group_size": 1024, "learning_rate": 0.1}
+BUDGET = 2**19
 LEARNERS: dict[str, dict[str, Any]] = {"nonlinear-grpo": {"learning_rate": 0.03}, "rloo": {}, "grpo": {}}
 LEARNER_BUDGET = 20_000
 
@@ -46,7 +41,7 @@ def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exh
     for samples in LAWS:
         there, name = lab.at(samples=samples), f"N = {samples}"
         oracle: InferenceAlignmentOracle = there.oracle
-        policies = there.train("nonlinear-grpo", range(seed * seeds, (seed + 1) * seeds), BUDGET, **SLOW)
+        policies = there.train("nonlinear-grpo", range(seed * seeds, (seed + 1) * seeds), BUDGET, **LONG)
         tables = np.array([oracle.table(policy) for policy in policies])
         places, inner = midpoints(setting), setting.points[1:-1]
         exact = balanced_probs(there.setting) if samples > 1 else oracle.table(oracle.optimal_policy)
@@ -66,9 +61,9 @@ def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exh
         Chart(
             "Density of the aligned policy, two opposed criteria",
             y,
-            Axis("density", range=(0, 5)),
+            Axis("density", range=(0, 3)),
             tuple(laws),
-            "For N = 1 all mass is at y = 1/2.",
+            "For N = 1 all mass is at y = 1/2. J is flat around its optimum: mass moves to the very ends last.",
         ),
         Chart("The same as distribution functions", y, Axis("P(response <= y)", range=(0, 1)), tuple(sums)),
     )
@@ -92,7 +87,8 @@ def prox(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibi
     rough = [Series("exact", "predicted", steps, own[steps - 1])]
     for number, size in enumerate(SIZES):
         runs = [_estimated_course(lab, size, 1000 * (seed * seeds + run) + 100 * number) for run in range(seeds)]
-        rough.append(measured(f"M = {size}", steps, np.array(runs)[:, steps - 1], style="band"))
+        means = np.exp([mean_interval(column) for column in np.log(np.array(runs)[:, steps - 1]).T])
+        rough.append(Series(f"M = {size}", "band", steps, *means.T))
     errors = [squared_spans(lab, size, EPISODES, 64 * seed + number) for number, size in enumerate(ERRORS)]
     parts = np.array([spans[: len(spans) // seeds * seeds].reshape(seeds, -1).mean(axis=1) for spans in errors]).T
     limit = _limit(lab, seed)
@@ -116,7 +112,7 @@ def prox(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibi
             step,
             Axis("J* - J", "log"),
             tuple(rough),
-            points="mean of runs",
+            points="geometric mean of runs",
         ),
         Chart(
             f"Squared error of the first variation at the reference, N = {setting.samples}",
