@@ -177,7 +177,8 @@ class Sharpness:
 
 def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
     """Draw settings with weighted sums of random criteria, a third of them with two responses."""
-    rng, drawn = np.random.default_rng([KEY, seed]), []
+    rng = np.random.default_rng([KEY, seed])
+    drawn: list[InferenceAlignment] = []
     while len(drawn) < count:
         parameters: dict[str, Any] = {
             "num_points": int(rng.choice([2, 2, 3, 5, 21, 41])),
