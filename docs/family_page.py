@@ -1,5 +1,6 @@
 """The pages of a family: prose in their templates, every number from the code or from the reference numbers."""
 
+from pathlib import Path
 from typing import Any
 
 import reference_data as data
@@ -10,6 +11,8 @@ from templates import template
 import theorybench as tb
 from theorybench.leaderboard.table import format_number
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
 
 def render(family: Family, page: str) -> str:
     """Return a page. Templates are given:
@@ -18,6 +21,7 @@ def render(family: Family, page: str) -> str:
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
     - `suite`: the suite's numbers; `score(environment, agent)`; `overview(*settings)`, without any of all;
       `suite_command`, `suite_made`;
+    - `example(name)`: the code of an example, below its docstring;
     - what `<family>_parts.py` says.
 
     A setting is named without its namespace.
@@ -43,6 +47,7 @@ def render(family: Family, page: str) -> str:
         overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
         suite_command=tables.suite_command(family.name),
         suite_made=tables.provenance(numbers.provenance),
+        example=lambda name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""\n\n', 1)[1].strip(),
         **(family.parts.values(numbers) if family.parts else {}),
     )
 

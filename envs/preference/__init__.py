@@ -1,1 +1,1 @@
-"""Contextual bandits of alignment: comparisons, a price of leaving the reference, reward models as teachers."""
+"""Contextual bandits of alignment: comparisons, labels and rewards, a price of moving, games, choice at inference."""

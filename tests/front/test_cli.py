@@ -22,7 +22,8 @@ from theorybench.leaderboard.store import load_records
 
 TOYS = Path(__file__).parents[1] / "leaderboard" / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
-OWN = Path(__file__).parents[2] / "examples" / "own_claim.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OWN = EXAMPLES / "own_claim.py"
 
 
 @pytest.fixture
@@ -288,3 +289,26 @@ def test_help_is_fast_and_imports_nothing_heavy():
 def test_version(command):
     assert command("--version")[1].split() == ["theorybench", importlib.metadata.version("theorybench")]
     assert "with the answer key" in command("--help")[1]
+
+
+def test_an_agent_of_labels_runs_beside_agents_of_rewards_and_stands_on_a_board(command, tmp_path):
+    agents = f"{EXAMPLES / 'my_label_agent.py'}:CountLabels,ddro,online-dpo,reference"
+    named = ["--envs", "GoodBadLabels", "--agents"]
+    wrong, _, said = command("run", *named, f"{agents},dpo-offline", "--out", tmp_path)
+    assert wrong == 2 and "learns from feedback 'preference'; the environments give label" in said
+    assert command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--out", tmp_path)[0] == 0
+    records = load_records(tmp_path)
+    assert {record.agent.partition(":")[2] or record.agent: record.feedback for record in records} == {
+        "CountLabels": "label",
+        "ddro": "label",
+        "online-dpo": "label",
+        "reference": "none",
+    }
+    assert {record.spent.episodes for record in records if record.agent != "reference"} == {1280}
+    board = json.loads(command("leaderboard", tmp_path, "--json")[1])
+    (place,) = board["environments"]
+    assert place["environment"]["feedback"] == "label"
+    scores = {
+        row["label"].partition(":")[2] or row["label"]: row["score"]["value"] for row in place["standing"]["rows"]
+    }
+    assert min(scores["CountLabels"], scores["ddro"]) > scores["reference"] == 0 > scores["online-dpo"]

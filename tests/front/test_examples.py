@@ -51,6 +51,11 @@ def test_the_plain_loop_learns(tmp_path):
     assert scores[2] < 0 < 0.8 < scores[-1] < 1
 
 
+def test_an_agent_that_learns_from_labels_beats_kto(tmp_path):
+    counts, ddro, kto, *ends = numbers("score", whole("my_label_agent", tmp_path))
+    assert kto < 0 < 0.8 < counts < ddro < 1 and ends == [0, 1]
+
+
 def test_stable_baselines3_trains_on_what_gymnasium_makes(short):
     pytest.importorskip("sb3_contrib")
     scores = numbers("score", short("sb3_gym", ENV=TREE, STEPS=512))
