@@ -13,7 +13,7 @@ import numpy as np
 from theorybench.envs.core.errors import ParameterError
 
 #: Halvings of an interval: what float64 resolves.
-HALVINGS = 64
+HALVINGS = 56
 #: Shares between which DDRO's loss is convex in the policy.
 CONVEX = (1 / 3, 2 / 3)
 #: The least log-ratio of KTO's limit: e^-80 stands for 0.
@@ -126,6 +126,9 @@ def kto_limit(
     kept = np.log(np.where(weights > 0, weights * beta / reference, 1.0))
 
     def ratios(multiplier: np.ndarray) -> np.ndarray:
+        if beta == 1:
+            return np.where(weights > 0, np.maximum(np.exp((kept + multiplier) / 2) - 1, 0.0), 0.0)
+
         def above(logs: np.ndarray) -> np.ndarray:
             slope = kept + (beta - 1) * logs - 2 * np.logaddexp(0.0, beta * logs)
             return slope > -multiplier  # the multiplier is -ln m, so that ratios grow with it

@@ -99,7 +99,7 @@ def test_biased_limits_are_minimisers(responses, believed, share, contamination,
     np.testing.assert_allclose(found, limit, atol=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(responses=st.integers(2, 30), share=st.floats(1 / 3, 2 / 3), seed=st.integers(0, 10**6))
 def test_the_solvers_find_the_target_where_nothing_is_wrong(responses, share, seed):
     good, bad, _ = laws(responses, seed, 1.0)
