@@ -20,7 +20,8 @@ Implementation details:
    probability of more than `margin`.
 2. `good_share` is t: the share of good labels in the data ("data"), or a number. A wrong one biases the minimiser.
 3. `variant="two-term"`: with l = ln u, the loss E+ [(1+t) softplus(l) - l] + E- [(1-t) softplus(l)], which regresses p+
-   on the mixture instead of on p-. It is finite everywhere and needs no margin; its minimiser is p+ as well.
+   on the mixture instead of on p-. It is finite everywhere and needs no margin; its minimiser is p+ as well. (For its
+   stability arXiv 2604.04410 proposes such a relative density ratio.)
 4. All responses come from the initial policy, one label each; `gradient_steps` follow, which shrink linearly to 0.
    Equal episodes are merged, and each step then sees all labels; where that does not pay, mini-batches of
    `episodes_per_update`, whose own means and share of good labels count.
@@ -29,7 +30,7 @@ Implementation details:
 It logs the policy once, after the fit, and `good`, the share of good labels.
 
 Where it deviates: the paper's labels are a data set, here they are drawn for the run and charged to its budget; the
-paper clips nothing, and its t is a constant.
+stabilisation and the estimate of t are ours.
 """
 
 import dataclasses
