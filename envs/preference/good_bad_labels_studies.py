@@ -25,6 +25,8 @@ LABELS = (1000, 4000, 16_000, 64_000)
 BELIEVED, TOLD = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65), 32_000
 #: Instances over which the table of limits averages, and contexts of each.
 INSTANCES, CONTEXTS = 4, 50
+#: Shares of good responses in the table of constants.
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.7)
 REFERENCE = "reference"
 
 
@@ -45,7 +47,7 @@ def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit
     columns = tuple(Column(head) for head in heads)
     ends = Table("Total variation to the target, mean of runs", columns, tuple(rows), note)
     charts.append(_against_share(lab.at(**SMALL), seed, seeds))
-    return Exhibit(tables=(ends, _limits(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
+    return Exhibit(tables=(ends, _limits(lab), _constants(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
 
 
 def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
@@ -105,6 +107,17 @@ def _limits(lab: Lab) -> Table:
     )
     columns = (Column("K", "d"), *map(Column, heads))
     return Table("Where learners end, on average over laws", columns, tuple(rows), note)
+
+
+def _constants(lab: Lab) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for share in SHARES:
+        own = [lab.at(num_responses=responses, num_contexts=CONTEXTS, good_share=share) for responses in PUBLISHED]
+        constants = [_rates(other.setting).mean() / (other.setting.num_responses - 1) for other in own]
+        rows.append((share, *constants))
+    columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in PUBLISHED))
+    note = f"Computed: mean over {CONTEXTS} contexts, each by itself. Rare good labels say little about p+."
+    return Table("n E[TV^2] / (K-1) of DDRO by the share of good responses", columns, tuple(rows), note)
 
 
 def _distances(setting: GoodBadLabels, table: np.ndarray) -> np.ndarray:

@@ -227,3 +227,6 @@ def test_the_study_shows_rates_and_limits():
     assert all(found.distance < 0.01 for found in shares.agreement())
     assert [row[0] for row in exhibit.tables[1].rows] == [6, 20, 100]
     assert len(exhibit.tables[0].rows) == 8
+    constants = np.array(exhibit.tables[2].rows)
+    assert (np.diff(constants[:, 1:], axis=0) < 0).all()  # the more good labels, the better is p+ known
+    assert constants[0, 1:].min() > 3 * constants[3, 1:].max()
