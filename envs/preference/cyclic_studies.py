@@ -173,8 +173,8 @@ STUDIES: tuple[Study, ...] = (
         source="arXiv 2312.00886, what reward models cannot express; arXiv 2405.00675; arXiv 2405.21046",
         title="Exploitability over cyclicity: Bradley-Terry learners and learners of the game",
         text=(
-            "Up to c* the favourite of a Bradley-Terry fit to uniform pairs loses to nothing; above, the fit does not "
-            "change and its favourite loses the oracle's margin to some response, while the von Neumann winner still "
+            "Up to c* the favourite of a Bradley-Terry fit to uniform pairs loses to nothing; above, the fit ranks as "
+            "before and its favourite loses the oracle's margin to some response, while the von Neumann winner still "
             "beats it in half of the cases only. DPO, IPO and XPO, whose pairs are not uniform, have other favourites, "
             "which can be exploited below c* already; nash-md stays near the optimum of the game."
         ),

@@ -1,6 +1,5 @@
 """SPPO, Nash-MD and XPO: losses by hand, what minimises them, exact steps, what is drawn, limits that coincide."""
 
-import dataclasses
 import itertools
 
 import gymnasium as gym
@@ -187,11 +186,11 @@ def test_without_a_mixture_nash_md_is_sppo_and_with_nothing_else_the_reply_to_th
     for parameters in (np.zeros((1, 4, 3)), np.random.default_rng(1).normal(size=(1, 4, 3))):
         trainer = trainer_of(num_responses=3)
         trainer.set_parameters(parameters)
-        data = agent.label(trainer, 200_000, 1.0)
+        data = agent.label(trainer, 60_000, 1.0)
         steps.append(agent.solve(trainer, data._replace(values=torch.full_like(data.rewards, 2.0)), 1.0))
     np.testing.assert_array_equal(*steps)
     limit = CyclicPreferenceOracle(trainer.setting).ipo_limit(0.5).table
-    np.testing.assert_allclose(torch.softmax(torch.as_tensor(steps[0][0]), 1).numpy(), limit, atol=0.02)
+    np.testing.assert_allclose(torch.softmax(torch.as_tensor(steps[0][0]), 1).numpy(), limit, atol=0.03)
 
 
 def test_the_schedule_is_that_of_the_theorem():
@@ -290,7 +289,7 @@ def test_learners_of_the_game_run_on_features(name):
     """The linear class, by gradients; a game whose preferences are Bradley-Terry."""
     parameters = {"dimension": 3, "num_contexts": 2, "theta_init": 1.0}
     oracle = lookup(BANDIT).oracle(lookup(BANDIT).make_setting(parameters))
-    (run,) = train(make_agent(name), BANDIT, parameters, [0], 2000)
+    options = {"rounds": 10, "gradient_steps": 100}
+    (run,) = train(make_agent(name, **options), BANDIT, parameters, [0], 2000)
     before, after = (oracle.evaluate(p, ["objective"])["objective"] for p in (oracle.initial_policy, run.policy))
     assert after > before
-    assert dataclasses.is_dataclass(make_agent(name))

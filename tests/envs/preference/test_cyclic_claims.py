@@ -206,7 +206,7 @@ def test_every_claim_is_registered_and_documented():
 
 def test_claims_of_the_package_hold_where_they_are_quick():
     for claim in tb.claims(ID):
-        if claim.id in ("cyclic-borda", "cyclic-win-rate", "cyclic-nash-md", "cyclic-sppo-distance"):
+        if claim.id in ("cyclic-borda", "cyclic-win-rate", "cyclic-sppo-distance"):
             assert claim.check(seed=3).holds
 
 
