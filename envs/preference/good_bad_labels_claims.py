@@ -42,7 +42,8 @@ def _claim(
 _NOISE = "tolerance .006: what 40,000 labels leave is .004"
 _MIXTURE = "responses or labels of another mixture weight than the reference has, or a share t that is wrong"
 _SCORES = "labels by scores and not by the two laws, such as the better half of the responses"
-_BIAS = "a learner that uses the true t, or one that moves the reference to where responses come from"
+_SHARE = "a learner that uses the true t, or labels of another mixture weight"
+_MOVED = "a learner that moves the reference to where responses come from, or labels of another mixture weight"
 
 CLAIMS: tuple[Claim, ...] = (
     _claim(
@@ -152,7 +153,7 @@ CLAIMS: tuple[Claim, ...] = (
         "wrong-share",
         "minimiser under a wrong share; tolerance .006: what 40,000 labels leave",
         f"DDRO that believes in t = {WRONG:g} where it is 1/2 ends off p+ by a computed amount",
-        _BIAS,
+        _SHARE,
         Plateau(ddro("ratio", WRONG)),
         0.006,
         "TV(p+, argmin (p+ + p-) ln(1 + (1-2t) u) - p+ ln u - p- ln(1 - t u) under sum pi_ref u = 1)",
@@ -162,7 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         "wrong-share-two-term",
         "minimiser under a wrong share; tolerance .006: what 40,000 labels leave",
         f"The two-term variant that believes in t = {WRONG:g} where it is 1/2 ends off p+ by a computed amount",
-        _BIAS,
+        _SHARE,
         Plateau(ddro("two-term", WRONG)),
         0.006,
         "TV(p+, argmin ((1+t) p+ + (1-t) p-) ln(1 + u) - p+ ln u under sum pi_ref u = 1)",
@@ -172,7 +173,7 @@ CLAIMS: tuple[Claim, ...] = (
         "wrong-reference",
         "minimiser under a reference that is no mixture; tolerance .006: what 40,000 labels leave",
         "With a reference that is 40 % uniform, DDRO ends off p+ by a computed amount",
-        _BIAS,
+        _MOVED,
         Plateau(ddro("ratio")),
         0.006,
         "TV(p+, argmin (p+ + p-) ln(1 + (1-2t) u) - p+ ln u - p- ln(1 - t u) under sum pi_ref u = 1)",
@@ -182,7 +183,7 @@ CLAIMS: tuple[Claim, ...] = (
         "wrong-reference-two-term",
         "minimiser under a reference that is no mixture; tolerance .006: what 40,000 labels leave",
         "With a reference that is 40 % uniform, the two-term variant ends off p+ by a computed amount",
-        _BIAS,
+        _MOVED,
         Plateau(ddro("two-term")),
         0.006,
         "TV(p+, argmin ((1+t) p+ + (1-t) p-) ln(1 + u) - p+ ln u under sum pi_ref u = 1)",
