@@ -103,7 +103,7 @@ class InferenceAlignment(Setting):
     bounds J* - J of it, 1e-14 as a rule. With first variation phi of the aggregate, the optimum is
     pi ~ pi_ref e^{phi / beta}. The tilt is a ratio of linear functions of pi, and J not concave: with one criterion a
     branch and bound over Z certifies the optimum; several are refused. Scores below 0 are common: a learner that is
-    unaware of inference ends at pi_ref e^{r / beta}, which is worse than the reference here.
+    unaware of inference ends at pi_ref e^{r / beta}, which is worth less than the reference at the defaults.
 
     ## What theory predicts
     1. With N = 1, J is the objective of plain alignment, and the first variation is the reward.
