@@ -183,7 +183,7 @@ class Course:
             KL(Nash || last policy); or "score" of the last.
         weight: of the reference in the opponent; 0 for self-play.
         step: eta.
-        rounds: how many.
+        rounds: how many; a power of two, whose shares of the budget are exact, so that none is missed.
         budget: labels of a run.
         seeds: number of runs.
     """
