@@ -20,7 +20,7 @@ Implementation details:
 5. `penalty="reward"`: phi - beta ln(pi/pi_ref)(response) of the policy that acted. Then advantages vanish in
    expectation where pi ~ pi_ref e^{phi / beta}, the optimum of G - beta KL(pi || pi_ref); `"k3"` is the term of `grpo`,
    whose fixed point is another.
-6. `group_size`: M. The estimate errs by 1/sqrt(M), in the span; its bias is of order N/M.
+6. `group_size`: M. The estimate errs by about 1/sqrt(M), in the span; its bias is of order 1/M.
 7. Clipping, scaling and iterations are those of `grpo`; see there.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
@@ -31,13 +31,13 @@ to pi_t, so that tables and networks learn alike.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from theorybench.agents.rollout import Episodes
 from theorybench.agents.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, preset
 from theorybench.envs.preference.inference_operators import Inference
 
@@ -63,14 +63,13 @@ class NonlinearGRPO(GRPO):
             learner.step(trainer, data._replace(rewards=data.values - (self.beta - learner.beta) * away))
             trainer.report(data)
 
-    def variations(self, setting: Setting, episodes: Episodes) -> np.ndarray:
+    def variations(self, setting: Any, episodes: Episodes) -> np.ndarray:
         """Return the estimated first variation at each response, float64 (episodes,)."""
-        inference = getattr(setting, "inference", PLAIN)
+        inference, values = PLAIN, episodes.rewards[:, None]
+        if hasattr(setting, "inference"):
+            inference, values = setting.inference, setting.criteria(episodes.observations[:, 0], episodes.actions[:, 0])
         if self.samples:
             inference = inference._replace(samples=self.samples)
-        values = episodes.rewards[:, None]
-        if hasattr(setting, "criteria"):
-            values = setting.criteria(episodes.observations[:, 0], episodes.actions[:, 0])
         return estimated_variation(values.reshape(-1, self.group_size, values.shape[1]), inference).ravel()
 
 
