@@ -47,6 +47,24 @@ def test_policies_are_scored_at_each_fraction_of_the_budget_once():
     assert outcome.policy.table[0, 0] == 0.64
 
 
+def test_a_fraction_that_is_a_whole_number_of_episodes_is_that_number():
+    """22 / 40 * 200,000 is 110,000.00000000001 in floating point."""
+    seen, fractions = [], [(i + 1) / 40 for i in range(40)]
+
+    class Steady(Agent):
+        num_envs = 5000
+
+        def train(self, envs, budget, *, seed, log):
+            envs.reset(seed=seed)
+            while budget.remaining:
+                envs.step(np.ones(5000, int))
+                log(table(envs, 0.5))
+            return table(envs, 0.5)
+
+    train(Steady(), "Toy/TwoArms-v0", {}, [0], 200_000, [lambda p, spent, s: seen.append(spent)], fractions=fractions)
+    assert seen == list(range(5000, 200_001, 5000))
+
+
 def test_fractions_below_one_episode_and_several_at_once():
     seen = []
     train(make(), "Toy/TwoArms-v0", {}, [0], 9, [lambda policy, spent, scalars: seen.append(spent)])
