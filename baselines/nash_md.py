@@ -14,8 +14,9 @@ Implementation details:
    Its minimiser, normalised, is pi_{t+1}. Solvers are those of `sppo`.
 2. `mixture="schedule"`: the weight of the reference is 2 / (t + 2) in round t = 0, 1, ..., and eta_t = weight / tau, as
    in Theorem 1. The first round acts with the reference and its result is the best reply to it; later ones average.
-   A number is that weight in every round, with eta = weight / tau: the policy then goes to the fixed point
-   pi ~ pi_ref exp(P(. > pi^m) / tau) of an opponent that stays nearer to the reference.
+   A number is that weight in every round, with eta = weight / tau: the fixed point is then
+   pi ~ pi_ref exp(P(. > pi^m) / tau), that of an opponent who stays nearer to the reference, and rounds approach it
+   where tau is large enough.
 3. `tau` is the beta of the setting's objective unless given, and .1 where it has no KL term.
 4. The mixture is normalised over all responses of a context, by enumeration.
 

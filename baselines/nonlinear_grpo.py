@@ -15,8 +15,8 @@ Implementation details:
 3. *Criteria* are read for the sampled responses alone, which cost an episode each: `setting.criteria(observations,
    actions)`. What happens at inference time is `setting.inference`. Where a setting has neither, the criterion is the
    episode's reward and N = 1.
-4. `samples`: N; unless given, the setting's. With N = 1 the estimate is the reward less the largest of its group, so
-   that advantages and gradient are those of `grpo`.
+4. `samples`: N; unless given, the setting's. With N = 1 and a weighted sum the estimate is the reward less the largest
+   of its group, so that advantages and gradient are those of `grpo`.
 5. `penalty="reward"`: phi - beta ln(pi/pi_ref)(response) of the policy that acted. Then advantages vanish in
    expectation where pi ~ pi_ref e^{phi / beta}, the optimum of G - beta KL(pi || pi_ref); `"k3"` is the term of `grpo`,
    whose fixed point is another.

@@ -52,10 +52,11 @@ class CyclicPreference(Setting):
 
     `structure="ring"`, rock-paper-scissors of K responses: by rank of the score, each beats the next (K - 1) / 2 and
     loses to those before it, around the circle. The best response loses to the worst, yet every row of S adds up to 0,
-    so that average win rates (Borda scores) and Bradley-Terry fits see no cycle at all, whatever c is.
+    so that average win rates (Borda scores) and Bradley-Terry fits to uniform pairs see no cycle at all, whatever c is.
 
     `structure="rival"`: the second-best response beats the best one, which beats all others; the rest is even. Where c
-    is large the rival beats everyone (a Condorcet winner), and the best response still has the highest average.
+    is large the rival beats everyone (a Condorcet winner), and from K = 5 on the best response still has the highest
+    average.
 
     `structure="random"`: the signs of S are drawn.
 
@@ -107,11 +108,13 @@ class CyclicPreference(Setting):
     1. A Bradley-Terry fit to uniform pairs ranks responses by their Borda scores, so its favourite is the Borda winner.
     2. Up to a threshold c*, which the oracle gives, the Borda winner is the Condorcet winner as well, and cannot be
        exploited. Above, its exploitability is the oracle's `margin`, in a ring c a - (1 - c) (sigma(d) - 1/2) with d
-       the score that it is above the first response that beats it.
+       the score that it is above the first response that beats it. (With other tables the margin may return to 0 where
+       the Borda winner changes.)
     3. P(Nash > favourite) stays 1/2 wherever the favourite is in the support of a von Neumann winner: a win rate
        against the best policy does not show the fault.
-    4. Learners of the game (`nash-md`, `ipo` on-policy with tau = beta) reach the fixed point, and exploitability falls
-       to 0 with beta. A learner whose reference moves loses the KL term and goes elsewhere.
+    4. `nash-md` reaches the fixed point, and exploitability falls to 0 with beta. On-policy `ipo` with tau = beta has
+       the same fixed point, and its rounds approach it where beta is large enough, from about .3 on by default; below,
+       they go around it. A learner whose reference moves loses the KL term and goes elsewhere.
     5. Self-play without KL term (`sppo`) goes around in circles, and the mean of its policies converges.
 
     ## References
@@ -148,7 +151,8 @@ class CyclicPreference(Setting):
         gap = 0.5 - float(regularised_value(wins, reference, self.beta, reference).mean())
         if gap < SMALLEST_GAP:
             fix = f"J* - J(reference) is {gap:.2g}, below {SMALLEST_GAP:g}: the reference is nearly optimal."
-            raise ParameterError("tilt", self.tilt, "a tilt away from the optimum, or a smaller beta", fix)
+            allowed = "another tilt, a smaller beta, or a larger strength or scale"
+            raise ParameterError("tilt", self.tilt, allowed, fix)
 
     @property
     def num_actions(self) -> int:

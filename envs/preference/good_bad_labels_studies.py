@@ -8,7 +8,7 @@ import numpy as np
 from theorybench.envs.core.claim import Lab
 from theorybench.envs.core.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
-from theorybench.envs.preference.good_bad_labels_claims import PUBLISHED, SMALL
+from theorybench.envs.preference.good_bad_labels_claims import SIZES, SMALL
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.label_asymptotics import ddro_derivatives, error_covariance, squared_variation
 from theorybench.envs.preference.label_experiments import DPO, KTO, Learner, ddro
@@ -86,7 +86,7 @@ def _against_share(lab: Lab, seed: int, seeds: int) -> Chart:
 
 def _limits(lab: Lab) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for responses, published in PUBLISHED.items():
+    for responses in SIZES:
         settings = [
             lab.at(num_responses=responses, num_contexts=CONTEXTS, instance=i).setting for i in range(INSTANCES)
         ]
@@ -95,10 +95,10 @@ def _limits(lab: Lab) -> Table:
             for end in (lambda own: own.reference, DPO.end, KTO.end)
         )
         rates = np.concatenate([_rates(own) for own in settings]) / (responses - 1)
-        averages = (reference.mean(), dpo.mean(), dpo.std(), published, kto.mean())
+        averages = (reference.mean(), dpo.mean(), dpo.std(), kto.mean())
         rows.append((responses, *averages, rates.mean(), rates.min(), rates.max()))
     heads = (
-        *("reference", "DPO", "deviation", "DPO, published", "KTO"),
+        *("reference", "DPO", "deviation", "KTO"),
         *("n E[TV^2] / (K-1) of DDRO", "least", "largest"),
     )
     note = (
@@ -112,10 +112,10 @@ def _limits(lab: Lab) -> Table:
 def _constants(lab: Lab) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for share in SHARES:
-        own = [lab.at(num_responses=responses, num_contexts=CONTEXTS, good_share=share) for responses in PUBLISHED]
+        own = [lab.at(num_responses=responses, num_contexts=CONTEXTS, good_share=share) for responses in SIZES]
         constants = [_rates(other.setting).mean() / (other.setting.num_responses - 1) for other in own]
         rows.append((share, *constants))
-    columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in PUBLISHED))
+    columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in SIZES))
     note = f"Computed: mean over {CONTEXTS} contexts, each by itself. Rare good labels say little about p+."
     return Table("n E[TV^2] / (K-1) of DDRO by the share of good responses", columns, tuple(rows), note)
 

@@ -100,13 +100,15 @@ class InferenceAlignment(Setting):
 
     ## Optimum
     For best-of-N, J is concave. The optimum is found by an interior-point method and certified: the oracle's `gap`
-    bounds J* - J of it, 1e-14 as a rule. With first variation phi of the aggregate, the optimum is
+    bounds J* - J of it, 1e-14 as a rule. (At beta = 0 and large N many policies are as good: the optimum at N = 64
+    agrees with the closed form in J, not in the law.) With first variation phi of the aggregate, the optimum is
     pi ~ pi_ref e^{phi / beta}. The tilt is a ratio of linear functions of pi, and J not concave: with one criterion a
     branch and bound over Z certifies the optimum; several are refused. Scores below 0 are common: a learner that is
     unaware of inference ends at pi_ref e^{r / beta}, which is worth less than the reference at the defaults.
 
     ## What theory predicts
-    1. With N = 1, J is the objective of plain alignment, and the first variation is the reward.
+    1. With N = 1 and a weighted sum, J is the objective of plain alignment, and the first variation is the reward.
+       (The soft-min or minimum of means is not the mean of the reward.)
     2. Best-of-N of a weighted sum is L-smooth relative to the KL divergence,
        L = (N - 1) (1 - 1/N)^{N - 1} sum_i w_i (max r_i - min r_i). T prox steps
        pi_{t+1} ~ (pi_ref^beta pi_t^L e^{phi_t})^{1 / (beta + L)} end within beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1)
@@ -161,9 +163,9 @@ class InferenceAlignment(Setting):
             raise ParameterError("tilt", self.tilt, f"one whose optimum is certified to {LARGEST_GAP:g}", fix)
         gain = self.optimum.value - objective(self.aligned, self.reference, self.beta, self.reference)
         if gain < LEAST_GAIN:
-            fix = (
-                f"The optimum is worth {gain:.2g} more than the reference: another tilt, N >= 3 or a smaller beta help."
-            )
+            fix = f"The optimum is worth {gain:.2g} more than the reference: a smaller beta or another N helps as well."
+            if self.operator == "soft-best-of-n":
+                fix = f"The optimum is worth {gain:.2g} more than the reference: a larger temperature helps as well."
             raise ParameterError("tilt", self.tilt, f"one with J* - J_ref >= {LEAST_GAIN:g}", fix)
 
     @property

@@ -69,7 +69,7 @@ class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
 
     @property
     def smoothness(self) -> float:
-        """L, see `theorybench.envs.preference.inference_operators.Aligned.smoothness`."""
+        """L, see `theorybench.envs.preference.inference_operators.Aligned.smoothness`, whose errors this raises."""
         return self.setting.aligned.smoothness
 
     def prox_path(self, steps: int, smoothness: float | None = None) -> Iterator[np.ndarray]:
@@ -81,6 +81,9 @@ class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
         Args:
             steps: T.
             smoothness: L; the setting's own unless given. beta + L must be positive.
+
+        Raises:
+            ParameterError: it is not given, and not known of this operator or aggregate.
         """
         setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
         probs = start = setting.reference
@@ -101,6 +104,9 @@ class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
         Args:
             steps: T.
             smoothness: L; the setting's own unless given.
+
+        Raises:
+            ParameterError: it is not given, and not known of this operator or aggregate.
         """
         setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
         distance = divergence(setting.optimum.probs, setting.reference)

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.errors import ParameterError
+
 
 class Inference(NamedTuple):
     """What is done with a policy at inference time.
@@ -175,8 +177,18 @@ class Aligned:
     def smoothness(self) -> float:
         """L = (N - 1) (1 - 1/N)^(N-1) sum_i w_i (max r_i - min r_i): G of best-of-N is L-smooth relative to KL.
 
-        That is, the second derivative of G along d is at least -L sum_y d(y)^2 / pi(y). For weighted sums alone.
+        That is, the second derivative of G along d is at least -L sum_y d(y)^2 / pi(y).
+
+        Raises:
+            ParameterError: another operator than best-of-N, or another aggregate than the sum.
         """
+        for name, value, known in (
+            ("operator", self.inference.operator, "best-of-n"),
+            ("aggregate", self.inference.aggregate, "sum"),
+        ):
+            if value != known:
+                fix = "The constant L, prox steps of size 1 / L and their bound are known there alone."
+                raise ParameterError(name, value, repr(known), fix)
         samples = self.inference.samples
         return (
             (samples - 1)

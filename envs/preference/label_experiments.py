@@ -124,17 +124,21 @@ class AverageLimit:
 
     Attributes:
         learner: whose limit.
-        published: the number of the source.
         instances: number of instances.
+        draws: of laws, for the prediction.
     """
 
     learner: Learner
-    published: float
     instances: int = 300
+    draws: int = 10_000
 
     def predicted(self, setting: GoodBadLabels) -> float:
-        """The published number."""
-        return self.published
+        """Mean over laws drawn from Dirichlet(1), with DPO's beta of 1 and even shares."""
+        laws = np.random.default_rng(0).dirichlet(np.ones(setting.num_responses), (2, self.draws))
+        good, bad = np.maximum(laws, 1e-300)
+        tilted = (good + bad) * good / bad
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        return float(np.abs(tilted - good).sum(axis=1).mean() / 2)
 
     def measure(self, setting: GoodBadLabels, lab: Lab, seed: int) -> tuple[float, float, float]:
         """Mean over instances."""

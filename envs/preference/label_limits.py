@@ -43,7 +43,8 @@ def ddro_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: 
 
     def ratios(multiplier: np.ndarray) -> np.ndarray:
         def below(u: np.ndarray) -> np.ndarray:
-            slope = both * bend / (1 + bend * u) - good / u + bad * share / (1 - share * u)
+            with np.errstate(divide="ignore"):  # infinite where nothing bad is left
+                slope = both * bend / (1 + bend * u) - good / u + bad * share / (1 - share * u)
             return slope < multiplier * reference
 
         return _halve(below, np.zeros_like(good), np.full_like(good, 1 / share))
@@ -52,11 +53,12 @@ def ddro_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: 
 
 
 def two_term_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: float) -> np.ndarray:
-    """Give the minimiser of the two-term variant's loss, float64 (X, K).
+    """Give the minimiser of the two-term variant's loss, float64 (X, K); a local one where t is believed too large.
 
     With A = (1+t) p+ + (1-t) p- the loss of one response is A ln(1 + u) - p+ ln u. Under sum pi_ref u = 1 its slope
     A / (1 + u) - p+ / u is m pi_ref, so that m pi_ref u^2 + (p+ + m pi_ref - A) u + p+ = 0; the lesser root holds the
-    minimum. For m <= 0 the problem is convex in ln u; m > 0 (t too large) is a local minimum that begins at m = 0.
+    minimum. For m <= 0 the problem is convex in ln u; m > 0 (t too large) is a local minimum that begins at m = 0,
+    where descent from the reference ends. Rarely there are lower ones elsewhere.
 
     Raises:
         ParameterError: the share is so far off that no such minimum exists.

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import theorybench as tb
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
-from theorybench.envs.preference.good_bad_labels_claims import CLAIMS, PUBLISHED
+from theorybench.envs.preference.good_bad_labels_claims import CLAIMS, SIZES
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.label_experiments import DPO, KTO, AverageLimit, Emptied, Learner
 
@@ -164,14 +164,14 @@ def test_dpo_does_not_see_the_mixture_weight_of_labels():
     assert check("dpo", labels=0.3).holds
 
 
-@pytest.mark.parametrize("responses", PUBLISHED)
+@pytest.mark.parametrize("responses", SIZES)
 @pytest.mark.parametrize("parameters", [{"good_share": 0.1}, {"concentration": 3.0}, {"beta": 2.0}])
-def test_published_averages_are_of_these_laws(responses, parameters):
+def test_averages_are_of_these_laws(responses, parameters):
     claim = CLAIM[f"dpo-{responses}"]
     learner = Learner("online-dpo", "dpo", known=(("beta", parameters.get("beta", 1.0)),))
     others = {name: value for name, value in parameters.items() if name != "beta"}
     setting = GoodBadLabels(**claim.parameters, **others)
-    experiment = AverageLimit(learner, PUBLISHED[responses])
+    experiment = AverageLimit(learner)
     measured = dataclasses.replace(claim, measure=experiment.measure, setting=setting, make_lab=FittingLab)
     assert not measured.check().holds
 

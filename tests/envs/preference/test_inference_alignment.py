@@ -305,3 +305,14 @@ def test_without_kl_term_the_bound_is_a_limit():
 def test_documentation_lists_every_argument_with_its_default():
     for field in dataclasses.fields(InferenceAlignment):
         assert f"| `{field.name}` | {field.default} |" in InferenceAlignment.__doc__
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"aggregate": "min"}, {"aggregate": "soft-min", "samples": 1}, {"operator": "soft-best-of-n", "num_criteria": 1}],
+)
+def test_smoothness_is_known_of_best_of_n_and_sums_alone(parameters):
+    oracle = InferenceAlignmentOracle(InferenceAlignment(**parameters))
+    with pytest.raises(ParameterError, match="prox steps of size 1 / L and their bound are known there alone"):
+        oracle.prox_bound(3)
+    assert len(list(oracle.prox_path(3, smoothness=2.0))) == 4

@@ -258,10 +258,10 @@ def test_the_rate_grows_with_the_number_of_responses():
     assert rare.rate() > 3 * GoodBadLabelsOracle(GoodBadLabels(num_contexts=1)).rate()
 
 
-def test_published_distances_of_dpo():
-    for responses, published in ((6, 0.29), (20, 0.44), (100, 0.56)):
+def test_distances_of_dpo_on_average_over_laws():
+    for responses, average in ((6, 0.29), (20, 0.44), (100, 0.56)):
         found = [
             GoodBadLabelsOracle(GoodBadLabels(num_responses=responses, num_contexts=1, instance=i)) for i in range(300)
         ]
         mean = np.mean([oracle.distance(oracle.limit("dpo")) for oracle in found])
-        assert mean == pytest.approx(published, abs=0.03)
+        assert mean == pytest.approx(average, abs=0.03)
