@@ -10,7 +10,9 @@ from theorybench.agents.loading import agent_class
 from theorybench.agents.softmax import NETWORKS
 from theorybench.agents.steering import SteeringAgent
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
+from theorybench.baselines.grpo import GRPO
 from theorybench.baselines.rlvr import RLVR
+from theorybench.baselines.sppo import SPPO
 
 #: As many learning curves as one panel holds.
 FEW = 8
@@ -52,7 +54,12 @@ def curve_group(name: str, hyperparameters: Mapping[str, Any]) -> str:
     if kind(name) == "Policy gradient":
         return "REINFORCE" if issubclass(agent_class(name), RLVR) else "Policy gradient"
     if kind(name) == "Preferences":
-        return "DPO" if issubclass(agent_class(name), DPOOnPolicy) else "Regression on pairs"
+        cls = agent_class(name)
+        if getattr(cls, "feedback", "") == "label":
+            return "Labels"
+        if issubclass(cls, SPPO | GRPO):
+            return "Games"
+        return "DPO" if issubclass(cls, DPOOnPolicy) else "Regression on pairs"
     return kind(name)
 
 
@@ -70,5 +77,6 @@ def curve_groups(agents: Iterable[tuple[str, str, Mapping[str, Any]]]) -> dict[s
         groups["Policy gradient"] = groups.pop("REINFORCE") + groups.get("Policy gradient", [])
     if sum(map(len, groups.values())) <= FEW:
         return {"Agents": [label for labels in groups.values() for label in labels]}
-    order = ["REINFORCE", "Policy gradient", "Curricula", "DPO", "Regression on pairs", "Networks", "Test time"]
+    order = ["REINFORCE", "Policy gradient", "Curricula", "Labels", "DPO", "Regression on pairs", "Games"]
+    order += ["Networks", "Test time"]
     return {title: groups[title] for title in order if title in groups}
