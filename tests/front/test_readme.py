@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"<!-- example: (\w+) -->\n```python\n(.*?)```", README, re.DOTALL))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^(?:- )?`?theorybench ([^`#\n]*)", re.MULTILINE)
-COMMANDS = [tuple(match.split()) for page in PAGES for match in COMMAND.findall(page.read_text(encoding="utf-8"))]
+COMMANDS = [tuple(shlex.split(match)) for page in PAGES for match in COMMAND.findall(page.read_text(encoding="utf-8"))]
 
 
 def run_script(path: Path, folder: Path) -> str:
