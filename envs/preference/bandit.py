@@ -8,19 +8,13 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.coverage import softmax
 
 GEOMETRIES = ("hypercube", "gaussian")
 CANONICAL_SEED = 2601_08421
-
-
-class BanditState(NamedTuple):
-    """One comparison: its context, int64 (n,)."""
-
-    prompt: Any
 
 
 class BanditTables(NamedTuple):
@@ -38,7 +32,7 @@ class BanditTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PreferenceBandit(Setting):
+class PreferenceBandit(ContextualBandit):
     """A contextual bandit with Bradley-Terry labels, in which coverage decides who learns.
 
     ## Description
@@ -122,9 +116,7 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
     feedback: ClassVar[str] = "preference"
-    policy_view: ClassVar[str] = "prompt"
     reference_depends_on: ClassVar[str] = "position"
 
     geometry: str = choice("hypercube", GEOMETRIES, "responses and features")
@@ -156,26 +148,6 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
         return 2**self.dimension if self.geometry == "hypercube" else self.num_responses
 
     @property
-    def num_symbols(self) -> int:
-        """Responses, then contexts."""
-        return self.num_actions + self.num_contexts
-
-    @property
-    def prompt_length(self) -> int:
-        """The context."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One pair."""
-        return 1
-
-    @property
     def num_prompts(self) -> int:
         """A prompt is a context."""
         return self.num_contexts
@@ -205,28 +177,13 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
         directions = np.sign(self.tables.theta)
         return self.beta * self.theta_star * (self.tables.features * directions).sum(axis=2)
 
-    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> BanditState:
-        """Show a context; there is one stage and no hint."""
-        return BanditState(self.draw_prompts(rng) if prompts is None else prompts)
-
-    def transition(self, state: BanditState, actions: Any, rng: Stream) -> tuple[BanditState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Label the pairs, actions int64 (n, 2): rewards +1/2 or -1/2, float64 (n,)."""
         xp = namespace(actions)
         weights = self.on(actions).weights
-        first, second = weights[state.prompt, actions[:, 0]], weights[state.prompt, actions[:, 1]]
+        first, second = weights[contexts, actions[:, 0]], weights[contexts, actions[:, 1]]
         wins = rng.uniform(0) < first / (first + second)
-        return state, xp.astype(wins, xp.float64) - 0.5, xp.ones_like(wins)
-
-    def observe(self, state: BanditState) -> Any:
-        """Tokens (n, 2): the context, and padding."""
-        xp = namespace(state.prompt)
-        tokens = state.prompt + (self.num_actions + 1)
-        pair = xp.stack([tokens, xp.zeros_like(tokens)], axis=1)
-        return xp.astype(pair, getattr(xp, self.observation_dtype.name))
-
-    def contexts(self, observations: np.ndarray) -> np.ndarray:
-        """Read the contexts of observations (n, 2): int64 (n,)."""
-        return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_actions + 1)
+        return xp.astype(wins, xp.float64) - 0.5
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """Uniform, float64 (n, K)."""
@@ -239,10 +196,6 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     def linear_probs(self, theta: np.ndarray) -> np.ndarray:
         """pi_theta(y|x) ~ exp(theta . phi(x, y)) for theta (d,), float64 (X, K)."""
         return softmax(self.tables.features @ theta)
-
-    def symbol_name(self, symbol: int) -> str:
-        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
-        return f"y{symbol}" if symbol < self.num_actions else f"x{symbol - self.num_actions}"
 
     def features(self, observations: np.ndarray) -> np.ndarray:
         """phi(x, y) of every response, float64 (n, K, d)."""

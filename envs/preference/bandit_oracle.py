@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference import coverage
-from theorybench.envs.preference.bandit import BanditState, PreferenceBandit
+from theorybench.envs.preference.bandit import PreferenceBandit
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.design import preferential_design
 
 #: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
 CLASS_TOLERANCE = 1e-8
 
 
-class PreferenceBanditOracle(Oracle[PreferenceBandit]):
+class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
     """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy.
 
     J(pi) = E_x sum_y pi (r - beta ln(pi / pi_ref)) is strictly concave; its maximum is pi* ~ pi_ref e^{r / beta}.
@@ -37,11 +37,6 @@ class PreferenceBanditOracle(Oracle[PreferenceBandit]):
     }
 
     @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """One observation for each context, (X, 2)."""
-        return self.setting.observe(BanditState(np.arange(self.setting.num_contexts)))
-
-    @functools.cached_property
     def optimal_policy(self) -> LinearPolicy:
         """pi* = pi_{theta*}."""
         return LinearPolicy(self.setting, self.setting.tables.theta)
@@ -54,14 +49,6 @@ class PreferenceBanditOracle(Oracle[PreferenceBandit]):
     @functools.cached_property
     def _rewards(self) -> np.ndarray:
         return self.setting.rewards
-
-    def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
-
-        Raises:
-            PolicyError: they are no distributions.
-        """
-        return self.probs(policy, self.observations)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning.

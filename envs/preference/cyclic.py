@@ -8,9 +8,9 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.coverage import softmax
 from theorybench.envs.preference.games import regularised_value
 
@@ -18,12 +18,6 @@ STRUCTURES = ("ring", "rival", "random")
 CANONICAL_SEED = 2312_00886
 #: The least J* - J_ref of an instance: below, a score would measure little but noise.
 SMALLEST_GAP = 1e-3
-
-
-class CyclicState(NamedTuple):
-    """One comparison: its context, int64 (n,)."""
-
-    prompt: Any
 
 
 class CyclicTables(NamedTuple):
@@ -39,7 +33,7 @@ class CyclicTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class CyclicPreference(Setting):
+class CyclicPreference(ContextualBandit):
     """A contextual bandit whose preferences may run in circles, so that no reward explains them.
 
     ## Description
@@ -127,9 +121,7 @@ class CyclicPreference(Setting):
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
     feedback: ClassVar[str] = "preference"
-    policy_view: ClassVar[str] = "prompt"
 
     num_responses: int = integer(5, 3, 64, "number of responses K")
     num_contexts: int = integer(4, 1, 64, "number of contexts X")
@@ -158,26 +150,6 @@ class CyclicPreference(Setting):
     def num_actions(self) -> int:
         """K responses."""
         return self.num_responses
-
-    @property
-    def num_symbols(self) -> int:
-        """Responses, then contexts."""
-        return self.num_responses + self.num_contexts
-
-    @property
-    def prompt_length(self) -> int:
-        """The context."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One pair."""
-        return 1
 
     @property
     def num_prompts(self) -> int:
@@ -221,34 +193,15 @@ class CyclicPreference(Setting):
         heights = 1.0 - 2.0 * self._drawn[0] / (self.num_responses - 1)
         return CyclicTables(wins, portable(softmax(self.tilt * heights)))
 
-    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> CyclicState:
-        """Show a context; there is one stage and no hint."""
-        return CyclicState(self.draw_prompts(rng) if prompts is None else prompts)
-
-    def transition(self, state: CyclicState, actions: Any, rng: Stream) -> tuple[CyclicState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Label the pairs, actions int64 (n, 2): rewards +1/2 or -1/2, float64 (n,)."""
         xp = namespace(actions)
-        wins = rng.uniform(0) < self.on(actions).wins[state.prompt, actions[:, 0], actions[:, 1]]
-        return state, xp.astype(wins, xp.float64) - 0.5, xp.ones_like(wins)
-
-    def observe(self, state: CyclicState) -> Any:
-        """Tokens (n, 2): the context, and padding."""
-        xp = namespace(state.prompt)
-        tokens = state.prompt + (self.num_actions + 1)
-        pair = xp.stack([tokens, xp.zeros_like(tokens)], axis=1)
-        return xp.astype(pair, getattr(xp, self.observation_dtype.name))
-
-    def contexts(self, observations: np.ndarray) -> np.ndarray:
-        """Read the contexts of observations (n, 2): int64 (n,)."""
-        return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_actions + 1)
+        wins = rng.uniform(0) < self.on(actions).wins[contexts, actions[:, 0], actions[:, 1]]
+        return xp.astype(wins, xp.float64) - 0.5
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """exp(tilt z) / Z, float64 (n, K)."""
         return self.tables.reference[self.contexts(observations)]
-
-    def symbol_name(self, symbol: int) -> str:
-        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
-        return f"y{symbol}" if symbol < self.num_actions else f"x{symbol - self.num_actions}"
 
 
 def _table(structure: str, contexts: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -6,19 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference import games
 from theorybench.envs.preference.bandit_oracle import divergence
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.coverage import softmax
-from theorybench.envs.preference.cyclic import CyclicPreference, CyclicState
+from theorybench.envs.preference.cyclic import CyclicPreference
 
 #: How far below 1/2 rounding alone takes the win rate of a response that loses to nothing.
 ROUNDING = 1e-9
 
 
-class CyclicPreferenceOracle(Oracle[CyclicPreference]):
+class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
     """Exact answers by enumeration of the X contexts and of K x K pairs, in float64, for any policy."""
 
     metrics: ClassVar[dict[str, str]] = {
@@ -31,23 +30,6 @@ class CyclicPreferenceOracle(Oracle[CyclicPreference]):
         "residual": "spread of ln(pi / pi_ref) - P(. > pi) / beta over responses, worst context: 0 at the optimum; "
         "infinite where the policy misses a response",
     }
-
-    @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """One observation for each context, (X, 2)."""
-        return self.setting.observe(CyclicState(np.arange(self.setting.num_contexts)))
-
-    def policy(self, table: np.ndarray) -> TablePolicy:
-        """Make a policy of probabilities (X, K)."""
-        return TablePolicy(View.of(self.setting), table)
-
-    def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
-
-        Raises:
-            PolicyError: they are no distributions.
-        """
-        return self.probs(policy, self.observations)
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:

@@ -9,22 +9,15 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 
 CANONICAL_SEED = 2505_07558
 #: By how much a cyclic preference is off 1/2: P(y beats y') is .05, 1/2 or .95.
 CYCLE = 0.45
 #: The least total variation of pi_ref to the target; below, there is next to nothing to learn.
 LEAST_GAP = 1e-3
-
-
-class LabelState(NamedTuple):
-    """One response: its context and the response, int64 (n,); -1 before it is given."""
-
-    prompt: Any
-    response: Any
 
 
 class LabelTables(NamedTuple):
@@ -44,7 +37,7 @@ class LabelTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GoodBadLabels(Setting):
+class GoodBadLabels(ContextualBandit):
     """A contextual bandit that labels single responses good or bad; the target is the law of the good ones.
 
     ## Description
@@ -114,9 +107,7 @@ class GoodBadLabels(Setting):
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
     feedback: ClassVar[str] = "label"
-    policy_view: ClassVar[str] = "prompt"
 
     num_responses: int = integer(20, 2, 128, "number of responses K")
     num_contexts: int = integer(4, 1, 64, "number of contexts X")
@@ -148,26 +139,6 @@ class GoodBadLabels(Setting):
         return self.num_responses
 
     @property
-    def num_symbols(self) -> int:
-        """Responses, then contexts."""
-        return self.num_responses + self.num_contexts
-
-    @property
-    def prompt_length(self) -> int:
-        """The context."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One response."""
-        return 1
-
-    @property
     def num_prompts(self) -> int:
         """A prompt is a context."""
         return self.num_contexts
@@ -193,26 +164,11 @@ class GoodBadLabels(Setting):
         """pi_ref, float64 (X, K)."""
         return (1 - self.contamination) * self.tables.mixture + self.contamination / self.num_responses
 
-    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> LabelState:
-        """Show a context; there is one stage and no hint."""
-        context = self.draw_prompts(rng) if prompts is None else prompts
-        return LabelState(context, context * 0 - 1)
-
-    def transition(self, state: LabelState, actions: Any, rng: Stream) -> tuple[LabelState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Label the responses, actions int64 (n,): rewards +1/2 or -1/2, float64 (n,)."""
         xp = namespace(actions)
-        good = rng.uniform(0) < self.on(actions).chance[state.prompt, actions]
-        return LabelState(state.prompt, actions), xp.astype(good, xp.float64) - 0.5, xp.ones_like(good)
-
-    def observe(self, state: LabelState) -> Any:
-        """Tokens (n, 2): the context and the response."""
-        xp = namespace(state.prompt)
-        tokens = xp.stack([state.prompt + (self.num_responses + 1), state.response + 1], axis=1)
-        return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
-
-    def contexts(self, observations: np.ndarray) -> np.ndarray:
-        """Read the contexts of observations (n, 2): int64 (n,)."""
-        return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_responses + 1)
+        good = rng.uniform(0) < self.on(actions).chance[contexts, actions]
+        return xp.astype(good, xp.float64) - 0.5
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The mixture and its contamination, float64 (n, K)."""
@@ -221,10 +177,6 @@ class GoodBadLabels(Setting):
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The mixture of good and bad responses, float64 (n, K)."""
         return self.tables.mixture[self.contexts(observations)]
-
-    def symbol_name(self, symbol: int) -> str:
-        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
-        return f"y{symbol}" if symbol < self.num_responses else f"x{symbol - self.num_responses}"
 
 
 def _laws(weights: np.ndarray) -> np.ndarray:

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.good_bad_labels import GoodBadLabels, LabelState
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.good_bad_labels import GoodBadLabels
 from theorybench.envs.preference.label_asymptotics import (
     ddro_derivatives,
     error_covariance,
@@ -31,7 +30,7 @@ from theorybench.envs.preference.label_limits import (
 LARGEST_KL = 50.0
 
 
-class GoodBadLabelsOracle(Oracle[GoodBadLabels]):
+class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
     """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy."""
 
     metrics: ClassVar[dict[str, str]] = {
@@ -42,27 +41,9 @@ class GoodBadLabelsOracle(Oracle[GoodBadLabels]):
     }
 
     @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """One observation for each context, (X, 2)."""
-        contexts = np.arange(self.setting.num_contexts)
-        return self.setting.observe(LabelState(contexts, contexts * 0 - 1))
-
-    @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
         """The law of good responses, p+."""
         return self.policy(self.setting.tables.good)
-
-    def policy(self, table: np.ndarray) -> TablePolicy:
-        """Make a policy of probabilities (X, K)."""
-        return TablePolicy(View.of(self.setting), table)
-
-    def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
-
-        Raises:
-            PolicyError: they are no distributions.
-        """
-        return self.probs(policy, self.observations)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace, portable
+from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.inference_operators import Aligned, Inference, combine
 from theorybench.envs.preference.inference_optimum import Optimum, maximise, objective
 
@@ -22,13 +22,6 @@ LEAST_GAIN = 1e-3
 LARGEST_GAP = 1e-9
 #: Waves that a random criterion is made of.
 WAVES = 4
-
-
-class ResponseState(NamedTuple):
-    """One response: the prompt and the response, int64 (n,); -1 before it is given."""
-
-    prompt: Any
-    response: Any
 
 
 class ResponseTables(NamedTuple):
@@ -44,7 +37,7 @@ class ResponseTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class InferenceAlignment(Setting):
+class InferenceAlignment(ContextualBandit):
     """Responses that are chosen among at inference time: the best policy is one to choose from.
 
     ## Description
@@ -125,8 +118,6 @@ class InferenceAlignment(Setting):
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
-    policy_view: ClassVar[str] = "prompt"
     reference_depends_on: ClassVar[str] = "position"
 
     num_points: int = integer(41, 2, 201, "number of responses K on the grid")
@@ -172,26 +163,6 @@ class InferenceAlignment(Setting):
     def num_actions(self) -> int:
         """K responses."""
         return self.num_points
-
-    @property
-    def num_symbols(self) -> int:
-        """Responses, then the prompt."""
-        return self.num_points + 1
-
-    @property
-    def prompt_length(self) -> int:
-        """The prompt."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One response."""
-        return 1
 
     @property
     def num_prompts(self) -> int:
@@ -257,23 +228,9 @@ class InferenceAlignment(Setting):
 
     # Dynamics.
 
-    def initial(
-        self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None
-    ) -> ResponseState:
-        """Show the prompt; there is one stage and no hint."""
-        prompts = self.draw_prompts(rng) if prompts is None else prompts
-        return ResponseState(prompts, prompts * 0 - 1)
-
-    def transition(self, state: ResponseState, actions: Any, rng: Stream) -> tuple[ResponseState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Pay the responses, actions int64 (n,): float64 (n,)."""
-        rewards = self.on(actions).rewards[actions]
-        return ResponseState(state.prompt, actions), rewards, namespace(actions).ones_like(actions) > 0
-
-    def observe(self, state: ResponseState) -> Any:
-        """Tokens (n, 2): the prompt and the response."""
-        xp = namespace(state.prompt)
-        tokens = xp.stack([state.prompt + (self.num_points + 1), state.response + 1], axis=1)
-        return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
+        return self.on(actions).rewards[actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """e^{tilt y} / Z, float64 (n, K)."""

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.inference_alignment import InferenceAlignment, ResponseState
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.inference_alignment import InferenceAlignment
 from theorybench.envs.preference.inference_operators import combine
 from theorybench.envs.preference.inference_optimum import divergence, gibbs
 
 
-class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
+class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
     """Exact answers from the K probabilities of a policy, in float64."""
 
     metrics: ClassVar[dict[str, str]] = {
@@ -25,12 +25,6 @@ class InferenceAlignmentOracle(Oracle[InferenceAlignment]):
         "reward": "E r of one response, what the agent is paid",
         "diversity": "standard deviation of the response y, which lies in 0..1",
     }
-
-    @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """The only observation, (1, 2)."""
-        prompt = np.zeros(1, np.int64)
-        return self.setting.observe(ResponseState(prompt, prompt - 1))  # type: ignore[no-any-return]
 
     def policy(self, probs: np.ndarray) -> TablePolicy:
         """Make a policy of probabilities (K,)."""

@@ -6,21 +6,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 
 #: With the number of the instance, seeds what is hidden.
 SEED = 2505_20686
-
-
-class PromptState(NamedTuple):
-    """One answer: the prompt's index and the token of the response, 0 before it is given, int64 (n,) each."""
-
-    prompt: Any
-    response: Any
 
 
 class PromptTables(NamedTuple):
@@ -30,7 +22,7 @@ class PromptTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OptimalAdvantage(Setting):
+class OptimalAdvantage(ContextualBandit):
     """Prompts with right and wrong responses, in which the optimal value is known before training begins.
 
     ## Description
@@ -99,8 +91,6 @@ class OptimalAdvantage(Setting):
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
-    policy_view: ClassVar[str] = "prompt"
     reference_depends_on: ClassVar[str] = "position"
 
     num_prompts: int = integer(32, 1, 4096, "number of prompts")  # type: ignore[assignment]
@@ -131,26 +121,6 @@ class OptimalAdvantage(Setting):
         """m responses."""
         return self.num_responses
 
-    @property
-    def num_symbols(self) -> int:
-        """Responses, then prompts."""
-        return self.num_responses + self.num_prompts
-
-    @property
-    def prompt_length(self) -> int:
-        """The prompt's index."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One response."""
-        return 1
-
     @functools.cached_property
     def tables(self) -> PromptTables:
         """Draw the instance: how many responses are right, of which prompts, and which ones."""
@@ -167,26 +137,10 @@ class OptimalAdvantage(Setting):
         """p(x), the share of right responses: the reference's chance, float64 (X,)."""
         return self.tables.rewards.mean(axis=1)
 
-    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> PromptState:
-        """Show a prompt; there is one stage and no hint."""
-        prompts = self.draw_prompts(rng) if prompts is None else prompts
-        return PromptState(prompts, namespace(prompts).zeros_like(prompts))
-
-    def transition(self, state: PromptState, actions: Any, rng: Stream) -> tuple[PromptState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Judge the responses, actions int64 (n,): rewards 0 or 1, float64 (n,)."""
-        rewards = self.on(actions).rewards[state.prompt, actions]
-        return PromptState(state.prompt, actions + 1), rewards, rewards >= 0.0
-
-    def observe(self, state: PromptState) -> Any:
-        """Tokens (n, 2): the prompt and the response."""
-        xp = namespace(state.prompt)
-        pair = xp.stack([state.prompt + (self.num_responses + 1), state.response], axis=1)
-        return xp.astype(pair, getattr(xp, self.observation_dtype.name))
+        return self.on(actions).rewards[contexts, actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """Uniform, float64 (n, m)."""
         return np.full((len(observations), self.num_responses), 1.0 / self.num_responses)
-
-    def symbol_name(self, symbol: int) -> str:
-        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for prompts."""
-        return f"y{symbol}" if symbol < self.num_responses else f"x{symbol - self.num_responses}"

@@ -6,19 +6,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.preference.advantage_regression import path_probs
 from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.optimal_advantage import OptimalAdvantage, PromptState
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_value import optimal_value
 
 #: The K that `evaluate` reports unless told otherwise.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-class OptimalAdvantageOracle(Oracle[OptimalAdvantage]):
+class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
     """Exact answers by enumeration of the X prompts and m responses, in float64, for any policy.
 
     J(pi) = E_x sum_y pi (r - beta ln(pi / pi_ref)) is strictly concave; its maximum is pi* = pi_ref e^{(r - V*) / beta}
@@ -37,12 +37,6 @@ class OptimalAdvantageOracle(Oracle[OptimalAdvantage]):
     }
 
     @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """One observation for each prompt, (X, 2)."""
-        prompts = np.arange(self.setting.num_prompts)
-        return self.setting.observe(PromptState(prompts, np.zeros_like(prompts)))
-
-    @functools.cached_property
     def values(self) -> np.ndarray:
         """V* of each prompt, float64 (X,)."""
         return optimal_value(self.setting.chances, self.setting.beta)
@@ -57,14 +51,6 @@ class OptimalAdvantageOracle(Oracle[OptimalAdvantage]):
     def ceiling(self) -> float:
         """Share of the prompts with p > 0: no policy's pass@K is above it, whatever K is."""
         return 1.0 - self.setting.num_zeros / self.setting.num_prompts
-
-    def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy on every prompt, float64 (X, m), rows summing to 1.
-
-        Raises:
-            PolicyError: they are no distributions.
-        """
-        return self.probs(policy, self.observations)
 
     def chances(self, policy: Any) -> np.ndarray:
         """Return s(x), the policy's chance of a right response to each prompt, float64 (X,)."""

@@ -2,15 +2,15 @@
 
 import dataclasses
 import functools
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import namespace, portable
+from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.coverage import softmax
 from theorybench.envs.preference.teacher_flow import variance
 
@@ -19,13 +19,6 @@ CANONICAL_SEED = 2503_15477
 RESOLUTION = 0.05
 #: What rounding may do to accuracies and, relatively, to variances: rewards are rounded to 36 bits.
 ROUNDING = 1e-9
-
-
-class TeacherState(NamedTuple):
-    """One response: its context and the response, int64 (n,); -1 before it is given."""
-
-    prompt: Any
-    response: Any
 
 
 class TeacherTables(NamedTuple):
@@ -41,7 +34,7 @@ class TeacherTables(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RewardTeacher(Setting):
+class RewardTeacher(ContextualBandit):
     """A contextual bandit that pays by a reward model: its accuracy and its variance decide how well it teaches.
 
     ## Description
@@ -111,9 +104,6 @@ class RewardTeacher(Setting):
     - v0: first release.
     """
 
-    track: ClassVar[str] = "preference"
-    policy_view: ClassVar[str] = "prompt"
-
     num_responses: int = integer(8, 2, 64, "number of responses K")
     num_contexts: int = integer(8, 1, 64, "number of contexts X")
     accuracy: float = real(0.75, 0.0, 1.0, "share of pairs of responses that the reward model ranks right")
@@ -156,26 +146,6 @@ class RewardTeacher(Setting):
         return self.num_responses
 
     @property
-    def num_symbols(self) -> int:
-        """Responses, then contexts."""
-        return self.num_responses + self.num_contexts
-
-    @property
-    def prompt_length(self) -> int:
-        """The context."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One response."""
-        return 1
-
-    @property
     def num_prompts(self) -> int:
         """A prompt is a context."""
         return self.num_contexts
@@ -206,33 +176,13 @@ class RewardTeacher(Setting):
         width = np.minimum(1.0, np.sqrt(self.variance / variance(self.start, widest)))
         return TeacherTables(portable(width[:, None] * widest), truth)
 
-    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> TeacherState:
-        """Show a context; there is one stage and no hint."""
-        context = self.draw_prompts(rng) if prompts is None else prompts
-        return TeacherState(context, context * 0 - 1)
-
-    def transition(self, state: TeacherState, actions: Any, rng: Stream) -> tuple[TeacherState, Any, Any]:
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Pay r_M of the responses, actions int64 (n,): float64 (n,)."""
-        rewards = self.on(actions).model[state.prompt, actions]
-        return TeacherState(state.prompt, actions), rewards, namespace(actions).ones_like(actions) > 0
-
-    def observe(self, state: TeacherState) -> Any:
-        """Tokens (n, 2): the context and the response."""
-        xp = namespace(state.prompt)
-        tokens = xp.stack([state.prompt + (self.num_responses + 1), state.response + 1], axis=1)
-        return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
-
-    def contexts(self, observations: np.ndarray) -> np.ndarray:
-        """Read the contexts of observations (n, 2): int64 (n,)."""
-        return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_responses + 1)
+        return self.on(actions).model[contexts, actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """exp(tilt r_G) / Z, float64 (n, K)."""
         return self.start[self.contexts(observations)]
-
-    def symbol_name(self, symbol: int) -> str:
-        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
-        return f"y{symbol}" if symbol < self.num_responses else f"x{symbol - self.num_responses}"
 
 
 def _wrong_ranking(responses: int, wrong: int, rng: np.random.Generator) -> np.ndarray:

@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.reward_teacher import RewardTeacher, TeacherState
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.teacher_flow import TeacherFlow, gradient, time_bound, variance
 
 
-class RewardTeacherOracle(Oracle[RewardTeacher]):
+class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
     """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy."""
 
     metrics: ClassVar[dict[str, str]] = {
@@ -23,12 +22,6 @@ class RewardTeacherOracle(Oracle[RewardTeacher]):
         "variance": "variance of r_M under the policy, mean over contexts",
         "gradient_norm": "norm of the gradient of E r_M by the logits of a tabular softmax policy",
     }
-
-    @functools.cached_property
-    def observations(self) -> np.ndarray:
-        """One observation for each context, (X, 2)."""
-        contexts = np.arange(self.setting.num_contexts)
-        return self.setting.observe(TeacherState(contexts, contexts * 0 - 1))
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
@@ -52,18 +45,6 @@ class RewardTeacherOracle(Oracle[RewardTeacher]):
     def variance(self) -> float:
         """Variance of r_M under the initial policy, mean over contexts."""
         return float(variance(self.setting.start, self.setting.tables.model).mean())
-
-    def policy(self, table: np.ndarray) -> TablePolicy:
-        """Make a policy of probabilities (X, K)."""
-        return TablePolicy(View.of(self.setting), table)
-
-    def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
-
-        Raises:
-            PolicyError: they are no distributions.
-        """
-        return self.probs(policy, self.observations)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""

@@ -14,7 +14,8 @@ from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.core.testing import check_setting
-from theorybench.envs.preference.cyclic import STRUCTURES, CyclicPreference, CyclicState
+from theorybench.envs.preference.contextual import Answer
+from theorybench.envs.preference.cyclic import STRUCTURES, CyclicPreference
 from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
 
 
@@ -263,7 +264,7 @@ def test_policies_are_checked_and_missing_responses_have_no_residual():
     assert oracle.evaluate(oracle.pure(oracle.borda_winners))["residual"] == math.inf
     with pytest.raises(PolicyError):
         oracle.evaluate(oracle.policy(np.full((4, 5), 0.3)))
-    np.testing.assert_array_equal(oracle.observations, oracle.setting.observe(CyclicState(np.arange(4))))
+    np.testing.assert_array_equal(oracle.observations, oracle.setting.observe(Answer(np.arange(4), np.full(4, -1))))
 
 
 def test_documentation_lists_every_argument_with_its_default():

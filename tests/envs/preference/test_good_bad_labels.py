@@ -11,7 +11,8 @@ from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.core.testing import check_setting
-from theorybench.envs.preference.good_bad_labels import GoodBadLabels, LabelState
+from theorybench.envs.preference.contextual import Answer
+from theorybench.envs.preference.good_bad_labels import GoodBadLabels
 from theorybench.envs.preference.good_bad_labels_oracle import GoodBadLabelsOracle
 
 
@@ -132,7 +133,7 @@ def test_labels_come_with_their_chance_and_fresh_noise(parameters):
 
 def test_observations_name_the_context_and_the_response():
     setting = GoodBadLabels(num_contexts=3, num_responses=5)
-    seen = setting.observe(LabelState(np.array([0, 2]), np.array([-1, 4])))
+    seen = setting.observe(Answer(np.array([0, 2]), np.array([-1, 4])))
     assert seen.tolist() == [[6, 0], [8, 5]]
     np.testing.assert_array_equal(setting.contexts(seen), [0, 2])
     assert (setting.symbol_name(4), setting.symbol_name(7)) == ("y4", "x2")

@@ -12,8 +12,9 @@ from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import LinearPolicy, Policy
 from theorybench.envs.core.streams import Streams, environment_keys
-from theorybench.envs.preference.bandit import BanditState, PreferenceBandit
+from theorybench.envs.preference.bandit import PreferenceBandit
 from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.contextual import Answer
 
 hypercubes = st.builds(
     PreferenceBandit,
@@ -212,7 +213,7 @@ def test_labels_follow_bradley_terry(geometry):
     n, rng = 200_000, np.random.default_rng(0)
     for seed in range(4):
         context, pair = int(rng.integers(8)), rng.integers(64, size=2)
-        state = BanditState(np.full(n, context))
+        state = Answer(np.full(n, context), np.full(n, -1))
         state, rewards, terminated = setting.transition(state, np.tile(pair, (n, 1)), stream(seed, n, setting))
         assert terminated.all()
         assert set(np.unique(rewards)) <= {-0.5, 0.5}

@@ -13,7 +13,8 @@ from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.core.testing import check_setting
-from theorybench.envs.preference.reward_teacher import RewardTeacher, TeacherState
+from theorybench.envs.preference.contextual import Answer
+from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.reward_teacher_oracle import RewardTeacherOracle
 
 
@@ -183,4 +184,4 @@ def test_observations_of_the_oracle_are_the_contexts():
     setting = RewardTeacher(num_contexts=4)
     oracle = RewardTeacherOracle(setting)
     np.testing.assert_array_equal(setting.contexts(oracle.observations), range(4))
-    np.testing.assert_array_equal(setting.observe(TeacherState(np.arange(4), np.full(4, -1))), oracle.observations)
+    np.testing.assert_array_equal(setting.observe(Answer(np.arange(4), np.full(4, -1))), oracle.observations)

@@ -1,0 +1,119 @@
+"""What the settings of this family have in common: a context is shown, one response or one pair answers it, done."""
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.views import View
+
+
+class Answer(NamedTuple):
+    """One episode: its context and the response, int64 (n,); -1 before it is given, and where a pair is."""
+
+    prompt: Any
+    response: Any
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ContextualBandit(Setting):
+    """X contexts, each of which is a prompt, with K responses each, in episodes of one step.
+
+    A subclass states `num_actions` (K), `num_prompts` (X), its policies, and `judged`: what an answer gets.
+    """
+
+    track: ClassVar[str] = "preference"
+    policy_view: ClassVar[str] = "prompt"
+
+    @property
+    @abstractmethod
+    def num_prompts(self) -> int:
+        """X contexts."""
+
+    @abstractmethod
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
+        """Return the rewards of answers, float64 (n,).
+
+        Args:
+            contexts: int64 (n,).
+            actions: int64 (n,), or (n, 2) for pairs.
+            rng: streams of the step.
+        """
+
+    @property
+    def num_symbols(self) -> int:
+        """Responses, then contexts."""
+        return self.num_actions + self.num_prompts
+
+    @property
+    def prompt_length(self) -> int:
+        """The context."""
+        return 1
+
+    @property
+    def response_length(self) -> int:
+        """One response; of pairs it stays empty."""
+        return 1
+
+    @property
+    def horizon(self) -> int:
+        """One response, or one pair."""
+        return 1
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> Answer:
+        """Show a context; there is one stage and no hint."""
+        contexts = self.draw_prompts(rng) if prompts is None else prompts
+        return Answer(contexts, contexts * 0 - 1)
+
+    def transition(self, state: Answer, actions: Any, rng: Stream) -> tuple[Answer, Any, Any]:
+        """Judge the answers, actions int64 (n,) or (n, 2): rewards float64 (n,)."""
+        rewards = self.judged(state.prompt, actions, rng)
+        response = state.response if self.feedback == "preference" else actions
+        return Answer(state.prompt, response), rewards, state.prompt >= 0
+
+    def observe(self, state: Answer) -> Any:
+        """Tokens (n, 2): the context and the response."""
+        xp = namespace(state.prompt)
+        tokens = xp.stack([state.prompt + (self.num_actions + 1), state.response + 1], axis=1)
+        return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
+
+    def contexts(self, observations: np.ndarray) -> np.ndarray:
+        """Read the contexts of observations (n, 2): int64 (n,)."""
+        return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_actions + 1)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: y0, y1, ... for responses, x0, x1, ... for contexts."""
+        return f"y{symbol}" if symbol < self.num_actions else f"x{symbol - self.num_actions}"
+
+
+B = TypeVar("B", bound=ContextualBandit)
+
+
+class ContextualOracle(Oracle[B]):
+    """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy."""
+
+    @functools.cached_property
+    def observations(self) -> np.ndarray:
+        """One observation for each context, (X, 2)."""
+        contexts = np.arange(self.setting.num_prompts)
+        observations: np.ndarray = self.setting.observe(Answer(contexts, contexts * 0 - 1))
+        return observations
+
+    def policy(self, table: np.ndarray) -> TablePolicy:
+        """Make a policy of probabilities (X, K)."""
+        return TablePolicy(View.of(self.setting), table)
+
+    def table(self, policy: Any) -> np.ndarray:
+        """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
+
+        Raises:
+            PolicyError: they are no distributions.
+        """
+        return self.probs(policy, self.observations)
