@@ -183,8 +183,8 @@ def learners(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Ex
     heads = ("J*", "J unaware", "J reference", *(f"score of {name}" for name in LEARNERS))
     columns = (Column("N", "d"), *(Column(head) for head in heads))
     about = (
-        f"{LEARNER_BUDGET:,} responses, which leave runs a hundredth short of their lines; they differ by less than that. "
-        "GRPO divides advantages by their deviation, so that its KL term weighs less."
+        f"{LEARNER_BUDGET:,} responses, which leave runs a hundredth short of their lines; they differ by less than "
+        "that. GRPO divides advantages by their deviation, so that its KL term weighs less."
     )
     return Exhibit(tables=(Table("Scores", columns, tuple(rows), about),), charts=(chart,))
 
