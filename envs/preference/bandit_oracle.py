@@ -9,7 +9,7 @@ from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference import coverage
 from theorybench.envs.preference.bandit import PreferenceBandit
-from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
 from theorybench.envs.preference.design import preferential_design
 
 #: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
@@ -152,11 +152,3 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
     def improvement_probability(self, n: int, level: float) -> float:
         """P(C(pi_1) <= level) after one round of n pairs; see `Transition`."""
         return self.transition.improvement_probability(n, level)
-
-
-def divergence(first: np.ndarray, second: np.ndarray) -> float:
-    """Give E_x KL(first || second) of rows (X, K), in nats; infinite where second misses a response."""
-    held = first > 0
-    with np.errstate(divide="ignore"):
-        logs = np.log(first, where=held, out=np.zeros_like(first)) - np.log(second)
-    return float(np.sum(first * logs, where=held) / len(first))

@@ -8,8 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.preference import games
-from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
 from theorybench.envs.preference.coverage import softmax
 from theorybench.envs.preference.cyclic import CyclicPreference
 

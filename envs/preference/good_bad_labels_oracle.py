@@ -8,8 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
 from theorybench.envs.preference.good_bad_labels import GoodBadLabels
 from theorybench.envs.preference.label_asymptotics import (
     ddro_derivatives,

@@ -9,8 +9,7 @@ import numpy as np
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.preference.advantage_regression import path_probs
-from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
 from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
 from theorybench.envs.preference.optimal_value import optimal_value
 

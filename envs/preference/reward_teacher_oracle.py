@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.preference.bandit_oracle import divergence
-from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
 from theorybench.envs.preference.reward_teacher import RewardTeacher
 from theorybench.envs.preference.teacher_flow import TeacherFlow, gradient, time_bound, variance
 
