@@ -124,7 +124,10 @@ def measure_studies(family: Family, only: str = "") -> None:
 
 
 def _measured(family: Family, only: str) -> list[str]:
-    return [id for id in family.settings if only in ("", id.partition("/")[2].partition("-v")[0])]
+    found = [id for id in family.settings if only in ("", id.partition("/")[2].partition("-v")[0])]
+    if not found:
+        raise TheoryBenchError(f"no setting {only!r} in the family {family.name}: {', '.join(family.settings)}")
+    return found
 
 
 def _write(family: Family, kind: str, rows: list[dict[str, Any]], only: str) -> None:
