@@ -24,8 +24,8 @@ LADDER_DRAWS = 300
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
-    "An aggregate is the interquartile mean of all runs of all environments of its track, those that teach by rewards "
-    "apart from those that teach by comparisons or labels; environments weigh the same.",
+    "An aggregate is the interquartile mean of all runs of all environments of its track, those that teach by rewards, "
+    "by comparisons and by labels each apart; environments weigh the same.",
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
     "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
     "share a rank, and a rank is one more than the number of agents that are surely better.",
