@@ -170,3 +170,42 @@ class Claim(Experiment):
         value, low, high = (float(x) for x in self.measure(setting, lab, seed))
         holds = low - self.tolerance <= predicted <= high + self.tolerance
         return ClaimResult(predicted, value, low, high, holds, time.perf_counter() - start)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimMaker:
+    """Makes the claims of a setting: what an experiment predicts and measures, with the words around it.
+
+    Attributes:
+        prefix: of all ids.
+        paper: what every source begins with, or "".
+    """
+
+    prefix: str
+    paper: str = ""
+
+    def __call__(
+        self,
+        id: str,
+        source: str,
+        statement: str,
+        falsified_by: str,
+        experiment: Measurable,
+        tolerance: float,
+        formula: str,
+        given: Mapping[str, Any] | None = None,
+        /,
+        **parameters: Any,
+    ) -> Claim:
+        """Make a claim; `given` and `parameters` are of the setting, the rest is as in `Claim`."""
+        return Claim(
+            id=f"{self.prefix}-{id}",
+            source=f"{self.paper}, {source}" if self.paper else source,
+            statement=statement,
+            predicted=experiment.predicted,
+            measure=experiment.measure,
+            tolerance=tolerance,
+            falsified_by=falsified_by,
+            formula=formula,
+            parameters={**(given or {}), **parameters},
+        )

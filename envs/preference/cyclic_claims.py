@@ -1,8 +1,6 @@
 """What theory says of CyclicPreference (arXiv 2312.00886, 2405.00675, 2310.12036), as tests that run."""
 
-from typing import Any
-
-from theorybench.envs.core.claim import Claim, Measurable
+from theorybench.envs.core.claim import Claim, ClaimMaker
 from theorybench.envs.preference.cyclic_experiments import (
     BordaFavourite,
     Course,
@@ -23,27 +21,7 @@ _APART = {"scale": 4.0}
 _OTHER_PAIRS = "a fit to pairs that are not uniform"
 
 
-def _claim(
-    id: str,
-    source: str,
-    statement: str,
-    falsified_by: str,
-    experiment: Measurable,
-    tolerance: float,
-    formula: str,
-    **parameters: Any,
-) -> Claim:
-    return Claim(
-        id=f"cyclic-{id}",
-        source=source,
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=parameters,
-    )
+_claim = ClaimMaker("cyclic")
 
 
 def _equilibrium(id: str, beta: float, tolerance: float, budget: int, rounds: int) -> Claim:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from theorybench.envs.core.claim import Claim, Measurable
+from theorybench.envs.core.claim import Claim, ClaimMaker
 from theorybench.envs.preference.label_experiments import DPO, KTO, AverageLimit, Emptied, Plateau, Rate, ddro
 
 PAPER, KTO_PAPER = "arXiv 2505.07558", "arXiv 2402.01306"
@@ -17,27 +17,7 @@ CONTAMINATED: dict[str, Any] = {**SMALL, "contamination": 0.4}
 WRONG = 0.35
 
 
-def _claim(
-    id: str,
-    source: str,
-    statement: str,
-    falsified_by: str,
-    experiment: Measurable,
-    tolerance: float,
-    formula: str,
-    parameters: dict[str, Any],
-) -> Claim:
-    return Claim(
-        id=f"labels-{id}",
-        source=source,
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=parameters,
-    )
+_claim = ClaimMaker("labels")
 
 
 _NOISE = "tolerance .006: what 40,000 labels leave is .004"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from theorybench.envs.core.claim import Claim, Measurable
+from theorybench.envs.core.claim import Claim, ClaimMaker
 from theorybench.envs.preference.inference_experiments import (
     BoundHolds,
     ErrorRate,
@@ -14,28 +14,7 @@ from theorybench.envs.preference.inference_experiments import (
 )
 from theorybench.envs.preference.inference_law import ClosedForm, Compromise, GridRate, UShaped
 
-
-def _claim(
-    id: str,
-    part: str,
-    statement: str,
-    falsified_by: str,
-    experiment: Measurable,
-    tolerance: float,
-    formula: str,
-    **parameters: Any,
-) -> Claim:
-    return Claim(
-        id=f"inference-{id}",
-        source=f"arXiv 2602.01603, {part}",
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=parameters,
-    )
+_claim = ClaimMaker("inference", "arXiv 2602.01603")
 
 
 #: No KL term, and a uniform reference: opposed criteria of equal weight have a closed form.

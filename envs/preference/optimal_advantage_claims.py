@@ -4,10 +4,9 @@ See `theorybench.envs.preference.advantage_experiments` for what is predicted an
 `theorybench.envs.preference.pass_at_k` for what is true of "A*-PO cannot exceed the reference policy's Pass@K".
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from theorybench.envs.core.claim import Claim, Measure
+from theorybench.envs.core.claim import Claim, ClaimMaker
 from theorybench.envs.preference.advantage_experiments import (
     ONE_PROMPT,
     Estimate,
@@ -26,37 +25,7 @@ from theorybench.envs.preference.pass_experiments import Filtered, OneAgainst, T
 WARM: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "beta": 0.25}
 
 
-class _Measurable(Protocol):
-    """What a claim predicts and how it measures it."""
-
-    @property
-    def predicted(self) -> Callable[[Any], float]: ...
-
-    @property
-    def measure(self) -> Measure: ...
-
-
-def _claim(
-    id: str,
-    part: str,
-    statement: str,
-    falsified_by: str,
-    experiment: _Measurable,
-    tolerance: float,
-    formula: str,
-    parameters: dict[str, Any],
-) -> Claim:
-    return Claim(
-        id=f"advantage-{id}",
-        source=f"arXiv 2505.20686, {part}",
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=parameters,
-    )
+_claim = ClaimMaker("advantage", "arXiv 2505.20686")
 
 
 def _gradient(value: float) -> Claim:

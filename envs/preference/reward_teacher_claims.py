@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from theorybench.envs.core.claim import Claim, Measurable
+from theorybench.envs.core.claim import Claim, ClaimMaker
 from theorybench.envs.preference.teacher_experiments import (
     SAMPLES,
     BestOfN,
@@ -21,27 +21,7 @@ from theorybench.envs.preference.teacher_lessons import Lesson
 NO_VARIANCE = 2e-10
 
 
-def _claim(
-    id: str,
-    part: str,
-    statement: str,
-    falsified_by: str,
-    experiment: Measurable,
-    tolerance: float,
-    formula: str,
-    **parameters: Any,
-) -> Claim:
-    return Claim(
-        id=f"teacher-{id}",
-        source=f"arXiv 2503.15477, {part}",
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=parameters,
-    )
+_claim = ClaimMaker("teacher", "arXiv 2503.15477")
 
 
 #: Step and batch of training leave the flow by the next order; single runs scatter around it.
