@@ -35,7 +35,7 @@ $(DEPENDENCIES): requirements.txt
 
 # Strict: a package of links, which a clone in a folder named theorybench cannot hide from its parent folder. New files
 # need new links, hence the folders.
-$(READY): $(DEPENDENCIES) pyproject.toml $(ROOMS)
+$(READY): $(DEPENDENCIES) pyproject.toml setup.py $(ROOMS)
 	$(PIP) --no-deps --editable . --config-settings editable_mode=strict
 	@touch $@
 

@@ -5,15 +5,15 @@ if __name__ == "agents":
         "import theorybench.agents, not agents: this folder is the source of a sub-package of theorybench"
     )
 
-from theorybench.agents.agent import Agent, ConfiguredAgent, Log, hyperparameters
-from theorybench.agents.budget import Budget
-from theorybench.agents.gradient import GradientAgent
-from theorybench.agents.harness import Trained, train
-from theorybench.agents.loading import list_agents, make_agent
-from theorybench.agents.rollout import Episodes, rollout
-from theorybench.agents.samples import Samples
-from theorybench.agents.steering import RewardModel, SteeredPolicy, SteeringAgent
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.agent import Agent, ConfiguredAgent, Log, hyperparameters
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.harness import Trained, train
+from theorybench.agents.api.loading import list_agents, make_agent
+from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.reward_guided import RewardModel, SteeredPolicy, SteeringAgent
+from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.views import View
 

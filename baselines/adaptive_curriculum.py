@@ -28,9 +28,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs, less_peers
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.curriculum import CURRICULA, climb, collect_rungs, less_peers
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.validation import choice, real
 

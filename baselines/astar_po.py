@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import GradientAgent, kl_weight
-from theorybench.agents.rollout import Episodes
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import integer, real
 
 

@@ -27,7 +27,7 @@ from functools import partial
 
 import numpy as np
 
-from theorybench.agents.steering import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardModel, SteeringAgent
 from theorybench.envs.core.selection import best_of_n
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from theorybench.agents.curriculum import CURRICULA, climb
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.curriculum import CURRICULA, climb
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.envs.core.validation import choice, integer
 

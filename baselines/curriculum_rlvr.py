@@ -24,8 +24,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.curriculum import CURRICULA, climb, collect_rungs
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.validation import choice, integer
 

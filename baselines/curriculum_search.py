@@ -26,11 +26,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theorybench.agents.agent import ConfiguredAgent, Log
-from theorybench.agents.budget import Budget
-from theorybench.agents.curriculum import CURRICULA, Rung, climb
-from theorybench.agents.rollout import Episodes, rollout
-from theorybench.agents.softmax import TabularSoftmax
+from theorybench.agents.api.agent import ConfiguredAgent, Log
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.policies.softmax import TabularSoftmax
+from theorybench.agents.training.curriculum import CURRICULA, Rung, climb
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, real

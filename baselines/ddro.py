@@ -37,8 +37,8 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.labels import LabelAgent, log_ratios
-from theorybench.agents.samples import Samples
+from theorybench.agents.feedback.labels import LabelAgent, log_ratios
+from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice, real
 
 #: The share of good labels is that of the data.

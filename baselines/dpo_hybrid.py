@@ -29,13 +29,13 @@ import functools
 
 import numpy as np
 
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer, real
-from theorybench.envs.preference.design import preferential_design
+from theorybench.envs.preference.bandit.design import preferential_design
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

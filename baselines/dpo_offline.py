@@ -16,8 +16,8 @@ Where it deviates: pairs are drawn for the run and charged to its budget, where 
 
 import dataclasses
 
-from theorybench.agents.pairs import initial_pairs
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.feedback.pairs import initial_pairs
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.envs.core.validation import integer
 

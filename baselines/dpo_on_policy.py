@@ -24,10 +24,10 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.bradley_terry import fit_bradley_terry
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.pairs import PairAgent
-from theorybench.agents.samples import Samples
+from theorybench.agents.feedback.pairs import PairAgent
+from theorybench.agents.training.bradley_terry import fit_bradley_terry
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.samples import Samples
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.steering import RewardModel
+from theorybench.agents.reward_guided import RewardModel
 from theorybench.baselines.dprm_sample import DPRMSample
 from theorybench.envs.core.validation import real
 

@@ -28,7 +28,7 @@ from functools import partial
 
 import numpy as np
 
-from theorybench.agents.steering import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardModel, SteeringAgent
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.core.validation import real
 

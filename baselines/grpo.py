@@ -33,9 +33,9 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.groups import GroupAgent, deviation
-from theorybench.agents.samples import Samples
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.groups import GroupAgent, deviation
+from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice, real
 
 

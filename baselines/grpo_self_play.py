@@ -18,7 +18,7 @@ Where it deviates: GRPO is stated for rewards; this is its plainest form for com
 
 import dataclasses
 
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
 from theorybench.envs.core.errors import ParameterError
 

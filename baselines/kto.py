@@ -28,11 +28,11 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.labels import LabelAgent, log_ratios, merged
-from theorybench.agents.rollout import Episodes
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.feedback.labels import LabelAgent, log_ratios, merged
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.validation import real
 

@@ -23,10 +23,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from theorybench.agents.curriculum import CURRICULA, climb, collect_rungs, less_peers
-from theorybench.agents.gradient import GradientAgent, kl_weight
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.curriculum import CURRICULA, climb, collect_rungs, less_peers
+from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import choice, real
 
 

@@ -31,10 +31,10 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.samples import Samples
-from theorybench.agents.softmax import SMALLEST
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.policies.softmax import SMALLEST
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import prompt_observations
 from theorybench.baselines.sppo import SPPO
 from theorybench.envs.core.policy import checked_probs, inverse_cdf

@@ -35,11 +35,11 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.rollout import Episodes
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
 from theorybench.envs.core.validation import choice, integer, preset
-from theorybench.envs.preference.inference_operators import Inference
+from theorybench.envs.preference.inference_alignment.operators import Inference
 
 #: Nothing is done at inference time.
 PLAIN = Inference("best-of-n", 1, 1.0, "sum", np.ones(1), 1.0)

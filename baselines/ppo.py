@@ -35,10 +35,10 @@ import math
 
 import torch
 
-from theorybench.agents.critic import FixedCritic
-from theorybench.agents.gradient import GradientAgent, kl_weight
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.critic import FixedCritic
+from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.validation import boolean, choice, integer, real
 

@@ -26,7 +26,7 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.steering import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardModel, SteeringAgent
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,8 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.groups import GroupAgent
-from theorybench.agents.samples import Samples
+from theorybench.agents.training.groups import GroupAgent
+from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice
 
 

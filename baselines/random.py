@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.agent import Agent, Log
-from theorybench.agents.budget import Budget
+from theorybench.agents.api.agent import Agent, Log
+from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 

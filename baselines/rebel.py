@@ -29,10 +29,10 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.groups import GroupAgent
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.groups import GroupAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import choice, integer, real
 
 

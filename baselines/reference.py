@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from theorybench.agents.agent import Agent, Log
-from theorybench.agents.budget import Budget
+from theorybench.agents.api.agent import Agent, Log
+from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.policy import Policy
 
 

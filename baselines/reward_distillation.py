@@ -31,12 +31,12 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.least_squares import fit_least_squares
-from theorybench.agents.pairs import PairAgent, initial_pairs
-from theorybench.agents.rollout import Episodes
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.feedback.pairs import PairAgent, initial_pairs
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.least_squares import fit_least_squares
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import choice, integer, real
 
 

@@ -22,9 +22,9 @@ alone finds rewards, as on a random tree of `TreeMarkovChain-v0`, it finds none.
 import dataclasses
 from typing import Any, ClassVar
 
-from theorybench.agents.agent import ConfiguredAgent, Log
-from theorybench.agents.budget import Budget
-from theorybench.agents.sb3 import train_sb3
+from theorybench.agents.api.agent import ConfiguredAgent, Log
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.external.sb3 import train_sb3
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer, real
 

@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from theorybench.agents.steering import RewardModel
+from theorybench.agents.reward_guided import RewardModel
 from theorybench.baselines.best_of_n import BestOfN
 from theorybench.envs.core.selection import soft_best_of_n
 from theorybench.envs.core.validation import real

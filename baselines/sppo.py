@@ -31,10 +31,10 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import GradientAgent
-from theorybench.agents.samples import Samples
-from theorybench.agents.softmax import TabularSoftmax
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.policies.softmax import TabularSoftmax
+from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.validation import choice, integer, preset, real

@@ -27,7 +27,7 @@ With 1,000 episodes neither gets anywhere.
 
 TRL's documentation says that A*-PO cannot exceed the base model's pass@K. With `keep_hopeless` false that is so for a
 table and K = `value_samples` + 1, but not for a language model, which learns prompts that were dropped from others
-that share a rule with them: see `theorybench.envs.preference.pass_at_k`.
+that share a rule with them: see `theorybench.envs.preference.optimal_advantage.pass_at_k`.
 """
 
 import dataclasses
@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLAgent
+from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import boolean, integer, real
 
 if TYPE_CHECKING:
-    from theorybench.agents.trl import Session
+    from theorybench.agents.external.trl import Session
 
 #: Settings of fewer prompts than this have them repeated: updates of a few episodes are slow.
 FEW = 16

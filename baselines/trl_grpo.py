@@ -23,13 +23,13 @@ the prompt moves, `loss_type="grpo"` weighs all steps alike, not all episodes.
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLGroupAgent
+from theorybench.agents.external.trl_agent import TRLGroupAgent
+from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import choice
 
 if TYPE_CHECKING:
-    from theorybench.agents.trl import Session
+    from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -18,13 +18,13 @@ Where it deviates: labels come from rewards, where the paper is given a data set
 import dataclasses
 from typing import TYPE_CHECKING
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLAgent
+from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
-    from theorybench.agents.trl import Session
+    from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -21,13 +21,13 @@ bring a table to a score of 0.93 and this to 0.37 (0.05 at 0.001, the rate of th
 import dataclasses
 from typing import TYPE_CHECKING
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.trainers import TRLGroupAgent
+from theorybench.agents.external.trl_agent import TRLGroupAgent
+from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import real
 
 if TYPE_CHECKING:
-    from theorybench.agents.trl import Session
+    from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

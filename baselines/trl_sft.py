@@ -17,12 +17,12 @@ Where it deviates: demonstrations are the model's own successes (rejection sampl
 import dataclasses
 from typing import TYPE_CHECKING
 
-from theorybench.agents.trainers import TRLAgent
+from theorybench.agents.external.trl_agent import TRLAgent
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
-    from theorybench.agents.trl import Session
+    from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

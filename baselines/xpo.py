@@ -28,10 +28,10 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.gradient import kl_weight
-from theorybench.agents.rollout import Episodes
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import prompt_observations
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.envs.core.policy import checked_probs, inverse_cdf

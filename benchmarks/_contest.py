@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.softmax import SIZES
-from theorybench.envs.core.claim import mean_interval
-from theorybench.leaderboard.config import AgentEntry, EnvironmentEntry, Suite
-from theorybench.leaderboard.matrix import Job, Plan, fulfil, plan
-from theorybench.leaderboard.records import Record
-from theorybench.leaderboard.store import load_records
+from theorybench.agents.policies.softmax import SIZES
+from theorybench.envs.core.evidence.claim import mean_interval
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
+from theorybench.leaderboard.running.matrix import Job, Plan, fulfil, plan
 
 TARGET = 0.95
 BATCH = 64

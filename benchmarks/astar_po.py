@@ -43,7 +43,7 @@ from _contest import (
     tree,
 )
 
-from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -38,7 +38,7 @@ from _contest import (
 )
 
 import theorybench as tb
-from theorybench.leaderboard.records import Record
+from theorybench.leaderboard.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 TRL = (

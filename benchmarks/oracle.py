@@ -18,8 +18,8 @@ import numpy as np
 import theorybench as tb
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.tree.markov_chain import TreeMarkovChain
-from theorybench.envs.tree.markov_chain_oracle import STANDARD_KS, MarkovChainOracle
+from theorybench.envs.tree.markov_chain.oracle import STANDARD_KS, MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 ID = "TheoryBench/TreeMarkovChain-v0"
 #: The standard error that a simulation is to reach.

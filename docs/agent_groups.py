@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import theorybench as tb
-from theorybench.agents.gradient import GradientAgent
-from theorybench.agents.loading import agent_class
-from theorybench.agents.softmax import NETWORKS
-from theorybench.agents.steering import SteeringAgent
+from theorybench.agents.api.loading import agent_class
+from theorybench.agents.policies.softmax import NETWORKS
+from theorybench.agents.reward_guided import SteeringAgent
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.grpo import GRPO
 from theorybench.baselines.rlvr import RLVR

@@ -5,9 +5,9 @@ from typing import Any
 import reference_tables as tables
 from reference_data import Numbers
 
-from theorybench.envs.core.difficulty import Difficulty
+from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import Entry, lookup
-from theorybench.leaderboard.table import format_number
+from theorybench.leaderboard.showing.table import format_number
 
 #: Ladders of difficulty of the table, and two of the values of each: short, and long.
 SHOWN = (

@@ -19,9 +19,9 @@ from family_page import render
 from reference_data import Numbers, ladder_suites
 from reference_tables import table
 
-from theorybench.agents.loading import agent_class
+from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.config import named_suite
+from theorybench.leaderboard.running.config import named_suite
 
 ROOT = Path(__file__).parent
 

@@ -9,13 +9,13 @@ import reference_tables as tables
 from templates import template
 
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.board import Board
-from theorybench.leaderboard.config import Suite, named_suite
-from theorybench.leaderboard.growth import Growth
-from theorybench.leaderboard.ladder_table import HEADS, rows
-from theorybench.leaderboard.ladders import Climb, LadderBoard, LawLine, Point
-from theorybench.leaderboard.matrix import plan
-from theorybench.leaderboard.ranking import Estimate
+from theorybench.leaderboard.comparing.board import Board
+from theorybench.leaderboard.comparing.growth import Growth
+from theorybench.leaderboard.comparing.ladders import Climb, LadderBoard, LawLine, Point
+from theorybench.leaderboard.comparing.ranking import Estimate
+from theorybench.leaderboard.running.config import Suite, named_suite
+from theorybench.leaderboard.running.matrix import plan
+from theorybench.leaderboard.showing.ladder_table import HEADS, rows
 
 
 def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str, Any]:

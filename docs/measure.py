@@ -28,16 +28,16 @@ from families import Family, families, families_with_pages, family_name
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.board import FEEDBACK, Board, EnvironmentBoard, make_board
-from theorybench.leaderboard.config import named_suite
-from theorybench.leaderboard.curve_picture import picture_of_curves
-from theorybench.leaderboard.exhibit_pictures import write_pictures
-from theorybench.leaderboard.groups import AgentInfo
-from theorybench.leaderboard.lab import claims, studies
-from theorybench.leaderboard.matrix import plan, sweep
-from theorybench.leaderboard.picture import picture
-from theorybench.leaderboard.report import check_claim, show_study
-from theorybench.leaderboard.store import load_records
+from theorybench.leaderboard.comparing.board import FEEDBACK, Board, EnvironmentBoard, make_board
+from theorybench.leaderboard.comparing.groups import AgentInfo
+from theorybench.leaderboard.evidence.lab import claims, studies
+from theorybench.leaderboard.evidence.report import check_claim, show_study
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.running.config import named_suite
+from theorybench.leaderboard.running.matrix import plan, sweep
+from theorybench.leaderboard.showing.curve_picture import picture_of_curves
+from theorybench.leaderboard.showing.exhibit_pictures import write_pictures
+from theorybench.leaderboard.showing.picture import picture
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"

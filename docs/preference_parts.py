@@ -8,13 +8,13 @@ import reference_tables as tables
 from reference_data import Numbers
 
 from theorybench.envs.core.registry import lookup
-from theorybench.envs.preference.bandit import PreferenceBandit
-from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
-from theorybench.envs.preference.optimal_value import optimal_value
-from theorybench.envs.preference.reward_teacher import RewardTeacher
-from theorybench.leaderboard.config import named_suite
-from theorybench.leaderboard.picture import save
-from theorybench.leaderboard.styles import COLOURS, INK, QUIET, RULE
+from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
+from theorybench.envs.preference.bandit.setting import PreferenceBandit
+from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
+from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
+from theorybench.leaderboard.running.config import named_suite
+from theorybench.leaderboard.showing.picture import save
+from theorybench.leaderboard.showing.styles import COLOURS, INK, QUIET, RULE
 
 #: theta_init of the table of coverage; chance of a separated coordinate at its batch threshold.
 INITS, DELTA = (0.3, 1.0, 2.0, 3.0, 4.0, 5.0), 0.1

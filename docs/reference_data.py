@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.study import Exhibit
-from theorybench.leaderboard import meters
-from theorybench.leaderboard.board import Board, EnvironmentBoard
-from theorybench.leaderboard.config import list_suites, named_suite
-from theorybench.leaderboard.exhibit_table import cell
-from theorybench.leaderboard.report import CheckedClaim, ShownStudy
-from theorybench.leaderboard.store import atomic_write
+from theorybench.envs.core.evidence.study import Exhibit
+from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
+from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.running import provenance as meters
+from theorybench.leaderboard.running.config import list_suites, named_suite
+from theorybench.leaderboard.showing.exhibit_table import cell
 
 FOLDER = Path(__file__).parent / "reference"
 #: Numbers of tries whose pass@K is kept, where an environment has it.

@@ -9,8 +9,8 @@ from families import family_name
 from reference_data import Agent, Environment, Numbers, Provenance, Row
 
 import theorybench as tb
-from theorybench.envs.core.claim import Claim
-from theorybench.leaderboard.table import format_number, format_queries, format_seconds
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.leaderboard.showing.table import format_number, format_queries, format_seconds
 
 #: Rows of a table that a page shows without being asked.
 LONG = 14

@@ -10,12 +10,12 @@ from agent_groups import kind
 from reference_data import Numbers
 
 from theorybench.envs.core.policy import Policy, SettingPolicy
-from theorybench.envs.tree.flow import flow_policies
-from theorybench.envs.tree.markov_chain import TreeMarkovChain
-from theorybench.envs.tree.markov_chain_oracle import MarkovChainOracle
-from theorybench.envs.tree.traffic import common_cots
-from theorybench.leaderboard.picture import save
-from theorybench.leaderboard.table import format_number, format_queries
+from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.metrics.edge_mass import common_cots
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.leaderboard.showing.picture import save
+from theorybench.leaderboard.showing.table import format_number, format_queries
 
 
 def values(numbers: Numbers) -> dict[str, Any]:

@@ -7,8 +7,8 @@ theorybench study examples/own_claim.py:tries --html tries.html
 import numpy as np
 
 import theorybench as tb
-from theorybench.envs.preference.optimal_advantage import OptimalAdvantage
-from theorybench.envs.preference.optimal_advantage_oracle import OptimalAdvantageOracle
+from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
+from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 from theorybench.study import Axis, Chart, Column, Exhibit, Quantity, Series, Table, measured, share_interval
 
 TRIES = (1, 2, 4, 8, 16, 32, 64)

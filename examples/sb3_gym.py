@@ -7,7 +7,7 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
 import theorybench as tb
-from theorybench.agents.sb3 import SB3Policy
+from theorybench.agents.external.sb3 import SB3Policy
 
 ENV, STEPS = "TheoryBench/Countdown-v0", 6_144
 

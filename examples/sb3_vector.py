@@ -7,7 +7,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import theorybench as tb
-from theorybench.agents.sb3 import SB3Policy, VectorBridge
+from theorybench.agents.external.sb3 import SB3Policy, VectorBridge
 
 ENV, NUM_ENVS, STEPS = "TheoryBench/TreeMarkovChain-v0", 256, 65_536
 

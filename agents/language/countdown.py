@@ -7,7 +7,7 @@
     GRPOTrainer(model=..., reward_funcs=task.reward, train_dataset=data)
 
 A question names numbers and a target, an answer is an expression such as `(75 - 3) * 4`. It is read by the strict
-parser of `theorybench.envs.curriculum.countdown_text`, turned into moves, and paid what these earn in the game.
+parser of `theorybench.envs.curriculum.countdown.text`, turned into moves, and paid what these earn in the game.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from typing import Any
 
 from theorybench.agents.language.tasks import LanguageTask
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.curriculum.countdown import Countdown
-from theorybench.envs.curriculum.countdown_text import plays, question
+from theorybench.envs.curriculum.countdown.setting import Countdown
+from theorybench.envs.curriculum.countdown.text import plays, question
 
 
 class CountdownTask:

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
-from theorybench.agents.rollout import Episodes, collect, sample
 from theorybench.envs.core.arrays import numpy_namespace
-from theorybench.envs.core.batch import Batch
+from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import list_envs, lookup

@@ -22,7 +22,7 @@ from theorybench.agents.language.policy import LanguagePolicy, action_logits, le
 from theorybench.agents.language.pretraining import pretrained
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.softmax import Read, SoftmaxClass
+from theorybench.agents.policies.softmax import Read, SoftmaxClass
 from theorybench.envs.core.arrays import distinct_rows
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting

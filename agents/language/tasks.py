@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.budget import batch_of
+from theorybench.agents.api.budget import batch_of
+from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.language.turns import has_turns
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.rollout import Episodes, collect, sample
-from theorybench.envs.core.batch import Batch
+from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.environments.language import begin, padded
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.language import begin, padded
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT
 

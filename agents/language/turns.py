@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.language.vocabulary import Vocabulary
-from theorybench.agents.rollout import Episodes
 from theorybench.envs.core.setting import Setting
 
 

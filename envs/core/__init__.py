@@ -1,13 +1,13 @@
 """The foundation: Setting, Oracle, Claim, and the environments made from a Setting."""
 
-from theorybench.envs.core.claim import Claim, ClaimResult
-from theorybench.envs.core.difficulty import Difficulty, Law
+from theorybench.envs.core.evidence.claim import Claim, ClaimResult
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.evidence.study import Exhibit, Study
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.registry import list_envs, lookup, register
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
-from theorybench.envs.core.study import Exhibit, Study
 from theorybench.envs.core.views import View
 
 __all__ = [

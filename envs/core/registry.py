@@ -1,6 +1,8 @@
 """The one registry: every id, its setting, oracle, claims, studies and default budget."""
 
 import dataclasses
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,10 @@ from theorybench.envs.core.errors import ParameterError, UnknownNameError, close
 from theorybench.envs.core.setting import Setting
 
 if TYPE_CHECKING:
-    from theorybench.envs.core.claim import Claim
-    from theorybench.envs.core.difficulty import Difficulty
+    from theorybench.envs.core.evidence.claim import Claim
+    from theorybench.envs.core.evidence.difficulty import Difficulty
+    from theorybench.envs.core.evidence.study import Study
     from theorybench.envs.core.oracle import Oracle
-    from theorybench.envs.core.study import Study
 
 _ENTRIES: dict[str, "Entry"] = {}
 
@@ -115,8 +117,8 @@ def register(
     if id not in gym.registry:
         gym.register(
             id,
-            entry_point="theorybench.envs.core.environment:Environment",
-            vector_entry_point="theorybench.envs.core.vector:VectorEnvironment",
+            entry_point="theorybench.envs.core.environments.single:Environment",
+            vector_entry_point="theorybench.envs.core.environments.vector:VectorEnvironment",
             kwargs={"env_id": id},
         )
 
@@ -130,6 +132,16 @@ def lookup(id: str) -> Entry:
     if id not in _ENTRIES:
         raise UnknownNameError("environment", id, _ENTRIES)
     return _ENTRIES[id]
+
+
+def discover(package: str) -> None:
+    """Import every folder of settings `<package>.<family>.<setting>`: each registers its own in its `__init__.py`."""
+    families = importlib.import_module(package).__path__
+    for family in pkgutil.iter_modules(families, f"{package}."):
+        if family.ispkg and family.name != "theorybench.envs.core":
+            for setting in pkgutil.iter_modules(importlib.import_module(family.name).__path__, f"{family.name}."):
+                if setting.ispkg:
+                    importlib.import_module(setting.name)
 
 
 def list_envs() -> list[str]:

@@ -23,7 +23,7 @@ from theorybench.envs.core.views import Local, View
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from theorybench.envs.core.render import Scene
+    from theorybench.envs.core.environments.render import Scene
 
 State = Any  # a NamedTuple of arrays with leading axis n, one of whose fields is `prompt`
 
@@ -210,7 +210,7 @@ class Setting(ABC):
 
     def render_text(self, scene: "Scene") -> str:
         """Describe an environment in lines of at most 80 columns (`ansi`); its tokens unless overridden."""
-        from theorybench.envs.core.render import token_text
+        from theorybench.envs.core.environments.render import token_text
 
         return token_text(self, scene)
 
@@ -219,7 +219,7 @@ class Setting(ABC):
 
         It shows token boxes unless overridden.
         """
-        from theorybench.envs.core.render import token_picture
+        from theorybench.envs.core.environments.render import token_picture
 
         token_picture(self, figure, scene)
 
@@ -230,7 +230,7 @@ class Setting(ABC):
             policies: any objects with `probs`, by name.
 
         Returns:
-            A matplotlib Figure; `theorybench.envs.core.render.figure_svg` writes it as SVG.
+            A matplotlib Figure; `theorybench.envs.core.environments.render.figure_svg` writes it as SVG.
 
         Raises:
             ParameterError: this setting has no such picture.
@@ -251,7 +251,7 @@ class Setting(ABC):
         Raises:
             OptionError: an index that is no prompt.
         """
-        from theorybench.envs.core.language import prompt_tokens
+        from theorybench.envs.core.environments.language import prompt_tokens
 
         return prompt_tokens(self, prompts)
 
@@ -276,7 +276,7 @@ class Setting(ABC):
             OptionError: a prompt, stage or hint that the setting does not have.
             ParameterError: completions that are no token sequences.
         """
-        from theorybench.envs.core.language import judge
+        from theorybench.envs.core.environments.language import judge
 
         return judge(self, prompts, completions, seed=seed, stage=stage, hint=hint)
 

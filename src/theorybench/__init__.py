@@ -7,7 +7,6 @@ an attribute; what needs torch, the leaderboard or a plotting library is importe
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from theorybench.envs import registration as _registration
 from theorybench.envs.core import (
     Claim,
     ClaimResult,
@@ -25,14 +24,15 @@ from theorybench.envs.core import (
     list_envs,
     register,
 )
+from theorybench.envs.core.registry import discover
 
 if TYPE_CHECKING:
     from theorybench import study, testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
-    from theorybench.leaderboard.lab import claims, studies
-    from theorybench.leaderboard.records import Record
-    from theorybench.leaderboard.runner import evaluate, run
-    from theorybench.leaderboard.store import read_records as records
+    from theorybench.leaderboard.evidence.lab import claims, studies
+    from theorybench.leaderboard.records.record import Record
+    from theorybench.leaderboard.records.store import read_records as records
+    from theorybench.leaderboard.running.runner import evaluate, run
 
 __version__ = "0.1.0"
 
@@ -41,15 +41,15 @@ _LAZY = {
     "Agent": "theorybench.agents",
     "Budget": "theorybench.agents",
     "Episodes": "theorybench.agents",
-    "Record": "theorybench.leaderboard.records",
-    "claims": "theorybench.leaderboard.lab",
-    "evaluate": "theorybench.leaderboard.runner",
+    "Record": "theorybench.leaderboard.records.record",
+    "claims": "theorybench.leaderboard.evidence.lab",
+    "evaluate": "theorybench.leaderboard.running.runner",
     "list_agents": "theorybench.agents",
     "make_agent": "theorybench.agents",
-    "records": "theorybench.leaderboard.store:read_records",
+    "records": "theorybench.leaderboard.records.store:read_records",
     "rollout": "theorybench.agents",
-    "run": "theorybench.leaderboard.runner",
-    "studies": "theorybench.leaderboard.lab",
+    "run": "theorybench.leaderboard.running.runner",
+    "studies": "theorybench.leaderboard.evidence.lab",
     "study": "theorybench.study:",
     "testing": "theorybench.testing:",
 }
@@ -86,7 +86,7 @@ __all__ = [
     "testing",
 ]
 
-del _registration
+discover("theorybench.envs")
 
 
 def __getattr__(name: str) -> Any:

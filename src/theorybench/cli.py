@@ -70,7 +70,7 @@ def list_everything(
     as_json: Json = False,
 ) -> None:
     """List the environments and agents that are registered, or the suites that ship."""
-    from theorybench.leaderboard import catalogue
+    from theorybench.leaderboard.evidence import catalogue
 
     parts = catalogue.suites() if suites else {**catalogue.environments(), **catalogue.agents()}
     if as_json:
@@ -121,9 +121,9 @@ def run(
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
 ) -> None:
     """Train and score agents. Give the same command again to resume: nothing is run twice."""
-    from theorybench.leaderboard.arguments import choose_suite, split_list
-    from theorybench.leaderboard.matrix import sweep
-    from theorybench.leaderboard.progress import ProgressWatcher
+    from theorybench.leaderboard.running.arguments import choose_suite, split_list
+    from theorybench.leaderboard.running.matrix import sweep
+    from theorybench.leaderboard.running.progress import ProgressWatcher
 
     chosen = choose_suite(
         config,
@@ -163,22 +163,22 @@ def leaderboard(
     ] = None,
 ) -> None:
     """Compare the agents of a folder of records."""
-    from theorybench.leaderboard.board import make_board
-    from theorybench.leaderboard.store import load_records
+    from theorybench.leaderboard.comparing.board import make_board
+    from theorybench.leaderboard.records.store import load_records
 
     board = make_board(load_records(directory))
     if html is not None:
-        from theorybench.leaderboard.page import write_page
+        from theorybench.leaderboard.showing.page import write_page
 
         write_page(board, html)
     if picture is not None:
-        from theorybench.leaderboard.picture import picture as draw
+        from theorybench.leaderboard.showing.picture import picture as draw
 
         draw(board, picture)
     if as_json:
         print(board.to_json())
         return
-    from theorybench.leaderboard.table import render
+    from theorybench.leaderboard.showing.table import render
 
     console = make_console()
     console.print(render(board))
@@ -193,7 +193,7 @@ def export(
     jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write whole records, one in each line.")] = None,
 ) -> None:
     """Write the records of a folder as a table or as JSON lines."""
-    from theorybench.leaderboard.store import RecordStore
+    from theorybench.leaderboard.records.store import RecordStore
 
     if csv is None and jsonl is None:
         raise typer.BadParameter("name a file: --csv FILE, --jsonl FILE, or both")
@@ -228,8 +228,8 @@ def evaluate(
 ) -> None:
     """Print the exact metrics of a policy, and its score: 0 is the reference policy, 1 the optimal one."""
     from theorybench.envs.core.plugins import resolve_env
-    from theorybench.leaderboard.arguments import find_policy, parse_parameters
-    from theorybench.leaderboard.runner import evaluate as measure
+    from theorybench.leaderboard.running.arguments import find_policy, parse_parameters
+    from theorybench.leaderboard.running.runner import evaluate as measure
 
     env_id, parameters = resolve_env(id), parse_parameters(param or [])
     found = find_policy(policy, env_id, parameters)
@@ -241,7 +241,7 @@ def evaluate(
         problem = f"{policy} fails on {env_id} ({type(error).__name__}: {error})"
         raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
     if picture is not None:
-        from theorybench.leaderboard.picture import picture_of_policy
+        from theorybench.leaderboard.showing.picture import picture_of_policy
 
         picture_of_policy(Path(policy).name, found, env_id, parameters, picture)
     if as_json:

@@ -14,8 +14,8 @@ from theorybench.output import Json, make_console, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from theorybench.envs.core.study import Study
-    from theorybench.leaderboard.report import CheckedClaim, ShownStudy
+    from theorybench.envs.core.evidence.study import Study
+    from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 
 Seed = Annotated[int, typer.Option(help="Of training and simulation.")]
 
@@ -37,9 +37,9 @@ def claims(
     as_json: Json = False,
 ) -> None:
     """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
-    from theorybench.leaderboard import catalogue
-    from theorybench.leaderboard.exhibit_table import claim_lines
-    from theorybench.leaderboard.report import check_claim
+    from theorybench.leaderboard.evidence import catalogue
+    from theorybench.leaderboard.evidence.report import check_claim
+    from theorybench.leaderboard.showing.exhibit_table import claim_lines
 
     _one_thread()
     bound = catalogue.find_claims(ids or [])
@@ -81,8 +81,8 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Make the tables and figures that a paper would print, measured beside theory's. `theorybench list` names them."""
-    from theorybench.leaderboard import catalogue
-    from theorybench.leaderboard.exhibit_pictures import write_pictures
+    from theorybench.leaderboard.evidence import catalogue
+    from theorybench.leaderboard.showing.exhibit_pictures import write_pictures
 
     if seeds is not None and seeds < 2:
         raise ParameterError("seeds", seeds, "a number of runs >= 2", "One run has no interval.")
@@ -111,9 +111,9 @@ def _show(
     studies: "Sequence[Study]", seed: int, seeds: int | None, console: "Console", quiet: bool
 ) -> "list[ShownStudy]":
     """Run studies, and print each; where told to be quiet, one line of each and its error."""
-    from theorybench.leaderboard.exhibit_table import study_lines
-    from theorybench.leaderboard.report import show_study
-    from theorybench.leaderboard.table import format_seconds
+    from theorybench.leaderboard.evidence.report import show_study
+    from theorybench.leaderboard.showing.exhibit_table import study_lines
+    from theorybench.leaderboard.showing.table import format_seconds
 
     shown = []
     for one in studies:
@@ -129,8 +129,8 @@ def _show(
 def _write_report(
     claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path, console: "Console"
 ) -> None:
-    from theorybench.leaderboard.report import chapters
-    from theorybench.leaderboard.report_page import write_report
+    from theorybench.leaderboard.evidence.report import chapters
+    from theorybench.leaderboard.showing.report_page import write_report
 
     write_report(chapters(claims, studies), path)
     console.print(f"page: {path}", highlight=False, soft_wrap=True)

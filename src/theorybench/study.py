@@ -4,8 +4,19 @@ A claim's `measure` returns (value, low, high), which `mean_interval`, `share_in
 study's `run` returns an `Exhibit`. `examples/own_claim.py` has one of each.
 """
 
-from theorybench.envs.core.claim import Lab, interval, mean_interval, ratio_of_means, share_interval
-from theorybench.envs.core.study import Axis, Chart, Column, Exhibit, Picture, Quantity, Series, Study, Table, measured
+from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Chart,
+    Column,
+    Exhibit,
+    Picture,
+    Quantity,
+    Series,
+    Study,
+    Table,
+    measured,
+)
 
 __all__ = [
     "Axis",

@@ -7,9 +7,9 @@ import torch
 
 import theorybench as tb
 from theorybench.agents import make_agent, rollout, train
-from theorybench.agents.agent import learns_from
-from theorybench.agents.budget import attach
-from theorybench.agents.samples import Samples
+from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.budget import attach
+from theorybench.agents.training.samples import Samples
 from theorybench.baselines.best_of_n import BestOfN
 from theorybench.baselines.online_dpo import OnlineDPO
 from theorybench.envs.core.errors import AgentError, ParameterError

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from theorybench.agents import make_agent
-from theorybench.agents.budget import attach, batch_of
-from theorybench.agents.curriculum import Rung, climb
-from theorybench.agents.harness import train
-from theorybench.agents.rollout import collect
+from theorybench.agents.api.budget import attach, batch_of
+from theorybench.agents.api.harness import train
+from theorybench.agents.api.rollout import collect
+from theorybench.agents.training.curriculum import Rung, climb
 from theorybench.baselines import adaptive_curriculum
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.runner import run_many
+from theorybench.leaderboard.running.runner import run_many
 
 TREE = "TheoryBench/ReasoningTree-v0"
 SMALL = {"instance": 10_000, "d": 4, "L": 4}

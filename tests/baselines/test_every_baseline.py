@@ -12,8 +12,8 @@ import pytest
 import theorybench as tb
 from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, rollout, train
-from theorybench.agents.agent import learns_from
-from theorybench.agents.loading import agent_class
+from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup

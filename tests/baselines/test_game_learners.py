@@ -9,17 +9,17 @@ import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.budget import attach
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.budget import attach
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.nash_md import NashMD
 from theorybench.baselines.sppo import SPPO
 from theorybench.baselines.xpo import XPO
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
-from theorybench.envs.preference.cyclic import CyclicPreference
-from theorybench.envs.preference.cyclic_oracle import CyclicPreferenceOracle
+from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
+from theorybench.envs.preference.cyclic.setting import CyclicPreference
 
 CYCLIC = "TheoryBench/CyclicPreference-v0"
 BANDIT = "TheoryBench/PreferenceBandit-v0"

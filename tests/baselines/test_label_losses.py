@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.samples import Samples
+from theorybench.agents.training.samples import Samples
 from theorybench.baselines.ddro import DDRO
 from theorybench.baselines.kto import KTO
 from theorybench.envs.core.errors import AgentError, ParameterError

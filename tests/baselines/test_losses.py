@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from theorybench.agents.samples import Samples
+from theorybench.agents.training.samples import Samples
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_offline import DPOOffline
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy

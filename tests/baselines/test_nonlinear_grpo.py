@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from theorybench.agents import make_agent, train
 from theorybench.baselines.nonlinear_grpo import estimated_variation
 from theorybench.envs.core.registry import lookup
-from theorybench.envs.preference.inference_operators import Aligned, Inference
+from theorybench.envs.preference.inference_alignment.operators import Aligned, Inference
 
 ID = "TheoryBench/InferenceAlignment-v0"
 CASES = list(itertools.product(("best-of-n", "soft-best-of-n"), ("sum", "soft-min", "min")))

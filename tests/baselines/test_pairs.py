@@ -10,9 +10,9 @@ import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.budget import attach
-from theorybench.agents.samples import Samples
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.budget import attach
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import DPOHybrid
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.ipo import IPO
@@ -20,8 +20,8 @@ from theorybench.baselines.rebel import REBEL
 from theorybench.baselines.reward_distillation import RewardDistillation
 from theorybench.baselines.rloo import RLOO
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.preference.bandit import PreferenceBandit
-from theorybench.envs.preference.bandit_oracle import PreferenceBanditOracle
+from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
+from theorybench.envs.preference.bandit.setting import PreferenceBandit
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 REFERENCE = np.array([0.5, 0.3, 0.2])

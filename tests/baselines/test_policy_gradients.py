@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.agents import Samples, make_agent, rollout, train
-from theorybench.agents.critic import FixedCritic
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.training.critic import FixedCritic
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
 from theorybench.baselines.ppo import PPO
 from theorybench.baselines.raft import RAFT

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.budget import attach
-from theorybench.agents.trainer import Trainer
+from theorybench.agents.api.budget import attach
+from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.rlvr import RLVR

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from theorybench.agents.samples import Samples
+from theorybench.agents.training.samples import Samples
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.grpo import GRPO

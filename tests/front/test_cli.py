@@ -18,7 +18,7 @@ from theorybench import cli
 from theorybench.envs.core import registry
 from theorybench.envs.core.plugins import load_module, resolve_env
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.store import load_records
+from theorybench.leaderboard.records.store import load_records
 
 TOYS = Path(__file__).parents[1] / "leaderboard" / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
@@ -247,7 +247,7 @@ def test_study(command, tmp_path):
         (
             ["evaluate", "rlvr", "TreeMarkovChain"],
             1,
-            "rlvr has to be trained first: theorybench.agents.harness.train(",
+            "rlvr has to be trained first: theorybench.agents.api.harness.train(",
         ),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k"], 2, "expected name=value"),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k=0"], 2, "pass_k = 0: expected an integer in"),

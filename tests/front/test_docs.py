@@ -15,11 +15,11 @@ import reference_data as data
 from families import families, families_with_pages, shipped_settings
 
 import theorybench as tb
-from theorybench.agents.loading import agent_class
+from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.config import named_suite
-from theorybench.leaderboard.matrix import plan
-from theorybench.leaderboard.statistics import clip_scores, interquartile_mean
+from theorybench.leaderboard.comparing.statistics import clip_scores, interquartile_mean
+from theorybench.leaderboard.running.config import named_suite
+from theorybench.leaderboard.running.matrix import plan
 
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.

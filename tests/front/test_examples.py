@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from theorybench.agents.outside import global_generators_restored
+from theorybench.agents.external.isolation import global_generators_restored
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TREE = "TheoryBench/TreeMarkovChain-v0"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theorybench.leaderboard.records import make_record
+from theorybench.leaderboard.records.record import make_record
 
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
 ENVIRONMENTS = (

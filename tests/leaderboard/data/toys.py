@@ -13,7 +13,17 @@ import numpy as np
 
 import theorybench as tb
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.study import Axis, Chart, Column, Exhibit, Picture, Quantity, Series, Table, measured
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Chart,
+    Column,
+    Exhibit,
+    Picture,
+    Quantity,
+    Series,
+    Table,
+    measured,
+)
 from theorybench.envs.core.validation import real
 
 

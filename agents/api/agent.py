@@ -1,0 +1,81 @@
+"""What an agent is."""
+
+import dataclasses
+from typing import Any, ClassVar, Literal, Protocol
+
+from theorybench.agents.api.budget import Budget
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.validation import validate_fields
+
+
+class Log(Protocol):
+    """Where an agent reports its policy while it trains."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the next fraction of the budget has been passed: a policy logged now will be scored."""
+
+    def __call__(self, policy: Any, **scalars: float) -> None:
+        """Report the current policy, and any numbers of interest. Call it as often as you like."""
+
+
+class Agent:
+    """Base class of agents; a subclass needs only `train`, and no `__init__`.
+
+    Attributes:
+        feedback: what the agent learns from: "reward", "preference", "label", or "none" (nothing: runs anywhere).
+            Settings of labels suit agents of rewards as well.
+        num_envs: how many environments `train` gets.
+        autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
+        privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
+        way: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task: which
+            law of theory its cost on ladders of difficulty is compared with.
+    """
+
+    feedback: ClassVar[str] = "reward"
+    num_envs: int = 64
+    autoreset_mode: ClassVar[str] = "SameStep"
+    privileged: ClassVar[bool] = False
+    way: ClassVar[Literal["direct", "curriculum"]] = "direct"
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Train a policy.
+
+        Args:
+            envs: vector environments, metered: a step that would begin more episodes than the budget has left raises
+                BudgetExhausted, and the last logged policy is then the result.
+            budget: `total`, `spent`, `remaining` episodes and `steps` taken.
+            seed: the only source of randomness; pass it on to `envs.reset(seed=seed)` and to generators of your own.
+            log: `log(policy)` at any time; it is scored when the next fraction of the budget has been passed.
+
+        Returns:
+            An object with `probs(observations) -> (n, num_actions)`.
+        """
+        raise TypeError(f"{type(self).__name__} must define train(envs, budget, *, seed, log)")
+
+
+def learns_from(agent: Any, feedback: str) -> bool:
+    """Return whether an agent, or a class of agents, can learn from what a setting gives.
+
+    That is the feedback it names, and labels for those that learn from rewards: a label is a reward of +1/2 or -1/2.
+    """
+    wanted = getattr(agent, "feedback", "reward")
+    return wanted in ("none", feedback) or (wanted, feedback) == ("reward", "label")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConfiguredAgent(Agent):
+    """An agent whose hyper-parameters are dataclass fields that know their range."""
+
+    def __post_init__(self) -> None:
+        """Validate the hyper-parameters; raise ParameterError."""
+        validate_fields(self)
+
+
+def hyperparameters(agent: Any) -> dict[str, Any]:
+    """Return an agent's hyper-parameters as JSON values: its dataclass fields, or what it was made with."""
+    if dataclasses.is_dataclass(agent) and not isinstance(agent, type):
+        values = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}
+    else:
+        values = dict(getattr(agent, "made_with", {}))
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(values.items())}

@@ -1,0 +1,70 @@
+"""What an agent may spend, counted in the environments themselves."""
+
+from typing import Any
+
+from theorybench.envs.core.environments.metering import Meter
+from theorybench.envs.core.errors import AgentError
+
+
+class Budget:
+    """Episodes that one run may begin; an episode is one reward, label or comparison.
+
+    Args:
+        meter: counts in the environment.
+        run: which of the meter's runs this is.
+    """
+
+    def __init__(self, meter: Meter, run: int = 0) -> None:
+        self._meter, self._run = meter, run
+
+    @property
+    def total(self) -> int:
+        """Episodes in all."""
+        return int(self._meter.limit)
+
+    @property
+    def spent(self) -> int:
+        """Episodes begun."""
+        return int(self._meter.episodes[self._run])
+
+    @property
+    def remaining(self) -> int:
+        """Episodes left."""
+        return self.total - self.spent
+
+    @property
+    def steps(self) -> int:
+        """Actions taken."""
+        return int(self._meter.steps[self._run])
+
+    def __repr__(self) -> str:
+        """Show spent and total."""
+        return f"Budget(spent={self.spent}, total={self.total}, steps={self.steps})"
+
+
+def attach(envs: Any, episodes: int, runs: int = 1) -> list[Budget]:
+    """Meter vector environments of TheoryBench: `runs` consecutive blocks with `episodes` episodes each.
+
+    Raises:
+        AgentError: these are no vector environments of TheoryBench, or they do not divide into runs.
+    """
+    batch = batch_of(envs)
+    if batch.n % runs:
+        raise AgentError(f"{batch.n} environments do not divide into {runs} runs")
+    batch.meter = Meter(episodes, runs)
+    return [Budget(batch.meter, run) for run in range(runs)]
+
+
+def batch_of(envs: Any) -> Any:
+    """Return the engine under vector environments of TheoryBench, through any wrappers.
+
+    Raises:
+        AgentError: these are no vector environments of TheoryBench.
+    """
+    batch = getattr(getattr(envs, "unwrapped", None), "batch", None)
+    if batch is None or not hasattr(envs, "num_envs"):
+        raise AgentError(
+            f"{type(envs).__name__} is no vector environment of TheoryBench; make one with "
+            "gym.make_vec('TheoryBench/...', num_envs=64)"
+        )
+    return batch

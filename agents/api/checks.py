@@ -1,0 +1,202 @@
+"""Checker for authors of agents: what an agent promises, tried on a tiny budget.
+
+    theorybench.testing.check_agent(MyAgent(learning_rate=0.1))
+    theorybench.testing.check_agent(MyAgent(), "TheoryBench/ReasoningTree-v0", d=3, L=2)
+
+It returns nothing, or raises `CheckFailed`, an AssertionError that says what is wrong and how to fix it.
+"""
+
+import inspect
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from theorybench.agents.api.agent import hyperparameters, learns_from
+from theorybench.agents.api.harness import Trained, can_lift, check_feedback, train
+from theorybench.agents.api.rollout import rollout
+from theorybench.envs.core.checks.setting import global_random_state
+from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
+from theorybench.envs.core.policy import LinearPolicy, TablePolicy, checked_probs
+from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.views import View
+
+FEEDBACK = ("reward", "preference", "label", "none")
+#: Episodes whose observations policies are compared on.
+EPISODES = 64
+#: How far a linear policy trained with others may be from the one trained alone.
+LINEAR_TOLERANCE = 1e-10
+
+
+def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> None:
+    """Check everything an agent promises, by training it a few times on a tiny budget.
+
+    Args:
+        agent: an instance (or a class that needs no arguments) with `train(envs, budget, *, seed, log)`.
+        env_id: the setting to train on; None for the first registered one whose feedback the agent learns from.
+        parameters: of the setting.
+
+    Raises:
+        CheckFailed: names what is wrong and how to fix it.
+    """
+    agent = agent() if isinstance(agent, type) else agent
+    _check_declarations(agent)
+    env_id = _compatible(agent) if env_id is None else env_id
+    try:
+        check_feedback(agent, env_id)
+    except AgentError as error:
+        raise CheckFailed(f"{error}: declare the class attribute feedback, or name another env_id") from error
+    before, globals_before = hyperparameters(agent), global_random_state()
+    budget = _budget(agent, env_id, parameters)
+    first = _train(agent, env_id, parameters, 0, budget)
+    fix = "pass `seed` to envs.reset, and make generators of your own: numpy.random.default_rng(seed)"
+    require(global_random_state() == globals_before, f"train used or seeded a global random generator: {fix}")
+    require(hyperparameters(agent) == before, "train changed the hyper-parameters: leave the attributes of self alone")
+
+    observations = _observations(env_id, parameters)
+    _check_policy(first.policy, env_id, parameters, observations)
+    again = _train(agent, env_id, parameters, 0, budget)
+    fix = "draw only from generators made from `seed`, and keep nothing on self from one run to the next"
+    require(_same(first.policy, again.policy, observations, 0.0), f"the same seed gave another policy: {fix}")
+    spent = (first.budget.spent, first.budget.steps), (again.budget.spent, again.budget.steps)
+    require(spent[0] == spent[1], f"the same seed spent another budget ({spent[0]}, then {spent[1]}): {fix}")
+    _check_saving(first.policy, observations)
+    if can_lift(agent):
+        _check_lifting(agent, env_id, parameters, budget, first, observations)
+
+
+def _check_declarations(agent: Any) -> None:
+    """Check the class attributes, the signature of train, and that hyper-parameters are JSON."""
+    name = type(agent).__name__
+    require(callable(getattr(agent, "train", None)), f"{name} has no method train(envs, budget, *, seed, log)")
+    try:
+        inspect.signature(agent.train).bind(None, None, seed=0, log=None)
+    except TypeError as error:
+        raise CheckFailed(f"{name}.train: {error}; define train(self, envs, budget, *, seed, log)") from error
+    feedback = getattr(agent, "feedback", "reward")
+    require(feedback in FEEDBACK, f"feedback is {feedback!r}: one of {', '.join(map(repr, FEEDBACK))}")
+    count = getattr(agent, "num_envs", 64)
+    require(isinstance(count, (int, np.integer)) and count >= 1, f"num_envs is {count!r}: an integer >= 1")
+    mode = getattr(agent, "autoreset_mode", "SameStep")
+    modes = [mode.value for mode in gym.vector.AutoresetMode]
+    require(mode in modes, f"autoreset_mode is {mode!r}: one of {', '.join(map(repr, modes))}")
+    try:
+        json.dumps(hyperparameters(agent))
+    except TypeError as error:
+        raise CheckFailed(f"the hyper-parameters are not JSON, so no record can hold them: {error}") from error
+
+
+def _compatible(agent: Any) -> str:
+    """Return the first registered id whose feedback the agent learns from."""
+    for env_id in list_envs():
+        if learns_from(agent, lookup(env_id).setting.feedback):
+            return env_id
+    wanted = getattr(agent, "feedback", "reward")
+    raise CheckFailed(f"no registered setting gives feedback {wanted!r}: register one, or correct `feedback`")
+
+
+def _budget(agent: Any, env_id: str, parameters: dict[str, Any]) -> int:
+    """Return a tiny budget, no multiple of anything, of which the agent spends some; else the setting's own."""
+    tiny = 4 * int(getattr(agent, "num_envs", 64)) + 37
+    if getattr(agent, "feedback", "reward") == "none" or _train(agent, env_id, parameters, 1, tiny).budget.spent:
+        return tiny
+    budget = lookup(env_id).budget
+    spent = _train(agent, env_id, parameters, 1, budget).budget.spent
+    require(spent, f"train spent none of {budget} episodes: declare feedback = 'none', or learn from smaller batches")
+    return budget
+
+
+def _train(agent: Any, env_id: str, parameters: dict[str, Any], seed: int, budget: int) -> Trained:
+    """Train one run, its logged policies checked; every failure becomes a CheckFailed."""
+    num_actions, observations = lookup(env_id).make_setting(parameters).num_actions, _observations(env_id, parameters)
+
+    def checkpoint(policy: Any, spent: int, scalars: dict[str, float]) -> None:
+        checked_probs(policy, observations, num_actions)
+
+    try:
+        return train(agent, env_id, parameters, [seed], budget, [checkpoint])[0]
+    except (AgentError, PolicyError) as error:
+        raise CheckFailed(str(error)) from error
+    except Exception as error:
+        what = f"train raised {type(error).__name__}: {error}"
+        if isinstance(error, AttributeError) and "scored=True" in str(error):
+            what += "; learn from rewards and the public policies, or declare privileged = True (never ranked)"
+        raise CheckFailed(what) from error
+
+
+def _observations(env_id: str, parameters: dict[str, Any]) -> np.ndarray:
+    """Return what the reference policy sees in a few episodes: integers (n, tokens)."""
+    envs: Any = gym.make_vec(env_id, num_envs=EPISODES, **parameters)
+    envs.reset(seed=0)
+    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=EPISODES, rng=np.random.default_rng(0))
+    steps = episodes.taken
+    return episodes.observations[steps]
+
+
+def _check_policy(policy: Any, env_id: str, parameters: dict[str, Any], observations: np.ndarray) -> None:
+    """Check that probabilities are distributions, a pure function of each row, and depend on what they declare."""
+    setting = lookup(env_id).make_setting(parameters)
+    held = observations.copy()
+    try:
+        table = checked_probs(policy, observations, setting.num_actions)
+        again = checked_probs(policy, observations, setting.num_actions)
+        part = checked_probs(policy, observations[:1], setting.num_actions)
+    except TheoryBenchError as error:
+        raise CheckFailed(str(error)) from error
+    require(np.array_equal(observations, held), "probs changed its argument: copy the observations before writing")
+    require(np.array_equal(table, again), "probs gave two answers for the same observations: draw nothing in it")
+    alone = np.allclose(part, table[:1], rtol=0, atol=1e-5)
+    require(alone, "the probabilities of an observation depend on the others in the batch: use no batch statistics")
+    declared = getattr(policy, "depends_on", "prefix")
+    known = ("prefix", "state", "position", "local")
+    require(declared in known, f"depends_on is {declared!r}: one of {', '.join(map(repr, known))}")
+    if declared != "prefix":
+        view = View.of(setting, {"state": "markov"}.get(declared, declared))
+        _, first, rows = np.unique(view.index(observations), return_index=True, return_inverse=True)
+        same = np.allclose(table, table[first][rows], rtol=0, atol=1e-9)
+        require(same, f"depends_on is {declared!r}, but the probabilities depend on more: say 'prefix'")
+
+
+def _same(first: Any, second: Any, observations: np.ndarray, tolerance: float) -> bool:
+    """Return whether two policies agree: everywhere for tables and linear ones, else on the observations."""
+    if isinstance(first, TablePolicy) and isinstance(second, TablePolicy):
+        return np.array_equal(first.table, second.table)
+    if isinstance(first, LinearPolicy) and isinstance(second, LinearPolicy):
+        return bool(np.abs(first.theta - second.theta).max() <= tolerance)
+    return bool(np.abs(first.probs(observations) - second.probs(observations)).max() <= tolerance)
+
+
+def _check_saving(policy: Any, observations: np.ndarray) -> None:
+    """Check that a policy that can be saved is the same one when it is loaded."""
+    if not (callable(getattr(policy, "save", None)) and callable(getattr(policy, "load", None))):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy"
+        try:
+            policy.save(path)
+        except PolicyError:
+            return  # it says itself that it cannot be saved
+        try:
+            files = list(Path(folder).iterdir())
+            loaded = type(policy).load(path if path.exists() else files[0])
+            same = _same(policy, loaded, observations, 0.0)
+        except Exception as error:
+            fix = "what probs needs must be arrays or JSON in attributes without leading underscore, or define both"
+            raise CheckFailed(f"a loaded policy fails: {type(error).__name__}: {error}; {fix}") from error
+    require(same, "a loaded policy has other probabilities than the saved one")
+
+
+def _check_lifting(
+    agent: Any, env_id: str, parameters: dict[str, Any], budget: int, alone: Trained, observations: np.ndarray
+) -> None:
+    """Check that runs trained together are those trained alone: tables bit for bit, linear policies to 1e-10."""
+    others = [_train(agent, env_id, parameters, seed, budget) for seed in (1, 2)]
+    tolerance = LINEAR_TOLERANCE if isinstance(alone.policy, LinearPolicy) else 0.0
+    together = train(agent, env_id, parameters, [0, 1, 2], budget)
+    fix = "no branch on data, no reduction over runs, and random numbers from the trainer's streams alone"
+    for seed, (one, many) in enumerate(zip([alone, *others], together, strict=True)):
+        same = _same(one.policy, many.policy, observations, tolerance) and one.budget.spent == many.budget.spent
+        require(same, f"train_runs gave seed {seed} another policy or cost than train does: {fix}")

@@ -1,0 +1,145 @@
+"""Training under a budget: make the environments, meter them, hand them to an agent, take its policies."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+
+from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.budget import Budget, attach
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
+from theorybench.envs.core.registry import lookup
+
+#: Fractions of the budget at which a logged policy is scored.
+FRACTIONS = tuple(2.0**-k for k in range(6, -1, -1))
+
+#: (policy, episodes spent, scalars) of one run.
+Checkpoint = Callable[[Any, int, dict[str, float]], None]
+
+
+class HarnessLog:
+    """The log that the harness hands to an agent.
+
+    Args:
+        budget: of this run.
+        checkpoint: called with the policy when a fraction of the budget has been passed.
+        fractions: increasing, the last of them 1.
+
+    Attributes:
+        last: the policy that was logged last, or None.
+    """
+
+    def __init__(self, budget: Budget, checkpoint: Checkpoint | None, fractions: Sequence[float] = FRACTIONS) -> None:
+        self._budget, self._checkpoint = budget, checkpoint
+        # Less a little, since 22 / 40 of 200,000 is no more than 110,000.
+        self._marks = [max(1, math.ceil(fraction * budget.total - 1e-6)) for fraction in fractions]
+        self.last: Any = None
+
+    @property
+    def due(self) -> bool:
+        """Whether the next fraction of the budget has been passed."""
+        return bool(self._marks) and self._budget.spent >= self._marks[0]
+
+    def __call__(self, policy: Any, **scalars: float) -> None:
+        """Keep the policy; score it if it is due."""
+        self.last = policy
+        if self.due:
+            spent = self._budget.spent
+            self._marks = [mark for mark in self._marks if mark > spent]
+            if self._checkpoint is not None:
+                self._checkpoint(policy, spent, {name: float(value) for name, value in scalars.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """The outcome of one run.
+
+    Attributes:
+        policy: what the agent returned, or logged last when its budget was exhausted.
+        budget: what it spent.
+        lifted: how many runs were trained together.
+    """
+
+    policy: Any
+    budget: Budget
+    lifted: int
+
+
+def check_feedback(agent: Any, env_id: str) -> None:
+    """Raise AgentError where an agent cannot learn from a setting's feedback."""
+    offered = lookup(env_id).setting.feedback
+    if not learns_from(agent, offered):
+        wanted = getattr(agent, "feedback", "reward")
+        raise AgentError(f"{type(agent).__name__} learns from feedback {wanted!r} and {env_id} gives {offered!r}")
+
+
+def can_lift(agent: Any) -> bool:
+    """Return whether an agent trains several seeds together: it has `train_runs`, and is not `liftable = False`."""
+    return callable(getattr(agent, "train_runs", None)) and getattr(agent, "liftable", True)
+
+
+def train(
+    agent: Any,
+    env_id: str,
+    parameters: dict[str, Any],
+    seeds: Sequence[int],
+    budget: int,
+    checkpoints: Sequence[Checkpoint | None] | None = None,
+    ledger: list[Budget] | None = None,
+    fractions: Sequence[float] = FRACTIONS,
+) -> list[Trained]:
+    """Train an agent once for each seed; several seeds only where the agent can train them together.
+
+    Args:
+        agent: an object with `train`.
+        env_id: a registered id.
+        parameters: of the setting.
+        seeds: of the runs.
+        budget: episodes of each run.
+        checkpoints: one for each run, or None.
+        ledger: gets the budget of each run before it starts, so that what a failing agent spent is known.
+        fractions: of the budget, at which logged policies go to the checkpoints.
+
+    Raises:
+        AgentError: the feedback does not match, several seeds for an agent that trains one, or no policy came back.
+    """
+    check_feedback(agent, env_id)
+    runs = len(seeds)
+    each = [None] * runs if checkpoints is None else checkpoints
+    if runs > 1 and not can_lift(agent):
+        return [
+            outcome
+            for seed, checkpoint in zip(seeds, each, strict=True)
+            for outcome in train(agent, env_id, parameters, [seed], budget, [checkpoint], ledger, fractions)
+        ]
+    envs = gym.make_vec(
+        env_id,
+        num_envs=runs * int(getattr(agent, "num_envs", 64)),
+        scored=not getattr(agent, "privileged", False),
+        autoreset_mode=getattr(agent, "autoreset_mode", "SameStep"),
+        **parameters,
+    )
+    budgets = attach(envs, budget, runs)
+    if ledger is not None:
+        ledger.extend(budgets)
+    logs = [HarnessLog(b, checkpoint, fractions) for b, checkpoint in zip(budgets, each, strict=True)]
+    try:
+        if runs > 1:
+            policies = agent.train_runs(envs, budgets, list(seeds), logs)
+        else:
+            policies = [agent.train(envs, budgets[0], seed=int(seeds[0]), log=logs[0])]
+    except BudgetExhausted as error:  # or its target is reached
+        policies = [log.last for log in logs]
+        if any(policy is None for policy in policies):
+            raise AgentError(
+                f"{type(agent).__name__} exhausted its budget of {budget} episodes without a policy: call log(policy) "
+                "while training, or stop before budget.remaining reaches 0"
+            ) from error
+    finally:
+        envs.close()
+    for policy in policies:
+        if not callable(getattr(policy, "probs", None)):
+            raise PolicyError(f"{type(agent).__name__}.train returned {policy!r}: expected an object with probs()")
+    return [Trained(policy, b, runs) for policy, b in zip(policies, budgets, strict=True)]

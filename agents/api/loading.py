@@ -1,0 +1,156 @@
+"""Agents by name, by module and by file, with hyper-parameters: `rlvr[learning_rate=0.1]`, `my_agent.py:MyAgent`."""
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest
+from theorybench.envs.core.plugins import load_module
+
+#: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
+#: `anything = "package"`: one module for each, whose name is the agent's.
+GROUP = "theorybench.agents"
+
+
+def list_agents() -> list[str]:
+    """Return the registered names: ours and those of installed packages (entry-point group `theorybench.agents`)."""
+    return sorted(_catalogue())
+
+
+@functools.cache
+def _catalogue() -> dict[str, importlib.metadata.EntryPoint]:
+    """Return where each registered agent is found, by its name; no module of an agent is imported."""
+    found = {}
+    for point in importlib.metadata.entry_points(group=GROUP):
+        if point.attr:
+            found[point.name] = point
+            continue
+        package = importlib.util.find_spec(point.module)
+        for module in pkgutil.iter_modules(package.submodule_search_locations if package else None):
+            name = module.name.replace("_", "-")
+            found[name] = importlib.metadata.EntryPoint(name, f"{point.module}.{module.name}", GROUP)
+    return found
+
+
+def _load(point: importlib.metadata.EntryPoint) -> Any:
+    """Import what an entry point names; of a module of a catalogue, the class that has its name."""
+    found = point.load()
+    if point.attr:
+        return found
+    stem = point.module.rpartition(".")[2].replace("_", "")
+    return next((value for name, value in vars(found).items() if name.lower() == stem), None)
+
+
+def agent_class(reference: str) -> type[Any]:
+    """Return the class that a reference without hyper-parameters names.
+
+    Raises:
+        UnknownNameError: no such name; the closest are suggested.
+        ConfigurationError: a module or file that cannot be imported, or holds no such class.
+    """
+    module_name, colon, class_name = reference.rpartition(":")
+    if colon:
+        found = getattr(load_module(module_name), class_name, None)
+        if not isinstance(found, type):
+            raise ConfigurationError(f"{module_name} holds no class {class_name}")
+    else:
+        points = _catalogue()
+        if reference not in points:
+            raise UnknownNameError("agent", reference, points)
+        try:
+            found = _load(points[reference])
+        except ImportError as error:
+            raise ConfigurationError(f"agent {reference} cannot be imported: {error}") from error
+    if not callable(getattr(found, "train", None)):
+        raise ConfigurationError(f"{reference} has no method train(envs, budget, *, seed, log)")
+    return found  # type: ignore[no-any-return]
+
+
+def make_agent(reference: str, **hyperparameters: Any) -> Any:
+    """Make an agent.
+
+    Args:
+        reference: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
+        hyperparameters: passed to the class; they win over those in brackets.
+
+    Raises:
+        UnknownNameError: no such name; the closest are suggested.
+        ConfigurationError: a reference that cannot be read, imported or made.
+        ParameterError: a hyper-parameter that the agent does not have, or out of its range.
+    """
+    name, inline = split_reference(reference)
+    cls, values = agent_class(name), {**inline, **hyperparameters}
+    if dataclasses.is_dataclass(cls):
+        known = {field.name for field in dataclasses.fields(cls)}
+        for unknown in [value for value in values if value not in known]:
+            raise ParameterError(unknown, values[unknown], f"a hyper-parameter of {name}", closest(unknown, known))
+    try:
+        agent = cls(**values)
+    except TypeError as error:
+        raise ConfigurationError(f"cannot make {reference}: {error}") from error
+    if not dataclasses.is_dataclass(cls) and values:
+        agent.made_with = values
+    return agent
+
+
+def split_reference(reference: str) -> tuple[str, dict[str, Any]]:
+    """Split "name[a=1,b=x]" into the name and its hyper-parameters; numbers, true and false are read as such."""
+    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]*)\])?", reference.strip())
+    if match is None:
+        raise ConfigurationError(f"agent {reference!r}: expected name or name[key=value,...]")
+    values: dict[str, Any] = {}
+    for part in filter(None, (match[2] or "").split(",")):
+        key, equals, text = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise ConfigurationError(f"agent {reference!r}: expected key=value, got {part!r}")
+        values[key.strip()] = _literal(text.strip())
+    return match[1], values
+
+
+def _literal(text: str) -> Any:
+    if text in ("true", "True", "false", "False"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def agent_digest(agent: Any) -> str:
+    """Return a hash of the source file an agent's class stands in: 16 hexadecimal digits.
+
+    A record carries it, so that an agent which was edited is another agent.
+    """
+    cls = type(agent)
+    try:
+        source = Path(inspect.getsourcefile(cls) or "").read_bytes()
+    except (OSError, TypeError):
+        source = f"{cls.__module__}.{cls.__qualname__}".encode()
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def display_name(reference: str) -> str:
+    """Return the name shown on the board: a registered name, or "file:Class" without folders."""
+    name, _ = split_reference(reference)
+    module, colon, cls = name.rpartition(":")
+    return f"{Path(module).name}:{cls}" if colon else name
+
+
+def registered_name(cls: type[Any]) -> str | None:
+    """Return the name under which a class is registered, or None."""
+    homes = (cls.__module__, f"{cls.__module__}:{cls.__qualname__}")
+    return next((name for name, point in _catalogue().items() if point.value in homes and _load(point) is cls), None)
+
+
+def is_agent(agent: Any) -> bool:
+    """Return whether an object can be trained."""
+    return callable(getattr(agent, "train", None))

@@ -1,0 +1,254 @@
+"""Roll-outs: whole episodes of a policy, in groups that share a prompt."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.budget import batch_of
+from theorybench.envs.core.environments.batch import ALL, Batch, ResetOptions
+from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.policy import checked_probs, inverse_cdf
+from theorybench.envs.core.streams import PROMPT_LIMIT
+
+#: (observations (m, tokens), legal bool (m, A) or None, episode numbers (m,), step) -> actions, log-probabilities.
+Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """E whole episodes of up to T steps; entries at and after an episode's length are padding.
+
+    Attributes:
+        observations: integer (E, T, tokens), what the policy saw; 0 in padding.
+        actions: int64 (E, T), or (E, T, 2) for pairs; 0 in padding.
+        action_mask: bool (E, T, num_actions), legal actions; all True in padding.
+        log_probs: float64, shaped like actions: ln pi(action | observation); 0 in padding.
+        rewards: float64 (E,), total reward of each episode.
+        prompts: int64 (E,), prompt indices.
+        lengths: int64 (E,), number of actions.
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    action_mask: np.ndarray
+    log_probs: np.ndarray
+    rewards: np.ndarray
+    prompts: np.ndarray
+    lengths: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of episodes E."""
+        return len(self.rewards)
+
+    @property
+    def taken(self) -> np.ndarray:
+        """Which steps were taken and are no padding, bool (E, T)."""
+        steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
+        return steps
+
+    def responses(self) -> "Episodes":
+        """Return each pair as two consecutive episodes of one response: what one wins the other loses."""
+
+        def single(field: np.ndarray) -> np.ndarray:  # (E, T, 2) -> (2 E, T)
+            return np.ascontiguousarray(np.moveaxis(field, -1, 1)).reshape(-1, field.shape[1])
+
+        shape = (2 * len(self), *self.action_mask.shape[1:])
+        return Episodes(
+            observations=np.repeat(self.observations, 2, axis=0),
+            actions=single(self.actions),
+            action_mask=np.broadcast_to(np.True_, shape),
+            log_probs=single(self.log_probs),
+            rewards=np.stack([self.rewards, -self.rewards], axis=1).ravel(),
+            prompts=np.repeat(self.prompts, 2),
+            lengths=np.repeat(self.lengths, 2),
+        )
+
+    def split(self, parts: int) -> "list[Episodes]":
+        """Return consecutive parts of equal size, views of these."""
+        size = len(self) // parts
+        fields = [getattr(self, field.name) for field in dataclasses.fields(self)]
+        return [Episodes(*(field[at * size : (at + 1) * size] for field in fields)) for at in range(parts)]
+
+
+def rollout(
+    envs: Any,
+    policy: Any,
+    *,
+    episodes: int,
+    group_size: int = 1,
+    prompts: Any = None,
+    stage: int | None = None,
+    hint: int | None = None,
+    rng: np.random.Generator,
+) -> Episodes:
+    """Roll out whole episodes of a policy in vector environments of TheoryBench.
+
+    Begins new episodes in the environments, so reset them before stepping them yourself again.
+
+    Args:
+        envs: vector environments (`gym.make_vec("TheoryBench/...")`), possibly wrapped; never reset ones are seeded
+            from `rng`.
+        policy: any object with `probs`; for pairs both responses are independent draws from it.
+        episodes: how many, a multiple of `group_size`.
+        group_size: consecutive episodes that share a prompt.
+        prompts: int (episodes / group_size,) prompt indices; drawn where None.
+        stage: rung of the ladder, held as `options["stage"]` is.
+        hint: given response tokens, held as `options["hint"]` is.
+        rng: samples actions (and the prompts of groups).
+
+    Returns:
+        Episodes, groups lying consecutively.
+
+    Raises:
+        AgentError: foreign environments.
+        ParameterError: episodes that are no positive multiple of the group size.
+        OptionError: prompts of the wrong number or range, a stage or a hint that the setting does not have.
+        PolicyError: the policy's probabilities are no distributions.
+        BudgetExhausted: a budget is attached and has fewer episodes left than the next wave begins.
+    """
+    batch = batch_of(envs)
+    if group_size < 1 or episodes < 1 or episodes % group_size:
+        raise ParameterError("episodes", episodes, f"a positive multiple of group_size = {group_size}")
+    groups, limit = episodes // group_size, batch.setting.num_prompts or PROMPT_LIMIT
+    if prompts is None and group_size > 1:
+        prompts = rng.integers(limit, size=groups)
+    if prompts is not None:
+        prompts = np.asarray(prompts)
+        if (
+            prompts.shape != (groups,)
+            or prompts.dtype.kind not in "iu"
+            or not ((prompts >= 0) & (prompts < limit)).all()
+        ):
+            raise OptionError("prompts", prompts, f"{groups} integers in 0..{limit - 1}")
+        prompts = np.repeat(prompts.astype(np.int64), group_size)
+    if not batch.seeded:
+        batch.seed(int(rng.integers(2**63)))
+    num_actions = batch.setting.num_actions
+
+    def choose(
+        observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        probs = checked_probs(policy, observations, num_actions)
+        return sample(probs, rng.random((len(probs), 2) if batch.pairs else len(probs)))
+
+    return collect(batch, choose, episodes, prompts=prompts, stage=stage, hint=hint)
+
+
+def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Sample actions by inverse CDF.
+
+    Args:
+        probs: (n, A), or a table (m, A) when `rows` are given.
+        uniforms: (n,), or (n, 2) for pairs.
+        rows: int64 (n,), the row of the table for each draw; None where draw i uses row i.
+
+    Returns:
+        Actions int64 and their log-probabilities, both shaped like `uniforms`.
+    """
+    pair = (slice(None), None) if uniforms.ndim == 2 else (slice(None),)
+    if rows is None:
+        actions = inverse_cdf(probs[pair], uniforms)
+        rows = np.arange(len(probs))
+    else:
+        actions = inverse_cdf(probs, uniforms, rows[pair])
+    return actions, np.log(probs[rows[pair], actions])
+
+
+def collect(
+    batch: Batch,
+    choose: Choose,
+    episodes: int,
+    *,
+    prompts: np.ndarray | None = None,
+    stage: int | np.ndarray | None = None,
+    hint: int | np.ndarray | None = None,
+    runs: int = 1,
+) -> Episodes:
+    """Play whole episodes in waves, as many at a time as there are environments.
+
+    Args:
+        batch: the engine; NumPy only.
+        choose: picks actions.
+        episodes: number for each run.
+        prompts: int64 (runs * episodes,), or None.
+        stage: rung, one for all or int64 (runs * episodes,), or None to leave it as it is.
+        hint: given tokens, likewise.
+        runs: consecutive blocks of environments, each playing `episodes` of its own.
+
+    Returns:
+        Episodes of all runs, run by run.
+    """
+    if batch.device is not None:
+        raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
+    asked = {"stage": stage, "hint": hint}
+    each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
+    held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})
+    block = batch.n // runs
+    if not each and episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
+        batch.reset(held)  # what is named holds in the environments that play no episode, too
+    parts = []
+    for start in range(0, episodes, block):
+        count = min(block, episodes - start)
+        numbers = (np.arange(runs)[:, None] * episodes + start + np.arange(count)).ravel()
+        rows = ALL if count == block else (np.arange(runs)[:, None] * block + np.arange(count)).ravel()
+        options = ResetOptions(_spread(batch.n, rows, numbers, prompts), held.stage, held.hint, rows)
+        if each:
+            own = {n: _spread(batch.n, rows, numbers, value, int(n == "stage")) for n, value in each.items()}
+            options = dataclasses.replace(batch.options(own), prompt=options.prompt, rows=rows)
+        parts.append((numbers, _wave(batch, choose, numbers, options)))
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
+    fields = [field.name for field in dataclasses.fields(Episodes) if field.name != "action_mask"]
+    joined = {f: np.concatenate([getattr(part, f) for _, part in parts])[order] for f in fields}
+    masks = [part.action_mask for _, part in parts]
+    if any(any(mask.strides) for mask in masks):
+        return Episodes(**joined, action_mask=np.concatenate(masks)[order])
+    return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (len(order), *masks[0].shape[1:])))
+
+
+def _spread(count: int, rows: Any, numbers: np.ndarray, values: np.ndarray | None, rest: int = 0) -> np.ndarray | None:
+    """Return values of episodes at their environments, int64 (count,), and `rest` at the others; None for none."""
+    if values is None:
+        return None
+    spread = np.full(count, rest, np.int64)
+    spread[rows] = values[numbers]
+    return spread
+
+
+def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, options: ResetOptions) -> Episodes:
+    """Play one episode in each environment that is reset."""
+    setting, m, rows = batch.setting, len(numbers), options.rows
+    batch.reset(options)
+    tokens, horizon = setting.prompt_length + setting.response_length, setting.horizon
+    pair = (2,) if batch.pairs else ()
+    observations = np.zeros((m, horizon, tokens), setting.observation_dtype)
+    actions = np.zeros((m, horizon, *pair), np.int64)
+    log_probs = np.zeros((m, horizon, *pair))
+    legal: np.ndarray | None = None
+    rewards, lengths = np.zeros(m), np.zeros(m, np.int64)
+    seen = np.array(batch.state.prompt[rows])
+    where: Any = rows  # environments that still run, and the slots of their episodes
+    slots: Any = ALL
+    for step in range(horizon):
+        observed = batch.observe()[where]
+        mask = setting.action_mask(batch.state)
+        if mask is not None:
+            legal = np.ones((m, horizon, setting.num_actions), bool) if legal is None else legal
+            legal[slots, step] = mask[where]
+        chosen, logs = choose(observed, None if mask is None else mask[where], numbers[slots], step)
+        gained, terminated, _ = batch.step(batch.actions(chosen, len(chosen)), where)
+        observations[slots, step], actions[slots, step], log_probs[slots, step] = observed, chosen, logs
+        rewards[slots] += gained
+        lengths[slots] = step + 1
+        if terminated.all():
+            break
+        if terminated.any():
+            alive = np.flatnonzero(~terminated)
+            slots = alive if isinstance(slots, slice) else slots[alive]
+            where = alive if isinstance(where, slice) else where[alive]
+    shape = (m, horizon, setting.num_actions)
+    action_mask = np.broadcast_to(np.True_, shape) if legal is None else legal
+    return Episodes(observations, actions, action_mask, log_probs, rewards, seen, lengths)

@@ -1,0 +1,1 @@
+"""Outside libraries as agents: stable-baselines3 and TRL."""

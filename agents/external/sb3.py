@@ -1,0 +1,218 @@
+"""stable-baselines3 and sb3-contrib as outside agents: our vector environments as their VecEnv, their policies as ours.
+
+    from theorybench.agents.external.sb3 import SB3Policy, VectorBridge
+
+    envs = gym.make_vec("TheoryBench/Countdown-v0", num_envs=256)
+    model = MaskablePPO("MlpPolicy", VectorBridge(envs), seed=0).learn(100_000)
+    tb.evaluate(SB3Policy.of(model), "TheoryBench/Countdown-v0")
+
+stable-baselines3 refuses Gymnasium's vector environments; `VectorBridge` gives it what it expects, without a Python
+loop over environments where it allows that.
+"""
+
+import contextlib
+import functools
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from theorybench.agents.api.agent import Log
+from theorybench.agents.api.budget import Budget, batch_of
+from theorybench.agents.external.isolation import global_generators_restored, require_version
+from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, PolicyError
+from theorybench.envs.core.policy import PolicyOfSetting
+from theorybench.envs.core.setting import Setting
+
+try:
+    require_version("stable-baselines3", "2.4", "3")
+    import stable_baselines3
+    from stable_baselines3.common import base_class, callbacks, policies, vec_env
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigurationError("stable-baselines3 is not installed: pip install 'theorybench[sb3]'") from error
+
+
+class VectorBridge(vec_env.VecEnv):
+    """Our native vector environment behind stable-baselines3's interface.
+
+    Stages and hints that a reset of `envs` named hold on, and `set_options` names others for the next reset.
+
+    Args:
+        envs: vector environments of TheoryBench, auto-reset "SameStep", of any back end.
+        seed: keys their streams at the first reset; by default the seed that stable-baselines3 sets.
+
+    Raises:
+        AgentError: `envs` are no such environments.
+    """
+
+    def __init__(self, envs: Any, seed: int | None = None) -> None:
+        batch_of(envs)
+        if envs.metadata["autoreset_mode"] is not gym.vector.AutoresetMode.SAME_STEP:
+            raise AgentError("stable-baselines3 expects auto-reset in the same step: autoreset_mode='SameStep'")
+        self._envs, self._first = envs, seed
+        super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        """Begin episodes in all environments: observations (num_envs, tokens)."""
+        seed = self._seeds[0] if self._first is None else self._first
+        options = {name: np.array([own[name] for own in self._options]) for name in self._options[0]}
+        observations, _ = self._envs.reset(seed=seed, options=options)
+        self._first = None
+        self._reset_seeds()
+        self._reset_options()
+        return to_numpy(observations)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keep the actions for `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Step; terminal observations stand in the infos, as stable-baselines3 wants them."""
+        observations, rewards, terminated, _, info = self._envs.step(self._actions)
+        over = to_numpy(terminated)
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(over):
+            infos[i] = {"terminal_observation": to_numpy(info["final_obs"][i]), "TimeLimit.truncated": False}
+        return to_numpy(observations), to_numpy(rewards).astype(np.float32), over, infos
+
+    def action_masks(self) -> np.ndarray:
+        """Legal actions, bool (num_envs, num_actions)."""
+        return to_numpy(self._envs.unwrapped.action_masks())
+
+    def close(self) -> None:
+        """Close nothing: the environments belong to whoever made them."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Return an attribute, once for each environment asked for."""
+        value = None if attr_name == "render_mode" else getattr(self._envs.unwrapped, attr_name)
+        return [value] * len(list(self._get_indices(indices)))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refuse: a setting is frozen."""
+        raise AttributeError("settings are frozen: make another environment")
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        """Call a method of the vector environment; give each environment its row."""
+        rows = to_numpy(getattr(self._envs.unwrapped, method_name)(*args, **kwargs))
+        return [rows[i] for i in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """No environment is wrapped on its own."""
+        return [False] * len(list(self._get_indices(indices)))
+
+
+class SB3Policy(PolicyOfSetting):
+    """A snapshot of a policy of stable-baselines3 or sb3-contrib as a Policy; later training does not change it.
+
+    A maskable policy gives illegal actions the probability 0, as it does while it trains.
+
+    Args:
+        policy: an `ActorCriticPolicy` or a `MaskableActorCriticPolicy` on our observations and single actions.
+        setting: what it was trained on.
+
+    Raises:
+        PolicyError: the policy's actions are not one of `setting.num_actions`.
+    """
+
+    def __init__(self, policy: Any, setting: Setting) -> None:
+        super().__init__(setting)
+        if getattr(policy.action_space, "n", None) != setting.num_actions:
+            raise PolicyError(f"actions are {policy.action_space}: expected Discrete({setting.num_actions})")
+        self.weights = torch.nn.utils.parameters_to_vector(policy.parameters()).detach().cpu().numpy().copy()
+        self.tokens = policy.observation_space.nvec.tolist()
+        self.layers, self.activation = policy.net_arch, policy.activation_fn.__name__
+        self.maskable = not isinstance(policy, policies.ActorCriticPolicy)
+
+    @classmethod
+    def of(cls, model: Any) -> "SB3Policy":
+        """Return the policy of a model as it is now.
+
+        Args:
+            model: such as PPO or MaskablePPO, with its environments: ours behind a `VectorBridge`, or `gym.make`'s.
+        """
+        return cls(model.policy, model.get_env().get_attr("unwrapped", [0])[0].setting)
+
+    @functools.cached_property
+    def _network(self) -> Any:
+        """The network with these weights."""
+        kind = policies.ActorCriticPolicy
+        if self.maskable:
+            kind = _contrib().common.maskable.policies.MaskableActorCriticPolicy
+        with torch.random.fork_rng(devices=[]):
+            network = kind(
+                gym.spaces.MultiDiscrete(self.tokens),
+                gym.spaces.Discrete(self.setting.num_actions),
+                lambda _: 0.0,
+                net_arch=self.layers,
+                activation_fn=getattr(torch.nn, self.activation),
+            )
+        torch.nn.utils.vector_to_parameters(torch.from_numpy(self.weights.copy()), network.parameters())
+        return network
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Probabilities of the categorical distribution, float64 (n, num_actions)."""
+        with torch.no_grad():
+            tensor, _ = self._network.obs_to_tensor(observations)
+            found = self._network.get_distribution(tensor)
+            if self.maskable and type(self.setting).action_mask is not Setting.action_mask:
+                found.apply_masking(self.setting.reference_probs(observations) > 0)
+            table = found.distribution.probs.double()
+        return (table / table.sum(dim=1, keepdim=True)).numpy()  # type: ignore[no-any-return]
+
+
+class _Report(callbacks.BaseCallback):
+    """Logs the policy whenever it is due."""
+
+    def __init__(self, log: Log, setting: Setting) -> None:
+        super().__init__()
+        self._log, self._setting = log, setting
+
+    def _on_rollout_start(self) -> None:
+        if self._log.due:
+            self._log(SB3Policy(self.model.policy, self._setting))
+
+    def _on_step(self) -> bool:
+        return True
+
+
+def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log, **settings: Any) -> SB3Policy:
+    """Train an on-policy algorithm of stable-baselines3 or sb3-contrib until the budget is spent.
+
+    They seed the global generators of Python, NumPy and torch; these are put back afterwards.
+
+    Args:
+        algorithm: a class name, such as "PPO", "A2C" or "MaskablePPO".
+        envs: metered vector environments, auto-reset "SameStep".
+        budget: how many episodes.
+        seed: of everything.
+        log: gets the policy at every roll-out at which it is due.
+        settings: keyword arguments of the algorithm.
+
+    Returns:
+        The policy at the end.
+
+    Raises:
+        ConfigurationError: sb3-contrib is needed, and is not installed or of another version.
+    """
+    make = getattr(stable_baselines3, algorithm, None) or getattr(_contrib(), algorithm)
+    setting = envs.unwrapped.setting
+    with global_generators_restored():
+        bridge = VectorBridge(envs, seed)
+        model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
+        with contextlib.suppress(BudgetExhausted):
+            model.learn(total_timesteps=2**62, callback=_Report(log, setting))
+    policy = SB3Policy(model.policy, setting)
+    log(policy)
+    return policy
+
+
+def _contrib() -> Any:
+    """Return sb3-contrib, which stable-baselines3 does without."""
+    try:
+        require_version("sb3-contrib", "2.4", "3")
+        import sb3_contrib
+    except ImportError as error:  # pragma: no cover - depends on what is installed
+        raise ConfigurationError("sb3-contrib is not installed: pip install 'theorybench[sb3]'") from error
+    return sb3_contrib

@@ -1,0 +1,217 @@
+"""TRL's trainers as outside agents: our language tasks as their prompts, rewards and data sets, their models as ours.
+
+Everything runs offline and on the CPU. A trainer gets a model that is the base model of the setting, prompts as text,
+and a reward function whose every call is metered; nothing else.
+"""
+
+import contextlib
+import importlib
+import os
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when transformers is imported
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+
+from theorybench.agents.api.agent import Log
+from theorybench.agents.external.isolation import global_generators_restored, require_version
+from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
+from theorybench.agents.language.models import without_progress_bars
+from theorybench.agents.language.tasks import LanguageTask
+from theorybench.agents.language.turns import has_turns, rows, rows_of_episode
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, ParameterError
+from theorybench.envs.core.policy import Policy
+
+try:
+    require_version("trl", "1.16", "2")
+    import datasets
+    import trl
+    from huggingface_hub import constants
+    from tqdm import tqdm
+    from transformers import PrinterCallback, TrainerCallback
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise ConfigurationError("trl is not installed: pip install 'theorybench[llm]'") from error
+
+
+class _Report(TrainerCallback):  # type: ignore[misc]
+    """Logs the policy after the steps at which it is due."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+        if self._log.due:
+            self._log(LanguagePolicy.of(model))
+
+
+class Session:
+    """One run of one trainer of TRL.
+
+    Args:
+        agent: which trainer's.
+        envs: metered vector environments.
+        seed: of everything.
+        log: gets the policies.
+
+    Attributes:
+        task: prompts and rewards.
+        model: the base model, which is trained in place.
+        turns: whether an episode is more than one prompt and one completion.
+
+    Raises:
+        ParameterError: such a setting, and a trainer that does not take turns.
+    """
+
+    def __init__(self, agent: TRLAgent, envs: Any, seed: int, log: Log) -> None:
+        self._agent, self._seed, self._log = agent, seed, log
+        self.task = LanguageTask(envs, seed)
+        self.turns = has_turns(self.task.setting)
+        if self.turns and not agent.turns:
+            allowed = "a setting whose prompt stays while it is answered, without replies"
+            raise ParameterError(
+                "envs", self.task.setting.name, allowed, "Of TRL's trainers trl-grpo alone takes turns."
+            )
+        self._index: dict[str, int] = {}
+        self.model = pretrained(self.task.setting, shape=agent.shape, size=agent.size)
+        self.words = tokenizer(self.task.setting)
+
+    def prompts(self, count: int) -> datasets.Dataset:
+        """Return as many prompts, drawn at random, with the columns `prompt` and `index`."""
+        indices = self.task.draw(count)
+        texts = self.task.prompts(indices)
+        self._index = dict(zip(texts, indices.tolist(), strict=True))
+        return datasets.Dataset.from_dict({"prompt": texts, "index": indices})
+
+    @staticmethod
+    def rows(columns: dict[str, list[Any]]) -> datasets.Dataset:
+        """Return columns as a data set.
+
+        Raises:
+            AgentError: there is no row.
+        """
+        if not len(next(iter(columns.values()))):
+            raise AgentError("no response earned anything, so there is nothing to learn from: raise the budget")
+        return datasets.Dataset.from_dict(columns)
+
+    def reward(
+        self, prompts: list[str], completions: list[str], index: list[int], completion_ids: Any = None, **columns: Any
+    ) -> list[float]:
+        """Judge completions, as TRL asks for it; every one is an episode."""
+        said = completions if completion_ids is None else completion_ids
+        rewards: list[float] = self.task.rewards(index, said).tolist()
+        return rewards
+
+    def play(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+        """Play episodes turn by turn, as TRL asks for it (`rollout_func`); every one is an episode.
+
+        Args:
+            prompts: texts of this session's `prompts`, each `trainer.num_generations` times in a row. Where an episode
+                fills several rows only every so many groups are played, and fill the rows of all.
+            trainer: who asks.
+
+        Returns:
+            Columns of rows; "env_mask" is 0 for words that the model did not choose.
+        """
+        setting, group_size = self.task.setting, trainer.num_generations
+        asked = prompts[:: group_size * rows_of_episode(setting)]
+        indices = np.repeat([self._index[text] for text in asked], group_size)
+        episodes = self.task.episodes(len(indices), LanguagePolicy.of(self.model), prompts=indices)
+        played = rows(setting, episodes, group_size)
+        return {
+            "prompt_ids": played.prompts,
+            "completion_ids": played.completions,
+            "logprobs": played.log_probs,
+            "env_mask": played.masks,
+            "earned": played.rewards,
+        }
+
+    @staticmethod
+    def earned(prompts: list[str], completions: list[str], earned: list[float], **columns: Any) -> list[float]:
+        """Return what the episodes that were played earned, as TRL asks for it; they are charged already."""
+        return earned
+
+    def train(self, trainer: str, data: datasets.Dataset, *, steps: int, batch: int, **settings: Any) -> Policy:
+        """Train until the steps or the budget are spent.
+
+        Args:
+            trainer: name of a trainer, "GRPO" for `trl.GRPOTrainer`; with a dot that of an experimental one.
+            data: what it trains on.
+            steps: updates of the model.
+            batch: rows of an update.
+            settings: of the trainer's configuration; those of the trainer itself are `reward_funcs`,
+                `rollout_func` and `ref_model`.
+
+        Returns:
+            The policy at the end.
+        """
+        home, _, name = trainer.rpartition(".")
+        module = importlib.import_module(f"trl.experimental.{home}") if home else trl
+        own = {key: settings.pop(key) for key in ("reward_funcs", "rollout_func", "ref_model") if key in settings}
+        with _quiet(), tempfile.TemporaryDirectory() as folder, global_generators_restored():
+            configuration = getattr(module, f"{name}Config")(
+                output_dir=folder,
+                use_cpu=True,
+                bf16=False,
+                per_device_train_batch_size=batch,
+                max_steps=max(1, steps),
+                learning_rate=self._agent.learning_rate,
+                max_grad_norm=self._agent.max_gradient_norm,
+                lr_scheduler_type=self._agent.schedule,
+                seed=self._seed % 2**32,
+                save_strategy="no",
+                logging_strategy="no",
+                report_to=[],
+                disable_tqdm=True,
+                dataloader_pin_memory=False,
+                **settings,
+            )
+            made = getattr(module, f"{name}Trainer")(
+                model=self.model,
+                args=configuration,
+                train_dataset=data,
+                processing_class=self.words,
+                callbacks=[_Report(self._log)],
+                **own,
+            )
+            made.remove_callback(PrinterCallback)
+            try:
+                made.train()
+            except BudgetExhausted:
+                pass
+            except ValueError:
+                if len(made.train_dataset):
+                    raise  # else the trainer dropped all prompts, and there is nothing to learn from
+        policy = LanguagePolicy.of(self.model.eval())
+        self._log(policy)
+        return policy
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what the libraries say of themselves in a normal run: bars, and warnings on options that TRL sets.
+
+    The hub is off as well, to which TRL reports its use: huggingface_hub may have been imported before us.
+    """
+    if not hasattr(tqdm, "_lock"):
+        tqdm.set_lock(threading.RLock())  # its own is one among processes, which a worker that ends leaves behind
+    bars = datasets.utils.logging.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    verbosity = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        with without_progress_bars(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+            yield
+    finally:
+        constants.HF_HUB_OFFLINE = offline
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            datasets.enable_progress_bars()

@@ -1,0 +1,1 @@
+"""Agents that learn from comparisons and from labels."""

@@ -1,0 +1,86 @@
+"""Agents that learn from labels of single responses, good or bad: all labels first, then one fit."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.validation import integer, preset
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelAgent(GradientAgent):
+    """Has responses of the initial policy labelled and fits a policy to them; a subclass states the `loss`.
+
+    The loss sees rows of responses: a reward above 0 is a good label, and `values` (N, C) are counts of the equal
+    episodes that a row stands for, possibly 0 (see `merged`).
+    """
+
+    feedback = "label"
+
+    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
+    gradient_steps: int = integer(500, 1, 10_000_000, "steps of the run, on all labels where equal ones are merged")
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """Responses that are labelled at a time."""
+        return 256
+
+    def run(self, trainer: Trainer) -> None:
+        """Spend the budget on labels, and fit."""
+        episodes = trainer.collect(trainer.remaining, policy=SettingPolicy(trainer.setting, "initial"))
+        data = self.rows(trainer, episodes)
+        whole = _cells(trainer, len(episodes) // trainer.runs) is not None
+        size = data.rewards.shape[1] if whole else self.episodes_per_update
+        trainer.fit(self.loss, data, steps=self.gradient_steps, size=size)
+        trainer.report(good=(episodes.rewards.reshape(trainer.runs, -1) > 0).mean(axis=1))
+
+    def rows(self, trainer: Trainer, episodes: Episodes) -> Samples:
+        """Return what the loss sees of labelled episodes."""
+        return merged(trainer, episodes, (1.0,))
+
+
+def merged(trainer: Trainer, episodes: Episodes, counts: Sequence[float]) -> Samples:
+    """Return samples whose values (R, N, C) are counts; equal episodes of a run become one row, where that pays.
+
+    Sums over episodes weighed by counts stay what they are. There is one row for each context, response and label that
+    is possible, whether it was seen or not, so that runs have equally many and do not see each other. Episodes of one
+    step and finitely many prompts are merged where such rows are fewer than episodes.
+
+    Args:
+        trainer: of the runs.
+        episodes: run by run.
+        counts: what one episode counts, C numbers of the agent's own.
+    """
+    runs, each = trainer.runs, len(episodes) // trainer.runs
+    values = np.tile(counts, (len(episodes), 1))
+    data, cells = trainer.samples(episodes, values=values), _cells(trainer, each)
+    if cells is None:
+        return data
+    code = 2 * (episodes.prompts * trainer.setting.num_actions + episodes.actions[:, 0]) + (episodes.rewards > 0)
+    rows = code.reshape(runs, each) + cells * np.arange(runs)[:, None]
+    shown = np.zeros(runs * cells, np.int64)  # an episode of each row; any for those that were not seen
+    shown[rows] = np.arange(each)
+    number = np.bincount(rows.ravel(), minlength=runs * cells).reshape(runs, cells, 1)
+    picked = data.pick(torch.from_numpy(shown.reshape(runs, cells)))
+    return picked._replace(values=torch.from_numpy(number * np.array(counts)))
+
+
+def _cells(trainer: Trainer, episodes: int) -> int | None:
+    """Return the number of rows into which episodes of a run are merged, or None where they are not."""
+    setting = trainer.setting
+    if setting.horizon > 1 or setting.num_prompts is None:
+        return None
+    cells = 2 * setting.num_prompts * setting.num_actions
+    return cells if cells < episodes else None
+
+
+def log_ratios(log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+    """Return ln pi / pi_ref of the responses of one run, (N,)."""
+    return (log_probs - data.reference).sum(1)

@@ -1,0 +1,116 @@
+"""Agents that learn from comparisons of two responses: rounds of labelling, each with a fit."""
+
+import dataclasses
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.policies.softmax import LinearSoftmax
+from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.validation import choice, integer, preset, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairAgent(GradientAgent):
+    """Labels pairs and fits a policy to them, in rounds.
+
+    A subclass states the `loss` of any policy, and `minimise`, which solves the same loss exactly where log-ratios are
+    linear: with pi_theta(y|x) ~ pi_ref(y|x) exp(theta . phi) the margin of a pair is theta . (phi - phi').
+    """
+
+    feedback = "preference"
+
+    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
+    rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
+    solver: str = choice(
+        "auto",
+        ("auto", "newton", "gradient"),
+        "exact fit (linear class only) or gradient steps; auto: exact where it can",
+    )
+    ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True)
+    ridge_to: str = choice("current", ("current", "reference"), "newton: where the ridge pulls to")
+    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """Pairs that are labelled at a time."""
+        return 256
+
+    def run(self, trainer: Trainer) -> None:
+        """Label and fit, `rounds` times."""
+        rounds = min(self.rounds, trainer.remaining)
+        for left in range(rounds, 0, -1):
+            self.round(trainer, trainer.remaining // left)
+
+    def round(self, trainer: Trainer, labels: int) -> None:
+        """Label pairs of the current policy, and fit."""
+        self.fit(trainer, trainer.collect(labels))
+
+    def fit(self, trainer: Trainer, episodes: Episodes, **scalars: Any) -> None:
+        """Fit the policy to labelled pairs, starting where it is, and report it with the scalars."""
+        data = trainer.samples(episodes)
+        linear = isinstance(trainer.softmax, LinearSoftmax)
+        if self.solver == "newton" or (self.solver == "auto" and linear):
+            trainer.set_parameters(self.solve(trainer, data))
+        else:
+            trainer.fit(self.loss, data, steps=self.gradient_steps, size=self.episodes_per_update)
+        trainer.report(**scalars)
+
+    def solve(self, trainer: Trainer, data: Samples) -> np.ndarray:
+        """Minimise the summed loss of each run, plus the ridge, over the box: theta (R, d).
+
+        Raises:
+            ParameterError: the policy class is not linear.
+        """
+        softmax = trainer.softmax
+        if not isinstance(softmax, LinearSoftmax):
+            raise ParameterError("solver", self.solver, "'gradient' for this policy class", "Or pass policy='linear'.")
+        # The loss sees ln pi/pi_ref, so that theta is measured from the reference's.
+        reference = softmax.fit(SettingPolicy(trainer.setting, "reference"))
+        start = trainer.parameters.detach().numpy() - reference
+        rows, rewards, counts = _counted(softmax, data)
+        anchor = start if self.ridge_to == "current" else np.zeros_like(start)
+        return reference + self.minimise(rows, rewards, counts, anchor)
+
+    @abstractmethod
+    def minimise(self, rows: np.ndarray, rewards: np.ndarray, counts: np.ndarray, start: np.ndarray) -> np.ndarray:
+        """Minimise the summed loss of pairs with margins theta . row.
+
+        Args:
+            rows: phi - phi', (n, d) shared by all runs, or (R, n, d).
+            rewards: the mean reward of each row, (R, n).
+            counts: how many pairs each row stands for, (R, n), possibly 0.
+            start: where the search starts and the ridge pulls to, (R, d).
+
+        Returns:
+            theta, (R, d).
+        """
+
+
+def initial_pairs(trainer: Trainer, count: int) -> Episodes:
+    """Label pairs of the initial policy: what an offline learner is given."""
+    return trainer.collect(count, policy=SettingPolicy(trainer.setting, "initial"))
+
+
+def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, mean rewards and counts, as `minimise` takes them: pairs of equal differences are merged.
+
+    Merging leaves the loss what it is, up to a constant, and the hypercube has 3^d differences alone. What is merged
+    depends on the setting and the number of pairs, so that runs do not see each other.
+    """
+    prompts, first, second = data.encoded[:, :, 0].numpy(), *data.actions[:, :, 0].numpy().transpose(2, 0, 1)
+    rewards = data.rewards.numpy()
+    table, runs = softmax.differences, len(rewards)
+    if table is None or len(table.rows) > 4 * rewards.shape[1]:
+        return softmax.features[prompts, first] - softmax.features[prompts, second], rewards, np.ones_like(rewards)
+    size, responses = len(table.rows), softmax.features.shape[1]
+    codes = table.row[(prompts * responses + first) * responses + second] + size * np.arange(runs)[:, None]
+    counts = np.bincount(codes.ravel(), minlength=runs * size).reshape(runs, size).astype(np.float64)
+    sums = np.bincount(codes.ravel(), rewards.ravel(), runs * size).reshape(runs, size)
+    return table.rows, sums / np.maximum(counts, 1), counts

@@ -1,0 +1,1 @@
+"""Policy classes in torch: tables, linear classes and networks."""

@@ -1,0 +1,304 @@
+"""Policy classes in torch, for many runs at once: what is learnt, from parameters and observations to logits.
+
+A class *encodes* an observation as it needs it: a row number for tables and linear policies, tokens for networks. Its
+logits are a pure function of the parameters of one run and of encoded observations. Initial parameters reproduce the
+policy that training begins from, and value functions of the same kind serve as critics.
+"""
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import (
+    LegalTablePolicy,
+    LinearPolicy,
+    Policy,
+    SettingPolicy,
+    TablePolicy,
+    checked_probs,
+)
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import View
+
+#: The smallest probability a logarithm is taken of: stands for zero.
+SMALLEST = 1e-300
+#: Shapes of language models.
+SHAPES = ("llama", "qwen", "gpt2")
+#: Width, layers and heads of their sizes; with a vocabulary of a hundred words about 50 thousand to 5 million weights.
+SIZES = {"tiny": (40, 3, 4), "small": (64, 4, 4), "medium": (128, 6, 4), "large": (256, 7, 8)}
+#: Policy classes that are networks: their runs are trained one at a time.
+NETWORKS = ("mlp", "transformer", *SHAPES)
+#: Actions up to which sampling passes over all of them.
+_SEARCHED = 16
+#: Triples (x, y, y') up to which the differences of their features are listed.
+_LISTED = 2**19
+#: (observations (m, tokens), legal bool (m, A) or None, runs (m,)) -> what `sample` takes.
+Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the probabilities of logits (n, A)."""
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> np.ndarray:
+    """Return the finite log-probabilities of a policy, float64 (n, A)."""
+    return np.log(np.maximum(checked_probs(policy, observations, num_actions), SMALLEST))
+
+
+def _own(sizes: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: sizes[name] for name in names if name in sizes}
+
+
+class SoftmaxClass(ABC):
+    """A parametric policy class pi(a | o) proportional to exp(logits(parameters, encode(o))[a]).
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference": the policy that training begins from.
+
+    Attributes:
+        mapped: whether its functions can be mapped over runs by `torch.func.vmap`.
+    """
+
+    mapped: ClassVar[bool] = True
+
+    def __init__(self, setting: Setting, start: str = "initial") -> None:
+        self.setting, self.origin = setting, SettingPolicy(setting, start)
+
+    @staticmethod
+    def of(setting: Setting, name: str, start: str = "initial", **network: Any) -> "SoftmaxClass":
+        """Build a class by name.
+
+        Args:
+            setting: the setting.
+            name: a view, "linear", "mlp", "transformer", the shape of a language model, or "auto" (linear where the
+                setting has features, else its own view).
+            start: "initial" or "reference".
+            network: sizes of the networks, by name; each takes its own.
+        """
+        if name == "auto":
+            name = setting.policy_view if type(setting).features is Setting.features else "linear"
+        if name == "mlp":
+            from theorybench.agents.policies.mlp import MLPSoftmax
+
+            return MLPSoftmax(setting, start, **_own(network, "hidden_units", "hidden_layers"))
+        if name == "transformer":
+            from theorybench.agents.policies.transformer import TransformerSoftmax
+
+            return TransformerSoftmax(setting, start, **_own(network, "width", "layers", "heads"))
+        if name in SHAPES:
+            from theorybench.agents.language.softmax import LanguageSoftmax
+
+            return LanguageSoftmax(setting, start, shape=name, **_own(network, "size"))
+        return LinearSoftmax(setting, start) if name == "linear" else TabularSoftmax(setting, start, view=name)
+
+    @abstractmethod
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the class sees of observations (n, tokens): (n, ...), one row of numbers or one number each."""
+
+    @abstractmethod
+    def start(self, key: int) -> np.ndarray:
+        """Return the parameters of one run at which this class equals the policy that training begins from.
+
+        Args:
+            key: of the run, for weights that begin at random.
+
+        Raises:
+            ParameterError: that policy is not in the class.
+        """
+
+    @abstractmethod
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Return logits: parameters of one run, encoded observations (..., *code) -> (..., num_actions)."""
+
+    def step_logits(self, parameters: Any, encoded: Any) -> Any:
+        """Return the same for the steps of episodes, (..., T, *code) -> (..., T, num_actions), in order.
+
+        At the steps that were not taken the answer is any.
+        """
+        return self.logits(parameters, encoded)
+
+    @abstractmethod
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy of one run's parameters, as NumPy."""
+
+    @abstractmethod
+    def value_start(self, key: int) -> np.ndarray:
+        """Return the parameters of one run at which the value function is 0 everywhere."""
+
+    @abstractmethod
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Return values: parameters of one run's value function, encoded observations (..., *code) -> (...)."""
+
+    def reader(self, parameters: torch.Tensor) -> Read:
+        """Return what gives probabilities under the parameters of all runs, (R, ...), as `probs` does."""
+        return functools.partial(self.probs, parameters)
+
+    def probs(
+        self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return each run's probabilities at its observations, as `sample` takes them.
+
+        Args:
+            parameters: (R, ...).
+            observed: integer (m, tokens).
+            legal: bool (m, A), or None where all actions are.
+            run: int64 (m,).
+
+        Returns:
+            Probabilities (m, A) and None, or fewer rows and the row of each observation.
+        """
+        encoded = torch.from_numpy(self.encode(observed))
+        logits = np.empty((len(observed), self.setting.num_actions))
+        for number, own in enumerate(parameters):
+            here = run == number
+            logits[here] = self.logits(own, encoded[torch.from_numpy(here)]).numpy()
+        return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+
+class RowSoftmax(SoftmaxClass):
+    """A class whose observations select one of a few rows, so that all logits are one table.
+
+    Attributes:
+        view: how observations select rows.
+    """
+
+    view: View
+
+    @abstractmethod
+    def table(self, parameters: Any) -> Any:
+        """Return the logits of all rows: parameters of one run -> (rows, num_actions)."""
+
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Number of the row, int64 (n,)."""
+        return self.view.index(observations)
+
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Gather."""
+        return self.table(parameters)[encoded]
+
+    def log_probs(self, policy: Policy) -> np.ndarray:
+        """Return the log-probabilities of a policy at one observation of each row, float64 (rows, A)."""
+        return log_probs_of(policy, self.view.observations(self.setting.observation_dtype), self.setting.num_actions)
+
+    def value_start(self, key: int) -> np.ndarray:
+        """Zero in each row."""
+        return np.zeros(self.view.rows)
+
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Gather."""
+        return parameters[encoded]
+
+    def probs(
+        self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Look up; where there are many actions and few rows, as a table of rows."""
+        index, rows = self.view.index(observed), self.view.rows
+        table = torch.func.vmap(self.table)(parameters).numpy()
+        if legal is None and self.many(rows * len(table), observed):
+            return softmax(table.reshape(-1, table.shape[-1])), run * rows + index
+        logits = table[run, index]
+        return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
+
+    def many(self, rows: int, observed: np.ndarray) -> bool:
+        """Whether a table of rows pays: not for few actions, where a pass over them is as quick as a search."""
+        return self.setting.num_actions > _SEARCHED and rows <= len(observed)
+
+
+class TabularSoftmax(RowSoftmax):
+    """One logit for each row of a view and each action; parameters (rows, num_actions).
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference".
+        view: name of the view.
+    """
+
+    def __init__(self, setting: Setting, start: str = "initial", *, view: str) -> None:
+        super().__init__(setting, start)
+        self.view = View.of(setting, view)
+
+    def start(self, key: int) -> np.ndarray:
+        """Log-probabilities."""
+        return self.log_probs(self.origin)
+
+    def table(self, parameters: Any) -> Any:
+        """Return the parameters themselves."""
+        return parameters
+
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Softmax of every row, of legal actions alone where the setting says which are."""
+        if type(self.setting).action_mask is not Setting.action_mask:
+            return LegalTablePolicy(self.setting, self.view.name, softmax(parameters))
+        return TablePolicy(self.view, softmax(parameters))
+
+
+class Differences(NamedTuple):
+    """The distinct phi(x, y) - phi(x, y').
+
+    Attributes:
+        rows: float64 (U, d).
+        row: int64 (X * K * K,), the row of each (x, y, y').
+    """
+
+    rows: np.ndarray
+    row: np.ndarray
+
+
+class LinearSoftmax(RowSoftmax):
+    """Logits theta . phi(x, y) with the setting's features; parameters (d,)."""
+
+    def __init__(self, setting: Setting, start: str = "initial") -> None:
+        super().__init__(setting, start)
+        self.view = View.of(setting, "prompt")
+        self.features = setting.features(self.view.observations(setting.observation_dtype))
+        self._features = torch.as_tensor(self.features)
+
+    def start(self, key: int) -> np.ndarray:
+        """Fit the policy that training begins from."""
+        return self.fit(self.origin)
+
+    def fit(self, policy: Policy) -> np.ndarray:
+        """Return the theta of a policy, by least squares of centred log-probabilities on centred features.
+
+        Raises:
+            ParameterError: the policy is not in the class.
+        """
+        logs = self.log_probs(policy)
+        flat = (self.features - self.features.mean(axis=1, keepdims=True)).reshape(-1, self.features.shape[-1])
+        target = (logs - logs.mean(axis=1, keepdims=True)).ravel()
+        theta = np.linalg.lstsq(flat, target, rcond=None)[0]
+        if np.abs(flat @ theta - target).max() > 1e-6:
+            raise ParameterError("policy", "linear", "a view: the initial policy is not linear in the features")
+        return theta
+
+    @functools.cached_property
+    def differences(self) -> Differences | None:
+        """The differences of features, each listed once, or None where there are too many pairs to list."""
+        contexts, responses, size = self.features.shape
+        if contexts * responses**2 > _LISTED:
+            return None
+        rows = (self.features[:, :, None] - self.features[:, None]).reshape(-1, size)
+        factors = np.random.default_rng(0).random((size,))
+        signature = np.zeros(len(rows))  # equal for equal rows; sorting numbers is faster than sorting rows
+        for column in range(size):
+            signature += factors[column] * rows[:, column]
+        _, first, row = np.unique(signature, return_index=True, return_inverse=True)
+        if not np.array_equal(rows[first][row], rows):  # different rows share a signature
+            return Differences(*np.unique(rows, axis=0, return_inverse=True))
+        return Differences(rows[first], row)
+
+    def table(self, parameters: Any) -> Any:
+        """Scores of the rows' features."""
+        return self._features @ parameters
+
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy with these theta."""
+        return LinearPolicy(self.setting, parameters)

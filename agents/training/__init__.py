@@ -1,0 +1,1 @@
+"""The shared trainer, and what algorithms have in common."""

@@ -1,0 +1,69 @@
+"""Critics: a value function that learns beside each run's policy, and the fixed value of the reference."""
+
+import numpy as np
+import torch
+
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.agents.reward_guided import RewardModel
+from theorybench.agents.training.optimizer import Descent
+from theorybench.agents.training.samples import Samples
+from theorybench.envs.core.setting import Setting
+
+
+class Critic:
+    """Values of R runs: a number for each row of a view, or a network beside the policy's.
+
+    Args:
+        softmax: the policy class, whose encoded observations it reads.
+        keys: int64 (R,), of the runs.
+        learning_rate: Adam's step size.
+    """
+
+    def __init__(self, softmax: SoftmaxClass, keys: np.ndarray, learning_rate: float) -> None:
+        self.softmax = softmax
+        start = np.stack([softmax.value_start(int(key)) for key in keys])
+        self._descent = Descent(start, "adam", learning_rate, float("inf"), mapped=softmax.mapped)
+
+    def _of_one(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+        return self.softmax.values(parameters, data.encoded) * data.taken
+
+    def values(self, data: Samples) -> torch.Tensor:
+        """Return the value of the state before each action, float64 (R, N, T), 0 in padding."""
+        with torch.no_grad():
+            return self._descent.each(self._of_one, data)
+
+    def loss(self, values: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Half the mean squared distance of one run's values (N, T) to `data.returns`, over the steps taken."""
+        return 0.5 * ((values - data.returns) ** 2 * data.taken).sum() / data.taken.sum()
+
+    def update(self, data: Samples) -> None:
+        """Take one step down the squared error."""
+        self._descent.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
+
+
+class FixedCritic:
+    """The value of the reference, learnt once by Monte Carlo: a process reward model for each run.
+
+    The value of a prefix is the mean reward of the roll-outs through it, and 0 where none went.
+
+    Args:
+        setting: the setting.
+        rollouts: of the reference, run by run.
+        runs: R.
+    """
+
+    def __init__(self, setting: Setting, rollouts: Episodes, runs: int) -> None:
+        self.models = [RewardModel.learn(setting, [part]) for part in rollouts.split(runs)]
+
+    def values(self, episodes: Episodes) -> torch.Tensor:
+        """Return the value of the prefix before each action of R * N episodes, float64 (R, N, T), 0 in padding."""
+        values = []
+        for model, part in zip(self.models, episodes.split(len(self.models)), strict=True):
+            taken = part.taken
+            node, known = model.find(part.observations[taken])
+            mean = model.rewards.sum(axis=1) / model.visits.sum(axis=1)
+            found = np.zeros(taken.shape)
+            found[taken] = np.where(known, mean[node], 0.0)
+            values.append(torch.from_numpy(found))
+        return torch.stack(values)

@@ -1,0 +1,300 @@
+"""The shared trainer: an algorithm written for one run, trained for many at once.
+
+Parameters carry a leading axis of runs; the loss of one run is mapped over it (`torch.func.vmap`) and the sum of the
+losses is differentiated, which gives each run its own gradient. Random numbers come from counter streams keyed by the
+run, so that a run is the same, bit for bit, whether it is trained alone or with others.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from theorybench.agents.api.agent import Log
+from theorybench.agents.api.budget import Budget, batch_of
+from theorybench.agents.api.rollout import Episodes, collect, sample
+from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, SoftmaxClass
+from theorybench.agents.training.critic import Critic
+from theorybench.agents.training.optimizer import Descent
+from theorybench.agents.training.samples import Samples
+from theorybench.envs.core.errors import BudgetExhausted
+from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
+from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
+
+#: Observations whose reference probabilities are held at a time.
+_PART = 2**16
+
+#: Label of the stream of a critic's weights; draws have the labels 1, 2, ....
+CRITIC = -1
+
+#: (log-probabilities of the taken actions, Samples) of one run -> scalar.
+Loss = Callable[[torch.Tensor, Samples], torch.Tensor]
+
+
+class Trainer:
+    """R runs of one algorithm on one setting, in lockstep.
+
+    Args:
+        envs: R consecutive blocks of environments, metered.
+        budgets: one for each run.
+        seeds: one for each run.
+        logs: one for each run.
+        policy: name of the policy class: "auto", "linear", "mlp", "transformer", "llama", "qwen", "gpt2" or a view.
+        start: "initial" or "reference": the policy that training begins from.
+        optimizer: "adam" or "sgd".
+        learning_rate: step size.
+        max_gradient_norm: clip each run's gradient to this norm; infinity for none.
+        network: sizes of networks, by name.
+
+    Attributes:
+        setting: the setting.
+        softmax: the policy class.
+    """
+
+    def __init__(
+        self,
+        envs: Any,
+        budgets: Sequence[Budget],
+        seeds: Sequence[int],
+        logs: Sequence[Log],
+        *,
+        policy: str,
+        start: str,
+        optimizer: str,
+        learning_rate: float,
+        max_gradient_norm: float,
+        **network: Any,
+    ) -> None:
+        self._batch = batch_of(envs)
+        self.setting = self._batch.setting
+        self.runs, self._budgets, self._logs = len(seeds), budgets, logs
+        self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
+        self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
+        self._draws, self._left = 0, 1.0
+        self.softmax = SoftmaxClass.of(self.setting, policy, start, **network)
+        self.reference = SettingPolicy(self.setting, "reference")
+        first = np.stack([self.softmax.start(int(key)) for key in self._keys])
+        self._descent = Descent(first, optimizer, learning_rate, max_gradient_norm, mapped=self.softmax.mapped)
+
+    @property
+    def parameters(self) -> torch.Tensor:
+        """Parameters of the policies, (R, ...)."""
+        return self._descent.parameters
+
+    # Data.
+
+    @property
+    def remaining(self) -> int:
+        """Episodes that every run has left."""
+        return min(budget.remaining for budget in self._budgets)
+
+    def uniforms(self, count: int) -> np.ndarray:
+        """Draw from [0, 1): float64 (R, count), from each run's own stream."""
+        self._draws += 1
+        return uniforms(combine(self._keys, np.full(self.runs, self._draws)), count)
+
+    def draw_prompts(self, count: int) -> np.ndarray:
+        """Draw prompt indices of each run, int64 (R, count)."""
+        return (self.uniforms(count) * (self.setting.num_prompts or PROMPT_LIMIT)).astype(np.int64)
+
+    def collect(
+        self,
+        episodes: int,
+        *,
+        group_size: int = 1,
+        prompts: np.ndarray | None = None,
+        stage: int | None = None,
+        hint: int | None = None,
+        policy: Policy | None = None,
+        given: np.ndarray | None = None,
+    ) -> Episodes:
+        """Roll out `episodes` episodes of each run.
+
+        Args:
+            episodes: for each run, a multiple of `group_size`.
+            group_size: consecutive episodes that share a prompt.
+            prompts: int64 (R, episodes / group_size), or None to draw them.
+            stage: rung of the ladder, or None for what was set before.
+            hint: given tokens, or None for what was set before.
+            policy: a fixed policy to sample from; None for each run's own.
+            given: pairs alone, int64 (R, episodes, 2): responses that are not sampled, -1 where they are. The
+                log-probabilities are the policy's all the same.
+
+        Returns:
+            Episodes (R * episodes), run by run.
+
+        Raises:
+            BudgetExhausted: some run has fewer episodes left; nothing has moved.
+        """
+        if episodes > self.remaining:
+            raise BudgetExhausted(f"{episodes} episodes are asked for and {self.remaining} are left")
+        if prompts is None and group_size > 1:
+            prompts = self.draw_prompts(episodes // group_size)
+        if prompts is not None:
+            prompts = np.repeat(prompts, group_size, axis=1).ravel()
+        pairs = 2 if self._batch.pairs else 1
+        drawn = self.uniforms(episodes * self.setting.horizon * pairs)
+        drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
+        read = self.softmax.reader(self.parameters.detach())
+        given = None if given is None else given.reshape(-1, 2)
+
+        def choose(
+            observed: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
+        ) -> tuple[np.ndarray, np.ndarray]:
+            if policy is None:
+                probs, rows = read(observed, legal, numbers // episodes)
+            else:
+                probs, rows = self._fixed_probs(policy, observed)
+            actions, logs = sample(probs, drawn[numbers, step] if pairs == 2 else drawn[numbers, step, 0], rows)
+            if given is None:
+                return actions, logs
+            actions = np.where(given[numbers] >= 0, given[numbers], actions)
+            rows = np.arange(len(probs)) if rows is None else rows
+            return actions, np.log(np.maximum(probs[rows[:, None], actions], SMALLEST))
+
+        return collect(self._batch, choose, episodes, prompts=prompts, stage=stage, hint=hint, runs=self.runs)
+
+    def _fixed_probs(self, policy: Policy, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return a fixed policy's probabilities as `sample` takes them; few prompts may stand for many episodes."""
+        softmax, actions = self.softmax, self.setting.num_actions
+        if isinstance(softmax, RowSoftmax) and self.setting.horizon == 1 and softmax.view.name == "prompt":
+            view = softmax.view
+            if softmax.many(view.rows, observed):
+                prompts = view.observations(self.setting.observation_dtype)
+                return checked_probs(policy, prompts, actions), view.index(observed)
+        return checked_probs(policy, observed, actions), None
+
+    def samples(self, episodes: Episodes, *, values: np.ndarray | None = None) -> Samples:
+        """Turn episodes into what the loss sees, with a leading axis of runs.
+
+        Args:
+            episodes: what `collect` returned.
+            values: float64 (R * N,), one for each episode, or None for zeros.
+        """
+        total, horizon = episodes.observations.shape[:2]
+        taken = episodes.taken
+        flat = episodes.observations[taken]
+        seen = self.softmax.encode(flat)
+        encoded = np.zeros((total, horizon, *seen.shape[1:]), seen.dtype)
+        encoded[taken] = seen
+        reference = np.zeros(episodes.actions.shape)
+        reference[taken] = self._reference_log_probs(flat, episodes.actions[taken])
+        lead = (self.runs, total // self.runs)
+        nothing = torch.zeros((), dtype=torch.float64)
+
+        def by_run(array: np.ndarray) -> torch.Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array).reshape(*lead, *array.shape[1:]))
+
+        if episodes.action_mask.strides == (0, 0, 0):  # a view of one element
+            legal = torch.ones((), dtype=torch.bool).expand(*lead, horizon, self.setting.num_actions)
+        else:
+            legal = by_run(episodes.action_mask)
+        return Samples(
+            encoded=by_run(encoded),
+            actions=by_run(episodes.actions),
+            legal=legal,
+            taken=by_run(taken.astype(np.float64)),
+            sampled=by_run(episodes.log_probs),
+            reference=by_run(reference),
+            rewards=by_run(episodes.rewards),
+            values=nothing.expand(*lead) if values is None else by_run(values),
+            returns=nothing.expand(*lead, horizon),
+        )
+
+    def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
+        """Split each run's groups of episodes at random into `count` parts of equal size; an even split omits none."""
+        if count == 1:
+            yield data
+            return
+        groups, members = data.rewards.shape[1] // group_size, torch.arange(group_size)
+        order = torch.from_numpy(self.uniforms(groups).argsort(axis=1))
+        for part in order[:, : groups - groups % count].chunk(count, dim=1):
+            yield data.pick((part[:, :, None] * group_size + members).flatten(1))
+
+    def _reference_log_probs(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Return ln pi_ref of actions (m,) or (m, 2), a part at a time to bound memory."""
+        logs = np.empty(actions.shape)
+        for start in range(0, len(actions), _PART):
+            part = slice(start, start + _PART)
+            probs, rows = self._fixed_probs(self.reference, observations[part])
+            rows = np.arange(len(probs)) if rows is None else rows
+            chosen = probs[rows if actions.ndim == 1 else rows[:, None], actions[part]]
+            logs[part] = np.log(np.maximum(chosen, SMALLEST))
+        return logs
+
+    # Learning.
+
+    def log_probs(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return one run's log-probabilities of the taken actions, shaped like them, 0 in padding."""
+        logits = self.softmax.step_logits(parameters, data.encoded)
+        logits = torch.where(data.legal, logits, -torch.inf)
+        logs = torch.log_softmax(logits, dim=-1)
+        pair = data.actions.ndim == data.taken.ndim + 1
+        chosen = data.actions if pair else data.actions[..., None]
+        picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
+        return picked if pair else picked[..., 0]
+
+    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float = 1.0, **scalars: Any) -> None:
+        """Take one step down each run's own gradient, then report the policies that are due.
+
+        Args:
+            loss: the loss of one run.
+            data: with a leading axis of runs.
+            log: whether to report, with the scalars of the data.
+            rate: of the learning rate, the part that this step takes.
+            scalars: further numbers to report, (R,) each.
+        """
+
+        def one(parameters: torch.Tensor, part: Samples) -> torch.Tensor:
+            return loss(self.log_probs(parameters, part), part)
+
+        self._descent.step(one, data, rate)
+        if log:
+            self.report(data, **scalars)
+
+    def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
+        """Descend a loss over data that stay, by mini-batch steps that shrink with what is left of the budget.
+
+        Steps of constant size would end around the minimum and not at it, as far away as the gradients are noisy. With
+        the last data the size goes to 0.
+
+        Args:
+            loss: the loss of one run.
+            data: with a leading axis of runs.
+            steps: of the whole run; these data get the share of the budget that was spent since the last ones.
+            size: episodes of each mini-batch, or nearly.
+            group_size: consecutive episodes that stay together.
+        """
+        left = self.remaining / self._budgets[0].total
+        rates = np.linspace(self._left, left, max(1, round(steps * (self._left - left))), endpoint=False)
+        count = max(1, round(data.rewards.shape[1] / size))
+        parts = (part for _ in itertools.count() for part in self.minibatches(data, count, group_size))
+        for rate, part in zip(rates, parts, strict=False):
+            self.update(loss, part, log=False, rate=float(rate))
+        self._left = left
+
+    def set_parameters(self, values: np.ndarray) -> None:
+        """Replace the parameters of all runs: (R, ...); for algorithms with an exact solver."""
+        self._descent.assign(values)
+
+    def critic(self, learning_rate: float) -> Critic:
+        """Make a critic of every run, 0 everywhere at the start."""
+        return Critic(self.softmax, combine(self._keys, np.full(self.runs, CRITIC)), learning_rate)
+
+    def report(self, data: Samples | None = None, **scalars: Any) -> None:
+        """Log the policies of the runs whose next fraction of the budget has been passed.
+
+        Args:
+            data: the last batch, whose `scalars` are reported as well.
+            scalars: numbers to report, (R,) each.
+        """
+        due = [run for run, log in enumerate(self._logs) if log.due]
+        numbers = (data.scalars() if due and data is not None else {}) | scalars
+        for run in due:
+            self._logs[run](self.policy(run), **{name: float(value[run]) for name, value in numbers.items()})
+
+    def policy(self, run: int) -> Policy:
+        """Return the current policy of a run."""
+        return self.softmax.snapshot(self.parameters[run].detach().numpy().copy())

@@ -1,0 +1,1 @@
+"""Checkers for authors of settings: what a Setting promises, tried on random episodes."""

@@ -1,0 +1,260 @@
+"""n environments of one setting, moved together: the engine under the single and the vector environment."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.environments.metering import Meter
+from theorybench.envs.core.errors import ActionError, OptionError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Streams, environment_keys
+
+OPTIONS = ("prompt", "stage", "hint", "reset_mask")
+ALL = slice(None)
+
+
+@dataclasses.dataclass(frozen=True)
+class ResetOptions:
+    """Options of a reset, checked and spread over the environments; None where not named.
+
+    Attributes:
+        prompt: int64 (n,).
+        stage: int64 (n,).
+        hint: int64 (n,).
+        rows: indices of the environments to reset, or slice(None) for all.
+    """
+
+    prompt: np.ndarray | None = None
+    stage: np.ndarray | None = None
+    hint: np.ndarray | None = None
+    rows: Any = dataclasses.field(default_factory=lambda: ALL)
+
+
+def _array_of(value: Any) -> np.ndarray:
+    """Return an option as an array, one of type object where it is none."""
+    try:
+        return to_numpy(value)
+    except (TypeError, ValueError):
+        return np.array(None)
+
+
+class Batch:
+    """n episodes of a setting, each with its own stream, stage and hint.
+
+    Args:
+        setting: the dynamics.
+        n: number of environments.
+        xp: array namespace.
+        device: where arrays live (torch), or None.
+        worker: mixed into the random keys.
+
+    Attributes:
+        state: the State of all environments, or None before the first reset.
+        steps: int64 (n,), actions taken in the current episodes.
+        ended: bool (n,), episodes that have ended and not been reset.
+        meter: counts episodes and refuses those over a budget, or None.
+    """
+
+    def __init__(self, setting: Setting, n: int, xp: Any, device: Any = None, worker: int = 0) -> None:
+        self.setting, self.n, self.xp, self.device, self.worker = setting, n, xp, device, worker
+        self.state: Any = None
+        self.meter: Meter | None = None
+        self.pairs = setting.feedback == "preference"
+        self._stage = self._hint = None
+        self._streams: Streams | None = None
+
+    def seed(self, seed: int | Sequence[int] | None, rows: Any = ALL) -> None:
+        """Key the random streams by a seed, n seeds, or one seed for each of several runs; None draws a fresh seed.
+
+        Args:
+            seed: what `environment_keys` takes, or None.
+            rows: the environments that get new keys: indices, or slice(None) for all.
+        """
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> 1)
+        labels = ("environment", self.setting.fingerprint, self.setting.split, self.worker)
+        keys = environment_keys(seed, self.n, *labels)
+        if self._streams is None or isinstance(rows, slice):
+            self._streams = Streams(keys, self.setting.world, self.xp, self.device)
+        else:
+            self._streams.rekey(rows, keys[rows])
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the streams have a key."""
+        return self._streams is not None
+
+    # Options.
+
+    def options(self, given: Mapping[str, Any] | None, known: Sequence[str] = OPTIONS) -> ResetOptions:
+        """Check the options of a reset.
+
+        Args:
+            given: options by name.
+            known: the names that may be given.
+
+        Raises:
+            OptionError: an unknown option, or a value the setting cannot serve.
+        """
+        if not given:
+            return ResetOptions()
+        for name in given:
+            if name not in known:
+                raise OptionError(str(name), given[name], "one of the options " + ", ".join(known))
+        top = (self.setting.num_prompts or 2**63) - 1
+        prompt = self._spread("prompt", given.get("prompt"), 0, top)
+        stage = self._spread("stage", given.get("stage"), 1, self.setting.num_stages)
+        hint = self._spread("hint", given.get("hint"), 0, self.setting.max_hint)
+        rows: Any = ALL
+        if given.get("reset_mask") is not None:
+            mask = _array_of(given["reset_mask"])
+            if mask.shape != (self.n,) or mask.dtype != np.bool_:
+                raise OptionError("reset_mask", given["reset_mask"], f"a bool array of shape ({self.n},)")
+            if self.state is None and not mask.all():
+                raise OptionError("reset_mask", given["reset_mask"], "all True at the first reset")
+            rows = ALL if mask.all() else np.flatnonzero(mask)
+        if stage is not None or hint is not None:
+            both = [new if new is not None else old for new, old in ((stage, self._stage), (hint, self._hint))]
+            self.setting.validate_options(*(None if v is None else to_numpy(v)[rows] for v in both))
+        return ResetOptions(prompt, stage, hint, rows)
+
+    def _spread(self, name: str, value: Any, low: int, high: int) -> np.ndarray | None:
+        """Return an option as int64 (n,), or None where it is not given."""
+        if value is None:
+            return None
+        array = _array_of(value)
+        if array.dtype.kind not in "iu" or array.shape not in ((), (self.n,)):
+            raise OptionError(name, value, f"an integer in {low}..{high}, or an integer array of shape ({self.n},)")
+        if (array < low).any() or (array > high).any():
+            raise OptionError(name, value, f"in {low}..{high} for {self.setting.name}")
+        return np.broadcast_to(array.astype(np.int64), (self.n,))
+
+    # Dynamics.
+
+    def reset(self, options: ResetOptions) -> None:
+        """Begin new episodes in the rows that the options name (all by default)."""
+        if options.stage is not None:
+            self._stage = self._written(self._stage, options.stage, options.rows, self.setting.num_stages)
+        if options.hint is not None:
+            self._hint = self._written(self._hint, options.hint, options.rows, 0)
+        prompts = None if options.prompt is None else self._array(np.array(options.prompt[options.rows]))
+        self.begin(options.rows, prompts)
+
+    def _array(self, array: np.ndarray) -> Any:
+        return self.xp.asarray(array, device=self.device)
+
+    def _written(self, held: Any, new: np.ndarray, rows: Any, default: int) -> Any:
+        """Write a stage or hint into the rows that are reset, leaving the others as they were."""
+        values = np.full(self.n, default, np.int64) if held is None else to_numpy(held).copy()
+        values[rows] = new[rows]
+        return self._array(values)
+
+    def begin(self, rows: Any, prompts: Any = None) -> None:
+        """Begin the next episode of some environments: indices, or slice(None) for all."""
+        assert self._streams is not None
+        rng = self._streams.begin(rows)
+        stage = None if self._stage is None else self._stage[rows]
+        hint = None if self._hint is None else self._hint[rows]
+        fresh = self.setting.initial(rng, len(rng), prompts=prompts, stage=stage, hint=hint)
+        xp = self.xp
+        if isinstance(rows, slice):
+            self.state = fresh
+            self.steps = xp.zeros_like(rng.keys)
+            self.ended = xp.zeros_like(rng.keys, dtype=xp.bool)
+            return
+        self._write(rows, fresh)
+        self.steps[rows] = 0
+        self.ended[rows] = False
+
+    def observe(self) -> Any:
+        """Return the observations of all environments, a fresh array."""
+        return self.setting.observe(self.state)
+
+    def masks(self) -> Any:
+        """Return the legal actions of all environments, a fresh bool array (n, num_actions)."""
+        mask = self.setting.action_mask(self.state)
+        if mask is not None:
+            return mask
+        shape = (self.n, self.setting.num_actions)
+        return self.xp.ones(shape, dtype=self.xp.bool, device=self.device)
+
+    def actions(self, given: Any, count: int) -> Any:
+        """Check actions: int64 (count,), or (count, 2) for pairs.
+
+        Raises:
+            ActionError: wrong shape, type or range.
+        """
+        high = self.setting.num_actions - 1
+        shape = (count, 2) if self.pairs else (count,)
+        try:
+            array = self.xp.asarray(given, device=self.device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ActionError("actions", given, f"an integer array of shape {shape}") from error
+        if array.shape != shape or not self.xp.isdtype(array.dtype, "integral"):
+            raise ActionError("actions", given, f"an integer array of shape {shape}")
+        if count and (int(self.xp.min(array)) < 0 or int(self.xp.max(array)) > high):
+            raise ActionError("actions", given, f"integers in 0..{high}")
+        return self.xp.astype(array, self.xp.int64)  # a copy, since a state may keep its actions
+
+    def step(self, actions: Any, rows: Any = ALL) -> tuple[Any, Any, Any]:
+        """Move some environments by one checked action each.
+
+        Args:
+            actions: what `actions` returned for these rows.
+            rows: indices, or slice(None) for all.
+
+        Returns:
+            Rewards float64, terminated bool, invalid bool (None where no action can be), one for each row.
+
+        Raises:
+            BudgetExhausted: more episodes would begin than the budget has left; nothing has moved.
+            ResetNeeded: an environment has ended; nothing has moved.
+        """
+        if self.state is None:
+            raise ResetNeeded("call reset before step")
+        if bool(self.xp.any(self.ended[rows])):
+            raise ResetNeeded("an environment has ended: reset it (options={'reset_mask': ...}) before it steps")
+        if self.meter is not None:
+            self._charge(rows)
+        whole = isinstance(rows, slice)
+        state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
+        mask = self.setting.action_mask(state)
+        steps = self.steps[rows] + 1
+        assert self._streams is not None
+        state, rewards, terminated = self.setting.transition(state, actions, self._streams.step(rows, steps))
+        invalid = None
+        if mask is not None:
+            invalid = ~self.xp.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
+            rewards = self.xp.where(invalid, self.xp.zeros_like(rewards), rewards)
+            terminated = terminated | invalid
+        if whole:
+            self.state, self.steps, self.ended = state, steps, terminated
+        else:
+            self._write(rows, state)
+            self.steps[rows] = steps
+            self.ended = self._put(self.ended, rows, terminated)
+        return rewards, terminated, invalid
+
+    def _write(self, rows: Any, part: Any) -> None:
+        """Write the State of some environments into that of all, in columns that nothing else holds."""
+        self.state = type(part)(*(self._put(a, rows, b) for a, b in zip(self.state, part, strict=True)))
+
+    def _put(self, whole: Any, rows: Any, part: Any) -> Any:
+        column = self.xp.asarray(whole, copy=True)
+        column[rows] = part
+        return column
+
+    def _charge(self, rows: Any) -> None:
+        assert self.meter is not None
+        first = to_numpy(self.steps[rows] == 0)
+        runs = self.meter.runs
+        if runs == 1:
+            begins, moves = np.array([np.count_nonzero(first)]), np.array([first.size])
+        else:
+            run = np.arange(self.n)[to_numpy(rows) if not isinstance(rows, slice) else rows] // (self.n // runs)
+            begins, moves = np.bincount(run[first], minlength=runs), np.bincount(run, minlength=runs)
+        self.meter.charge(begins, moves)

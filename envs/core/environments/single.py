@@ -1,0 +1,151 @@
+"""The single Gymnasium environment made from a Setting: a batch of one."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+
+from theorybench.envs.core.arrays import numpy_namespace
+from theorybench.envs.core.environments.batch import OPTIONS, Batch
+from theorybench.envs.core.environments.render import Last, ansi, rgb_array
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import Policy, SettingPolicy
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+
+
+def spaces_of(setting: Setting) -> tuple[gym.spaces.MultiDiscrete, gym.Space]:
+    """Return the observation and action space of one environment."""
+    tokens = setting.prompt_length + setting.response_length
+    observation = gym.spaces.MultiDiscrete([1] * tokens, dtype=setting.observation_dtype)
+    observation.nvec = np.full(tokens, setting.num_symbols + 1)  # sums of nvec in the tokens' own type would overflow
+    if setting.feedback == "preference":
+        return observation, gym.spaces.MultiDiscrete([setting.num_actions] * 2)
+    return observation, gym.spaces.Discrete(setting.num_actions)
+
+
+class AnswerKey:
+    """What the single and the vector environment share: the setting, its public policies and its answers.
+
+    Attributes:
+        setting: the frozen parameters and dynamics.
+        batch: the engine.
+        render_mode: None, "ansi" or "rgb_array".
+    """
+
+    setting: Setting
+    batch: Batch
+    render_mode: str | None
+    _oracle_class: Any
+
+    def _open(self, env_id: str, parameters: dict[str, Any], scored: bool) -> None:
+        if not isinstance(scored, bool):
+            raise ParameterError("scored", scored, "True or False")
+        entry = lookup(env_id)
+        self.setting = entry.make_setting(parameters)
+        self._oracle_class = None if scored else entry.oracle
+
+    @property
+    def reference_policy(self) -> Policy:
+        """The base model pi_ref; agents may use it."""
+        return SettingPolicy(self.setting, "reference")
+
+    @property
+    def initial_policy(self) -> Policy:
+        """Where agents start and what offline data is drawn from."""
+        return SettingPolicy(self.setting, "initial")
+
+    def _draw(self, steps: Sequence[Last | None]) -> tuple[Any, ...] | None:
+        """Render the first environments, given their last steps; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self.batch.state is None:
+            raise gym.error.ResetNeeded("call reset before render")
+        draw = ansi if self.render_mode == "ansi" else rgb_array
+        return tuple(draw(self.batch, i, step) for i, step in enumerate(steps))
+
+    @property
+    def oracle(self) -> Any:
+        """The exact answers; absent (AttributeError) with the keyword `scored=True`."""
+        if self._oracle_class is None:
+            raise AttributeError(
+                "an environment made with scored=True has no oracle: agents train without the answer key"
+            )
+        if "_oracle" not in self.__dict__:
+            self.__dict__["_oracle"] = self._oracle_class(self.setting)
+        return self.__dict__["_oracle"]
+
+
+class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
+    """One episode of a setting at a time; see the setting's class for its documentation.
+
+    Args:
+        env_id: the registered id.
+        render_mode: None, "ansi" or "rgb_array".
+        scored: leave the answer key out.
+        worker: mixed into the random keys, to tell processes apart that share a seed.
+        parameters: the setting's.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # type: ignore[misc]
+
+    def __init__(
+        self, env_id: str, *, render_mode: str | None = None, scored: bool = False, worker: int = 0, **parameters: Any
+    ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
+        self._open(env_id, parameters, scored)
+        self.render_mode = render_mode
+        self.batch = Batch(self.setting, 1, numpy_namespace, worker=worker)
+        self.observation_space, self.action_space = spaces_of(self.setting)
+        self._last: Last | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: keys the random streams; None goes on with the current ones.
+            options: "prompt" (replayed for this episode), "stage" and "hint" (they hold until named again).
+
+        Returns:
+            Tokens, and info with "prompt" and "action_mask".
+
+        Raises:
+            OptionError: an option that this setting cannot serve; nothing has moved.
+            ParameterError: the seed is not an integer >= 0.
+        """
+        checked = self.batch.options(options, [name for name in OPTIONS if name != "reset_mask"])
+        if seed is not None or not self.batch.seeded:
+            self.batch.seed(seed)
+        super().reset(seed=None if seed is None else int(seed))
+        self.batch.reset(checked)
+        self._last = None
+        return self.batch.observe()[0], self._info()
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Take one action; an illegal one ends the episode with reward 0 and info["invalid_action"].
+
+        Raises:
+            ActionError: the action is not in the action space.
+            BudgetExhausted: a budget is attached and spent.
+        """
+        actions = self.batch.actions([action], 1)
+        rewards, terminated, invalid = self.batch.step(actions)
+        self._last = Last(actions[0].copy(), float(rewards[0]))
+        info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}
+        return self.batch.observe()[0], self._last.reward, bool(terminated[0]), False, info
+
+    def action_masks(self) -> np.ndarray:
+        """Return the legal actions, bool (num_actions,)."""
+        return self.batch.masks()[0]
+
+    def render(self) -> Any:
+        """Return text ("ansi") or an image, uint8 (height, width, 3) ("rgb_array")."""
+        drawn = self._draw([self._last])
+        return None if drawn is None else drawn[0]
+
+    def _info(self) -> dict[str, Any]:
+        return {"prompt": int(self.batch.state.prompt[0]), "action_mask": self.action_masks()}

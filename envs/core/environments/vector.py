@@ -1,0 +1,157 @@
+"""The native vector environment made from a Setting."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from theorybench.envs.core.arrays import backend_namespace, to_numpy
+from theorybench.envs.core.environments.batch import ALL, Batch
+from theorybench.envs.core.environments.render import Last
+from theorybench.envs.core.environments.single import AnswerKey, spaces_of
+from theorybench.envs.core.errors import OptionError, ParameterError
+
+#: Environments that `render` draws at most.
+RENDERED = 16
+
+
+class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
+    """`num_envs` environments of a setting, moved together by array code.
+
+    Environment i is the same whatever `num_envs`, back end or device.
+
+    Args:
+        env_id: the registered id.
+        num_envs: number of environments.
+        autoreset_mode: "SameStep" (an episode's last step already returns the next one's first observation;
+            `info["final_obs"]` holds the last one, valid where `info["_final_obs"]`), "NextStep" (the step after the
+            last ignores its action and resets) or "Disabled" (reset with `options={"reset_mask": ...}`).
+        backend: "numpy" or "torch".
+        device: "cpu", or a torch device.
+        scored: leave the answer key out.
+        worker: mixed into the random keys, to tell processes apart that share a seed.
+        render_mode: None, "ansi" or "rgb_array": the first environments.
+        parameters: the setting's.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # type: ignore[misc]
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        *,
+        autoreset_mode: str | AutoresetMode = "SameStep",
+        backend: str = "numpy",
+        device: str = "cpu",
+        scored: bool = False,
+        worker: int = 0,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:
+        if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or num_envs < 1:
+            raise ParameterError("num_envs", num_envs, "an integer >= 1")
+        modes = {mode.value: mode for mode in AutoresetMode}
+        name = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
+        if name not in modes:
+            raise ParameterError("autoreset_mode", autoreset_mode, "one of " + ", ".join(map(repr, modes)))
+        if render_mode not in (None, *type(self).metadata["render_modes"]):
+            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
+        xp, resolved = backend_namespace(backend, device)
+        self._open(env_id, parameters, scored)
+        self.num_envs, self.autoreset_mode, self.render_mode = int(num_envs), modes[name], render_mode
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
+        self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
+        self.single_observation_space, self.single_action_space = spaces_of(self.setting)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._last: list[Last | None] = [None] * min(self.num_envs, RENDERED)
+
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin episodes, in all environments or where `options["reset_mask"]` is True.
+
+        Args:
+            seed: s gives environment i the key (s, i); a list gives environment i what a single environment reset
+                with the i-th seed has; None goes on with the current streams.
+            options: "prompt", "stage", "hint": an integer or an array (num_envs,); "reset_mask": bool (num_envs,).
+
+        Returns:
+            Tokens (num_envs, tokens), and info with "prompt" (num_envs,) and "action_mask" (num_envs, num_actions).
+
+        Raises:
+            OptionError: an option that this setting cannot serve; nothing has moved.
+            ParameterError: a seed is not an integer >= 0, or there are not `num_envs` of them.
+        """
+        if not (seed is None or isinstance(seed, (int, np.integer)) or np.shape(seed) == (self.num_envs,)):
+            raise ParameterError("seed", seed, f"an integer >= 0, or a sequence of {self.num_envs} of them")
+        checked = self.batch.options(options)
+        if not isinstance(checked.rows, slice) and self.autoreset_mode is not AutoresetMode.DISABLED:
+            fix = "Make the environment with autoreset_mode='Disabled'."
+            raise OptionError("reset_mask", options, "all True unless auto-reset is disabled", fix)
+        if seed is not None or not self.batch.seeded:
+            self.batch.seed(seed, checked.rows)
+        self.batch.reset(checked)
+        self._last = [None] * len(self._last)
+        return self.batch.observe(), self._info()
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Take one action in every environment.
+
+        Returns:
+            Tokens, rewards float64, terminated bool, truncated bool (always False), info.
+
+        Raises:
+            ActionError: an action that is not in the action space; nothing has moved.
+            BudgetExhausted: a budget is attached and has fewer episodes left than would begin; nothing has moved.
+        """
+        batch, xp = self.batch, self.batch.xp
+        actions = batch.actions(actions, self.num_envs)
+        if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
+            rewards, terminated, invalid = self._step_or_reset(actions)
+        else:
+            rewards, terminated, invalid = batch.step(actions)
+        if self.render_mode is not None:
+            steps = zip(to_numpy(actions)[:RENDERED].copy(), to_numpy(rewards)[:RENDERED].tolist(), strict=True)
+            self._last = [Last(*step) for step in steps]
+        terminated = xp.asarray(terminated, copy=True)  # since the batch keeps its own
+        invalid = xp.zeros_like(terminated) if invalid is None else invalid
+        final: dict[str, Any] = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP:
+            rows = xp.nonzero(terminated)[0]
+            if rows.shape[0]:
+                ended = {**self._info(), "invalid_action": xp.asarray(invalid, copy=True)}
+                final = {"final_obs": batch.observe(), "_final_obs": xp.asarray(terminated, copy=True)}
+                final |= {"final_info": ended, "_final_info": xp.asarray(terminated, copy=True)}
+                batch.begin(ALL if rows.shape[0] == self.num_envs else rows)
+        info = {**self._info(), "invalid_action": invalid, **final}
+        return batch.observe(), rewards, terminated, xp.zeros_like(terminated), info
+
+    def _step_or_reset(self, actions: Any) -> tuple[Any, Any, Any]:
+        """Reset the environments that ended at the last step, move the others (NextStep)."""
+        batch, xp = self.batch, self.batch.xp
+        live, over = xp.nonzero(~batch.ended)[0], xp.nonzero(batch.ended)[0]
+        rewards = xp.zeros_like(batch.steps, dtype=xp.float64)
+        terminated = xp.zeros_like(batch.ended)
+        invalid = xp.zeros_like(batch.ended)
+        if live.shape[0]:
+            rewards[live], terminated[live], bad = batch.step(actions[live], live)
+            if bad is not None:
+                invalid[live] = bad
+        batch.begin(ALL if over.shape[0] == self.num_envs else over)
+        return rewards, terminated, invalid
+
+    def action_masks(self) -> Any:
+        """Return the legal actions, bool (num_envs, num_actions)."""
+        return self.batch.masks()
+
+    def render(self) -> Any:
+        """Return a tuple of the renderings of the first environments (at most 16)."""
+        return self._draw(self._last)
+
+    def _info(self) -> dict[str, Any]:
+        return {"prompt": self.batch.xp.asarray(self.batch.state.prompt, copy=True), "action_mask": self.batch.masks()}

@@ -1,0 +1,1 @@
+"""What claims and studies are made of."""

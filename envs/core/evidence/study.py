@@ -1,0 +1,300 @@
+"""A study: a table or a figure that a paper would print, made by one command.
+
+Everything here is data. Terminals, pages and pictures draw it; no study knows how.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.claim import Experiment, Lab, mean_interval
+
+#: How a series was come by, which is how it is drawn:
+#: "measured": points with intervals; "band": a measured line in the band of its intervals; "simulated": counted in
+#: roll-outs, an independent check; "predicted": theory's line; "published": what a paper prints; "censored": values
+#: below which measuring ended, the true ones lie above.
+Style = Literal["measured", "band", "simulated", "predicted", "published", "censored"]
+
+#: What a series is made from.
+Numbers = Sequence[float] | np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A number with its interval.
+
+    Attributes:
+        value: the number.
+        low: lower end, or None where there is no interval.
+        high: upper end likewise.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+#: What a table holds; None is an empty cell.
+Cell = str | int | float | Quantity | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: its head.
+        format: how its numbers are written, as in `format(number, ".3f")`.
+    """
+
+    name: str
+    format: str = ".3f"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of text and numbers.
+
+    Attributes:
+        title: above it.
+        columns: their heads and formats.
+        rows: one cell for each column.
+        note: below it: what is compared, and why numbers differ.
+
+    Raises:
+        ParameterError: a row that is longer or shorter than the head.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ParameterError("row", row, f"{len(self.columns)} cells, one for each column of {self.title!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """An axis of a chart.
+
+    Attributes:
+        title: what it measures.
+        scale: "linear" or "log".
+        range: its ends, or None to fit the data.
+        ticks: where it is labelled; empty to let the drawing choose.
+    """
+
+    title: str
+    scale: Literal["linear", "log"] = "linear"
+    range: tuple[float, float] | None = None
+    ticks: tuple[float, ...] = ()
+
+    def place(self, value: float) -> float:
+        """Return where a number stands, up to a linear scale: minus infinity where a logarithm has no place for it."""
+        if self.scale == "linear":
+            return value
+        return math.log10(value) if value > 0 else -math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """Points of one group that were come by in one way.
+
+    Attributes:
+        group: what they are of, such as an algorithm; series of a group share its colour and its label.
+        style: how they were come by.
+        x: places; arrays become tuples of floats, as in the next three.
+        y: values.
+        low: lower ends of the intervals, or empty.
+        high: upper ends likewise.
+
+    Raises:
+        ParameterError: an unknown style, no points, lengths that differ, or a number that is not finite.
+    """
+
+    group: str
+    style: Style
+    x: Numbers
+    y: Numbers
+    low: Numbers = ()
+    high: Numbers = ()
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        if self.style not in get_args(Style):
+            raise ParameterError("style", self.style, " or ".join(map(repr, get_args(Style))))
+        for name in ("x", "y", "low", "high"):
+            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
+        interval = ("low", "high") if len(self.low) or len(self.high) else ()
+        for name in ("x", "y", *interval):
+            values = getattr(self, name)
+            if len(values) != max(1, len(self.x)):
+                raise ParameterError(name, values, f"{max(1, len(self.x))} numbers, one for each point of {self.group}")
+            if not all(map(math.isfinite, values)):
+                raise ParameterError(
+                    name, values, "finite numbers", f"Leave out points of {self.group} that are not known."
+                )
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """How the points of a group that have an interval compare with theory's at the same places.
+
+    Attributes:
+        group: the group.
+        inside: points whose interval holds the prediction.
+        points: points that have an interval and a prediction.
+        distance: largest |value - prediction| among them.
+    """
+
+    group: str
+    inside: int
+    points: int
+    distance: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """Series over two axes.
+
+    Attributes:
+        title: above it.
+        x: the horizontal axis.
+        y: the vertical axis.
+        series: what is drawn, at least one.
+        note: below it.
+        points: what measured points are.
+        bars: what their bars are.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    note: str = ""
+    points: str = "mean of runs"
+    bars: str = "three standard errors"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups, each once, in the order in which they occur."""
+        return tuple(dict.fromkeys(series.group for series in self.series))
+
+    def agreement(self) -> tuple[Agreement, ...]:
+        """Compare points that have an interval with theory's at the same place, for each group that has both."""
+        found = []
+        for group in self.groups:
+            own = [series for series in self.series if series.group == group]
+            lines = [series for series in own if series.style == "predicted"]
+            theory = {x: y for line in lines for x, y in zip(line.x, line.y, strict=True)}
+            pairs = [
+                (low <= theory[x] <= high, abs(y - theory[x]))
+                for series in own
+                if series.style != "predicted"
+                for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=False)
+                if x in theory
+            ]
+            if pairs:
+                found.append(Agreement(group, sum(held for held, _ in pairs), len(pairs), max(far for _, far in pairs)))
+        return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A drawing.
+
+    Attributes:
+        title: above it.
+        svg: the text of an SVG file.
+        note: below it.
+    """
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exhibit:
+    """What a study shows.
+
+    Attributes:
+        tables: rows of numbers.
+        charts: series over axes.
+        pictures: drawings.
+        notes: what it found, one sentence each.
+        groups: groups in the order in which they take their colours; studies that name the same groups in the same
+            order colour them alike. Groups of charts that are not named follow.
+    """
+
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def all_groups(self) -> tuple[str, ...]:
+        """The groups in the order of their colours, each once."""
+        return tuple(dict.fromkeys((*self.groups, *(group for chart in self.charts for group in chart.groups))))
+
+
+#: (setting, lab, seed, seeds) -> Exhibit.
+Run = Callable[[Any, Lab, int, int], Exhibit]
+
+
+@dataclasses.dataclass(frozen=True)
+class Study(Experiment):
+    """One table or figure of a paper, or of ours in its place.
+
+    Attributes:
+        source: paper, and which of its tables or figures.
+        title: what is shown.
+        text: what to see in it, in a sentence or two.
+        run: (setting, lab, seed, seeds) -> Exhibit, by training or simulation; runs `seed * seeds` and following.
+        seeds: default number of runs.
+    """
+
+    source: str
+    title: str
+    text: str
+    run: Run
+    seeds: int = 20
+
+    def exhibit(self, seed: int = 0, seeds: int | None = None) -> Exhibit:
+        """Run the study.
+
+        Args:
+            seed: of training and simulation.
+            seeds: number of runs; None for the study's own.
+
+        Raises:
+            TheoryBenchError: the study is not bound to a setting; get it from `theorybench.studies(env_id)`.
+            ParameterError: fewer than two runs: they have no interval.
+        """
+        setting, lab = self.bound()
+        count = self.seeds if seeds is None else seeds
+        if count < 2:
+            raise ParameterError("seeds", count, "an integer >= 2", "One run has no interval.")
+        return self.run(setting, lab, seed, count)
+
+
+def measured(group: str, x: Iterable[float], samples: Any, *, style: Style = "measured") -> Series:
+    """Return the means of runs with their intervals, three standard errors to each side.
+
+    Args:
+        group: what the runs are of.
+        x: places.
+        samples: float (runs, places).
+        style: "measured", "band" or "simulated".
+    """
+    values = np.asarray(samples, np.float64)
+    y, low, high = np.array([mean_interval(column) for column in values.T]).T
+    return Series(group, style, tuple(x), y, low, high)

@@ -1,0 +1,17 @@
+"""Countdown: combine numbers until one equals the target, with moves given or numbers taken away where that is hard."""
+
+from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.countdown.claims import CLAIMS
+from theorybench.envs.curriculum.countdown.oracle import DIFFICULTIES, CountdownOracle
+from theorybench.envs.curriculum.countdown.setting import Countdown
+from theorybench.envs.curriculum.countdown.studies import STUDIES
+
+register(
+    "TheoryBench/Countdown-v0",
+    Countdown,
+    CountdownOracle,
+    claims=CLAIMS,
+    budget=20_000,
+    studies=STUDIES,
+    difficulties=DIFFICULTIES,
+)

@@ -1,0 +1,298 @@
+"""Exact answers about Countdown."""
+
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import LegalTablePolicy, Policy, SettingPolicy, TablePolicy
+from theorybench.envs.curriculum.countdown.rollouts import MAX_NODES, Followed, follow, sample
+from theorybench.envs.curriculum.countdown.setting import Countdown
+from theorybench.envs.curriculum.countdown.solver import solve
+
+#: Games of a seeded estimate.
+SAMPLES = 8_192
+#: The share of prompts that laws of learning ask for.
+LEARNT = 0.9
+
+
+class SolverPolicy(Policy):
+    """The solver's policies: uniform legal moves, re-weighted by what they lead to.
+
+    With temperature 0: uniform over actions that keep the target within reach. With temperature beta > 0: the optimum
+    under a KL penalty, pi(a | s) proportional to pi_ref(a | s) (1 + p(s') (e^(1/beta) - 1)), s' being the state after
+    a and p = 1 for a win. Where the target is out of reach: the base model.
+
+    Args:
+        setting: the setting.
+        temperature: beta >= 0.
+    """
+
+    def __init__(self, setting: Countdown, temperature: float = 0.0) -> None:
+        self._reference = SettingPolicy(setting, "reference")
+        self.temperature, self.fingerprint = temperature, setting.fingerprint
+        self.setting_parameters = setting.parameters
+
+    @property
+    def reference(self) -> SettingPolicy:
+        """The base model, with its setting."""
+        if not hasattr(self, "_reference"):
+            self._reference = SettingPolicy(Countdown(**self.setting_parameters), "reference")
+        return self._reference
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (m, A)."""
+        setting: Any = self.reference.setting
+        values = setting.winnable.after_moves(*setting.read(observations), setting.max_value)
+        if self.temperature:
+            weights = math.exp(-1 / self.temperature) * (1 - values) + values
+        else:
+            weights = (values > 0).astype(np.float64)
+        reference = self.reference.probs(observations)
+        rows = np.where((values > 0).any(axis=1, keepdims=True), weights * reference, reference)
+        return rows / rows.sum(axis=1, keepdims=True)
+
+
+class MemoryPolicy(SolverPolicy):
+    """The base model, but with the solutions' own moves in their states with at most `stage` numbers left.
+
+    Args:
+        setting: the setting.
+        stage: the rung that is searched: 1..n - 1.
+    """
+
+    def __init__(self, setting: Countdown, stage: int) -> None:
+        super().__init__(setting)
+        self.stage = stage
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (m, A)."""
+        setting: Any = self.reference.setting
+        move = np.full(len(setting.winnable) + 1, -1)
+        for h in range(setting.numbers - self.stage, setting.num_stages):
+            move[setting.winnable.find(setting.pool.targets, setting.pool.numbers[:, h])] = setting.pool.solution[:, h]
+        known = move[setting.winnable.find(*setting.read(observations))]
+        own = known[:, None] == np.arange(setting.num_actions)
+        return np.where(known[:, None] >= 0, own.astype(np.float64), self.reference.probs(observations))
+
+
+class CountdownOracle(Oracle[Countdown]):
+    """Exact answers about a `Countdown`.
+
+    Success needs only the prefixes from which the target can be reached. Policies that look at the state alone (the
+    base model, tables on "listed" or "position", the solver's) are followed through states, others through prefixes.
+    Where these number more than 10^6, success or the KL divergence is estimated from 8,192 plays with a fixed seed, and
+    `<key>_se` stands beside it.
+
+    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of a reward on the full task, averaged over prompts",
+        "success": "probability of a reward at a rung, without hints",
+        "kl": "KL divergence of the plays to the reference's, in nats, on the full task, averaged over prompts; "
+        "infinite for policies that try illegal moves",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> SolverPolicy:
+        """Keep the target within reach."""
+        return SolverPolicy(self.setting)
+
+    def tilted_policy(self, beta: float) -> SolverPolicy:
+        """Give the optimum under a KL penalty: the base model's plays, weighted by exp(reward / beta).
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        return SolverPolicy(self.setting, beta)
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute the metrics that are wanted."""
+        stages = self.setting.num_stages
+        wanted = {"objective", "kl", "success"} if metrics is None else metrics
+        rungs = (
+            range(1, stages + 1)
+            if metrics is None
+            else [k for k in range(1, stages + 1) if f"stage_{k}/success" in wanted]
+        )
+        values: dict[str, float] = {}
+        for stage in sorted({stages, *rungs}, reverse=True):
+            found = self.follow(policy, stage, winnable=True)
+            keys = (["objective", "success"] if stage == stages else []) + [f"stage_{stage}/success"]
+            values |= dict.fromkeys(keys, float(found.success.mean()))
+            if found.sampled:
+                values |= dict.fromkeys([f"{key}_se" for key in keys], _standard_error(found.success))
+        if "kl" in wanted:
+            found = self.follow(policy, stages, winnable=False)
+            values["kl"] = float(found.kl.mean())
+            if found.sampled:
+                values["kl_se"] = _standard_error(found.kl)
+        return values
+
+    def follow(self, policy: Any, stage: int, *, winnable: bool) -> Followed:
+        """Follow a policy from the beginnings of a stage, exactly where it can be done.
+
+        Args:
+            policy: any object with `probs`.
+            stage: 1..n - 1.
+            winnable: whether only plays that can still win matter: success then, and no KL divergence.
+        """
+        games, known = self.setting.winnable, self._sees_state_alone(policy)
+        if winnable:
+            nodes = float(len(games)) if known else games.winnable_prefixes
+        else:
+            nodes = games.states if known else games.prefixes
+        probs = functools.partial(self.probs, policy)
+        if nodes <= MAX_NODES:
+            return follow(self.setting, probs, stage, winnable=winnable, merged=known)
+        return sample(self.setting, probs, stage, SAMPLES, np.random.default_rng(0))
+
+    @staticmethod
+    def _sees_state_alone(policy: Any) -> bool:
+        """Return whether plays that lead to the same numbers with the same moves to go look alike to a policy."""
+        if type(policy) is LegalTablePolicy:
+            return policy.view in ("listed", "position")
+        if type(policy) is TablePolicy:
+            return policy.depends_on == "position"
+        return type(policy) in (SolverPolicy, MemoryPolicy, SettingPolicy)
+
+    # What search costs.
+
+    @functools.cached_property
+    def stage_success(self) -> np.ndarray:
+        """p(s) at the beginning of each prompt's stages, float64 (prompts, n - 1), the full task last."""
+        setting = self.setting
+        rows = [setting.pool.numbers[:, setting.num_stages - k] for k in range(1, setting.num_stages + 1)]
+        found = [setting.winnable.find(setting.pool.targets, numbers) for numbers in rows]
+        return setting.winnable.success_or_zero[np.column_stack(found)]
+
+    @functools.cached_property
+    def step_success(self) -> np.ndarray:
+        """The success at each rung of `memory_policy`, where the rungs below are learnt: float64 (prompts, n - 1)."""
+        rungs = range(1, self.setting.num_stages + 1)
+        return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in rungs])
+
+    def memory_policy(self, stage: int) -> "MemoryPolicy":
+        """Give the base model with a memory: it wins from the beginning of every rung below this one.
+
+        Raises:
+            ParameterError: no such stage.
+        """
+        if not 1 <= stage <= self.setting.num_stages:
+            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
+        return MemoryPolicy(self.setting, stage)
+
+    def base_success(self, stage: int | None = None) -> float:
+        """Give the reference's probability of a reward at a rung (None: the full task), averaged over prompts.
+
+        Raises:
+            ParameterError: no such stage.
+        """
+        k = self.setting.num_stages if stage is None else stage
+        if not 1 <= k <= self.setting.num_stages:
+            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
+        return float(self.stage_success[:, k - 1].mean())
+
+    def solve(self, numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Give the base success of any games, float64 (m,); 0 where they cannot be solved.
+
+        Args:
+            numbers: integers (m, k), k in 2..6, in any order.
+            targets: integers (m,).
+        """
+        return solve(numbers, targets, self.setting.max_value).success
+
+    def best_of(self, n: int) -> float:
+        """Give the chance that one of n plays of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
+        return float(np.mean(_hit(self.stage_success[:, -1], n)))
+
+    def optimal_value_under(self, beta: float) -> float:
+        """Give V*_beta = beta ln(1 + p (e^(1/beta) - 1)), averaged over prompts (A*-PO, arXiv 2505.20686)."""
+        p = self.stage_success[:, -1]
+        return float(np.mean(1 + beta * np.log(p + (1 - p) * math.exp(-1 / beta))))
+
+    def tilted_success(self, beta: float) -> float:
+        """Give the success of `tilted_policy(beta)`: p e^(1/beta) / (1 + p (e^(1/beta) - 1)), averaged over prompts."""
+        p = self.stage_success[:, -1]
+        return float(np.mean(p / (p + (1 - p) * math.exp(-1 / beta))))
+
+    def search_plays(self) -> float:
+        """Give the plays of the base model that a search on the full task needs to solve a prompt: the mean of 1/p."""
+        return float(np.mean(1 / self.stage_success[:, -1]))
+
+    def staged_search_plays(self) -> float:
+        """Give the plays that a search by stages needs, which keeps each rung's solution: the mean of sum_k 1/q_k.
+
+        q_k is the success at rung k where the rungs below are solved (`step_success`).
+        """
+        return float(np.mean((1 / self.step_success).sum(axis=1)))
+
+    def direct_queries(self) -> float:
+        """Give the episodes after which the base model has solved 90 % of the prompts on the full task, in expectation.
+
+        Episodes draw one of m prompts: a prompt is unsolved after t of them with probability (1 - p/m)^t.
+        """
+        return _episodes(self.stage_success[:, -1] / self.setting.prompts, LEARNT)
+
+    def curriculum_queries(self) -> float:
+        """Give the same stage by stage: each rung is left with a share .9^(1/(n-1)) of its prompts solved.
+
+        At a rung the states of the solution that are nearer to the end are known, `step_success` is its chance.
+        """
+        share = LEARNT ** (1 / self.setting.num_stages)
+        return float(sum(_episodes(q / self.setting.prompts, share) for q in self.step_success.T))
+
+
+def _hit(p: np.ndarray, n: float) -> np.ndarray:
+    """Return 1 - (1 - p)^n."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.expm1(n * np.log1p(-p)))
+
+
+def _episodes(p: np.ndarray, share: float) -> float:
+    """Return the least whole t for which 1 - (1 - p)^t, p > 0, averages `share` or more."""
+    low, high = 0, 1
+    while _hit(p, high).mean() < share:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _hit(p, middle).mean() < share else (low, middle)
+    return float(high)
+
+
+def _standard_error(samples: np.ndarray) -> float:
+    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="numbers",
+        values=(2, 3, 4, 5),  # tables of 6 numbers take minutes to score
+        size="moves of a solution, n - 1",
+        size_of=lambda setting: setting.numbers - 1,
+        parameters={"prompts": 8, "candidates": 8, "min_target": 1000, "max_target": 9999, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="exponential",
+                formula="least t: mean of 1 - (1 - p/m)^t >= .9, p the base success of m prompts",
+                queries=CountdownOracle.direct_queries,
+                source="dynamic programming over multisets",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="the same, summed over n - 1 stages of one new move",
+                queries=CountdownOracle.curriculum_queries,
+                source="dynamic programming over multisets",
+            ),
+        ),
+    ),
+)

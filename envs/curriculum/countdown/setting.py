@@ -1,0 +1,391 @@
+"""Countdown: combine numbers until one equals the target, with moves given or numbers taken away where that is hard."""
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import instance, integer
+from theorybench.envs.curriculum.countdown.moves import OPERATIONS, Slots, legal_moves, pair_results, slots
+from theorybench.envs.curriculum.countdown.pool import Prompts, draw
+from theorybench.envs.curriculum.countdown.solver import Winnable
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.environments.render import Scene
+    from theorybench.envs.core.views import View
+
+#: Digits of a number in observations.
+DIGITS = 4
+#: Names of slots in renderings.
+_NAMES = "ABCDEF"
+
+
+class State(NamedTuple):
+    """m games.
+
+    Attributes:
+        prompt: int64 (m,).
+        target: int32 (m,).
+        numbers: int32 (m, n), what is left, in descending order, padded with 0.
+        legal: int32 (m, 2 P), the legal actions, four to a word.
+        position: int64 (m,), moves that the response shows.
+        response: (m, n - 1), their tokens.
+    """
+
+    prompt: Any
+    target: Any
+    numbers: Any
+    legal: Any
+    position: Any
+    response: Any
+
+
+class Tables(NamedTuple):
+    """The prompts of an instance, and the moves on n slots (see `Prompts` and `Slots`).
+
+    Attributes:
+        targets: int32 (m,).
+        numbers: int32 (m (n - 1), n), row prompt (n - 1) + h: what is left after h moves of the prompt's solution.
+        solution: int64 (m (n - 1),), row likewise: its move number h.
+        digits: (10^4,) words of four tokens: the digits of each number, and padding for 0.
+        first: slot i of each pair.
+        second: slot j of each pair.
+        ordered: the place of each ordered pair.
+        left: the slot of the first number of each action.
+        right: the slot of its second number.
+    """
+
+    targets: np.ndarray
+    numbers: np.ndarray
+    solution: np.ndarray
+    digits: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    ordered: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Countdown(Setting):
+    """Combine numbers until one equals the target: the arithmetic puzzle that language models are trained on.
+
+    ## Description
+    Given n numbers and a target, a move picks two of the numbers that are left, in order, and one of + - * /; the
+    result takes their place. Results are positive integers: a division must be exact, and a result above `max_value`
+    is illegal. The game is won as soon as a result equals the target, which is none of the given numbers; not all
+    numbers need be used. The base model moves uniformly over legal actions, so that a sum or a product, which two
+    actions make, counts twice.
+
+    Prompts are solvable by construction: numbers are uniform in 1..`max_number`, the base model makes n - 1 moves, and
+    the last result is the target if it lies in `min_target`..`max_target`, is none of the numbers and was no earlier
+    result. This play is the prompt's *solution*. A hash of the canonical form, sorted numbers and target, puts one form
+    in four into the scoring pool and the others into the tuning pool. Instances below 10,000 draw their prompts from
+    the tuning pool, all others from the scoring pool: nothing that was tuned on is scored.
+
+    ## Action Space
+    `Discrete(4 n (n - 1))`: numbers that are left stand in slots, in descending order. Action
+    4 ((n - 1) i + j - [j > i]) + o applies operation o of + - * / to the numbers in slots i and j, in this order.
+    `info["action_mask"]` tells the legal ones; there always is one while two numbers are left.
+
+    ## Observation Space
+    `MultiDiscrete`, 4 (n + 1) + n - 1 integers. The target and the numbers that are *left*, in descending order, with
+    four digits each (tokens 4 n (n - 1) + 1 + digit; 0 for numbers that are gone): the prompt's tokens change with
+    every move, and show the state of the game. Then the moves so far (token a + 1 for action a), padded with 0. One
+    token a number would need ten thousand symbols, and a network could not carry over what it learns of one to another.
+
+    ## Starting State
+    A prompt index picks one of the `prompts` games of the instance; they are drawn uniformly. `options={"stage": k}`,
+    k in 1..n - 1, asks for the last k moves of the solution alone: the game begins with the k + 1 numbers that its
+    first n - 1 - k moves leave, as if they had been given. `options={"hint": h}`, h < k, makes the first h moves of the
+    solution (from where the stage begins), which then stand among the moves. Stage k and hint n - 1 - k begin in the
+    same state and differ in what the response shows.
+
+    ## Reward
+    1 when a result equals the target, else 0.
+
+    ## Episode End
+    When a result equals the target, or one number is left; terminated, never truncated.
+
+    ## Arguments
+    | Name | Default | Meaning |
+    |---|---|---|
+    | `numbers` | 4 | n, the numbers of a prompt, 2..6 |
+    | `prompts` | 64 | games of an instance, 1..200000 |
+    | `candidates` | 1 | 1..64; each prompt is the one of least base success among so many |
+    | `max_number` | 99 | given numbers are 1..max_number, 9..999 |
+    | `min_target` | 100 | the least target, 1..9999 |
+    | `max_target` | 999 | the largest target, 1..9999 |
+    | `max_value` | 9999 | the largest legal result, 99..9999 |
+    | `instance` | 0 | which prompts; below 10,000 for tuning, the others for scoring |
+
+    Tuning and scoring hold at least 10^5 and 10^4 prompts of 4 numbers, drawn in seconds. Few given numbers and many
+    `candidates` leave fewer: a pool that runs out is refused.
+
+    ## Optimum
+    J = success on the instance's prompts, J* = 1. The solver finds p(s), the base model's success, for every state by
+    dynamic programming over multisets of numbers. J_ref is the mean of p over prompts, and
+    V*_beta(s) = beta ln(1 + p(s) (e^(1/beta) - 1)) is the optimal value under a KL penalty.
+
+    Tabular agents see the view "listed": one row for each state from which the target can still be reached, and one
+    row for all others, in which nothing can be won or learnt. Policies are restricted to legal moves, as they were when
+    they were trained.
+
+    Evaluation of `objective` is exact where the winnable prefixes number at most 10^6, and of `kl` where all of them
+    do; policies that look at the state alone (listed tables, the base model, the solver's) are followed through states
+    instead, of which there are far fewer. Beyond that they are seeded estimates with `<key>_se`.
+
+    ## What theory predicts
+    With p(s) known, so is what search costs: 1/p plays of the base model to a first solution, and success
+    p e^(1/beta) / (1 + p (e^(1/beta) - 1)) of the policy that A*-PO aims at. Stage by stage each rung asks for one new
+    move: with the rungs below it learnt, its success is about one over the number of legal moves, which grows as n^2,
+    while p falls as the product of these numbers where solutions are few (`candidates`): the direct search is
+    exponential in n and the one by stages polynomial.
+
+    ## References
+    Stream of Search (arXiv 2404.03683) and TinyZero play Countdown with language models. A*-PO (arXiv 2505.20686) for
+    V*_beta. Curricula over remaining steps: arXiv 2511.07372.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "curriculum"
+    policy_view: ClassVar[str] = "listed"
+    moving_prompt: ClassVar[bool] = True
+
+    numbers: int = integer(4, 2, 6, "numbers of a prompt")
+    prompts: int = integer(64, 1, 200_000, "games of an instance")
+    candidates: int = integer(1, 1, 64, "each prompt is the one of least base success among so many")
+    max_number: int = integer(99, 9, 999, "the largest given number")
+    min_target: int = integer(100, 1, 9999, "the least target")
+    max_target: int = integer(999, 1, 9999, "the largest target")
+    max_value: int = integer(9999, 99, 9999, "the largest legal result")
+    instance: int = instance(0, "the prompts")
+
+    def validate(self) -> None:
+        """Check that there are targets, and that numbers are legal.
+
+        Raises:
+            ParameterError: no target in the range, or one that no legal result can equal.
+        """
+        if self.min_target > self.max_target:
+            raise ParameterError("min_target", self.min_target, f"at most max_target = {self.max_target}")
+        if max(self.max_target, self.max_number) > self.max_value:
+            least = max(self.max_target, self.max_number)
+            raise ParameterError("max_value", self.max_value, f"at least max_target and max_number, {least}")
+
+    @property
+    def num_actions(self) -> int:
+        """Ordered pairs of slots, times four operations."""
+        return 4 * self.numbers * (self.numbers - 1)
+
+    @property
+    def num_symbols(self) -> int:
+        """The actions and ten digits."""
+        return self.num_actions + 10
+
+    @property
+    def prompt_length(self) -> int:
+        """Digits of the target and of n numbers."""
+        return DIGITS * (self.numbers + 1)
+
+    @property
+    def response_length(self) -> int:
+        """The moves."""
+        return self.numbers - 1
+
+    @property
+    def horizon(self) -> int:
+        """n numbers allow n - 1 moves."""
+        return self.numbers - 1
+
+    @property
+    def num_prompts(self) -> int:
+        """The games of the instance."""
+        return self.prompts
+
+    @property
+    def num_stages(self) -> int:
+        """Rung k asks for the last k moves."""
+        return self.numbers - 1
+
+    @property
+    def max_hint(self) -> int:
+        """All moves of the solution but the last."""
+        return self.numbers - 2
+
+    @functools.cached_property
+    def pool(self) -> Prompts:
+        """The prompts with their solutions."""
+        return draw(
+            np.random.default_rng([240403683, self.numbers, self.instance]),
+            self.prompts,
+            self.numbers,
+            scoring=self.split == "scoring",
+            max_number=self.max_number,
+            targets=(self.min_target, self.max_target),
+            max_value=self.max_value,
+            candidates=self.candidates,
+        )
+
+    @functools.cached_property
+    def winnable(self) -> Winnable:
+        """The states of the instance's games from which the target can be reached, with their values."""
+        return Winnable.of(self.pool.numbers[:, 0], self.pool.targets, self.max_value)
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The instance as flat arrays."""
+        kind = self.observation_dtype
+        digits = self.num_actions + 1 + np.arange(10**DIGITS)[:, None] // 10 ** np.arange(DIGITS)[::-1] % 10
+        digits[0] = 0
+        words = digits.astype(kind).view(np.int32 if kind.itemsize == 1 else np.int64)[:, 0]
+        moves, pool = self.slots, self.pool
+        return Tables(
+            pool.targets.astype(np.int32),
+            pool.numbers.reshape(-1, self.numbers),
+            pool.solution.ravel(),
+            words,
+            *(moves.first, moves.second, moves.ordered, moves.left, moves.right),
+        )
+
+    @property
+    def slots(self) -> Slots:
+        """The moves on n slots."""
+        return slots(self.numbers)
+
+    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
+        """Check that every hint leaves a move.
+
+        Raises:
+            OptionError: a hint as long as its stage.
+        """
+        if hint is None:
+            return
+        rung = np.broadcast_to(self.num_stages if stage is None else stage, hint.shape)
+        for h, k in zip(hint[hint >= rung][:1], rung[hint >= rung][:1], strict=True):
+            raise OptionError("hint", int(h), f"0..{k - 1} at stage {k}", "Name a later stage or a shorter hint.")
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Deal the numbers that the skipped and the given moves of the solution leave."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        xp, tables, zero = namespace(prompts), self.on(prompts), prompts * 0
+        begin = prompts * self.num_stages + (zero if stage is None else self.num_stages - stage)
+        position = zero if hint is None else hint
+        numbers = xp.take(tables.numbers, begin + position, axis=0)
+        response = xp.zeros((n, self.num_stages), dtype=self._token(xp), device=prompts.device)
+        if hint is not None:
+            moves = xp.arange(self.num_stages, device=prompts.device)[None, :]
+            given = moves < position[:, None]
+            tokens = xp.take(tables.solution, xp.reshape(xp.where(given, begin[:, None] + moves, 0), (-1,))) + 1
+            response = xp.where(given, xp.astype(xp.reshape(tokens, response.shape), response.dtype), response)
+        targets = xp.take(tables.targets, prompts)
+        return State(prompts, targets, numbers, self._legal(numbers), position, response)
+
+    def _legal(self, numbers: Any) -> Any:
+        tables = self.on(numbers)
+        return legal_moves(namespace(numbers), numbers, tables.first, tables.second, tables.ordered, self.max_value)
+
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Let a result take the place of two numbers; an illegal move, whose result is 0, leaves less."""
+        xp, tables = namespace(actions), self.on(actions)
+        rows, operation = xp.arange(len(rng), device=actions.device), actions & 3
+        left, right = xp.take(tables.left, actions), xp.take(tables.right, actions)
+        a, b = state.numbers[rows, left], state.numbers[rows, right]
+        quotient = a // xp.where(b > 0, b, xp.ones_like(b))
+        made = xp.where(
+            operation < 2, xp.where(operation == 0, a + b, a - b), xp.where(operation == 2, a * b, quotient)
+        )
+        # An illegal move ends the episode: what it leaves is shown once, and has to be a number.
+        legal = xp.take_along_axis(self._mask(state), actions[:, None], axis=1)[:, 0]
+        made = xp.where(legal, made, xp.zeros_like(made))
+        numbers = xp.asarray(state.numbers, copy=True)
+        numbers[rows, left] = made
+        numbers[rows, right] = xp.zeros_like(made)
+        numbers = -xp.sort(-numbers, axis=1)
+        position, response = state.position + 1, xp.asarray(state.response, copy=True)
+        response[rows, state.position] = xp.astype(actions + 1, response.dtype)
+        won = made == state.target
+        moved = State(state.prompt, state.target, numbers, self._legal(numbers), position, response)
+        return moved, xp.astype(won, xp.float64), won | (numbers[:, 1] == 0)
+
+    def observe(self, state: State) -> Any:
+        """Return the digits of the target and of what is left, and the moves: (m, 4 (n + 1) + n - 1)."""
+        xp, tables = namespace(state.numbers), self.on(state.numbers)
+        shown = xp.concat([state.target[:, None], state.numbers], axis=1)
+        words = xp.reshape(xp.take(tables.digits, xp.reshape(shown, (-1,))), shown.shape)
+        return xp.concat([words.view(self._token(xp)), state.response], axis=1)
+
+    def action_mask(self, state: State) -> Any:
+        """Return legal actions, bool (m, 4 n (n - 1)); all of them where one number is left and the game is over."""
+        return self._mask(state) | (state.numbers[:, 1] == 0)[:, None]
+
+    def _mask(self, state: State) -> Any:
+        return state.legal.view(namespace(state.legal).bool)
+
+    def _token(self, xp: Any) -> Any:
+        return xp.int8 if self.num_symbols <= np.iinfo(np.int8).max else xp.int16
+
+    # What an observation says.
+
+    def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the target, int64 (m,), and the numbers that are left, int32 (m, n), that observations show."""
+        tokens = observations[:, : self.prompt_length].astype(np.int32)
+        tokens = tokens.reshape(len(observations), self.numbers + 1, DIGITS)
+        values = np.maximum(tokens - self.num_actions - 1, 0) @ (10 ** np.arange(DIGITS, dtype=np.int32)[::-1])
+        return values[:, 0].astype(np.int64), values[:, 1:].astype(np.int32)
+
+    def results(self, numbers: np.ndarray) -> np.ndarray:
+        """Return what each action makes of numbers int32 (m, n): int32 (m, A), 0 where illegal."""
+        made = pair_results(np, numbers, self.slots.first, self.slots.second, self.max_value)
+        return np.append(made, np.zeros_like(made[:, :1]), axis=1)[:, self.slots.column]
+
+    def show(self, targets: np.ndarray, numbers: np.ndarray, response: np.ndarray) -> np.ndarray:
+        """Return observations of states; see `State`."""
+        zero = np.zeros(len(targets), np.int64)
+        return self.observe(  # type: ignore[no-any-return]
+            State(zero, targets.astype(np.int32), numbers, numbers, zero, response.astype(self.observation_dtype))
+        )
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Uniform over legal moves, float64 (m, A); over all actions for observations that no running game shows."""
+        legal = (self.results(self.read(observations)[1]) > 0).astype(np.float64)
+        legal[~legal.any(axis=1)] = 1.0
+        return legal / legal.sum(axis=1, keepdims=True)
+
+    def listed_view(self) -> "View":
+        """One row for each winnable state, and one for all others."""
+        from theorybench.envs.curriculum.countdown.view import WinnableView
+
+        return WinnableView(self)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a move by its slots, such as A-C, or a digit."""
+        if symbol >= self.num_actions:
+            return str(symbol - self.num_actions)
+        left, right = self.slots.left[symbol], self.slots.right[symbol]
+        return f"{_NAMES[left]}{OPERATIONS[symbol % 4]}{_NAMES[right]}"
+
+    def render_text(self, scene: "Scene") -> str:
+        """Show the target, what is left, the moves, and the base model's chance from here."""
+        from theorybench.envs.core.environments.render import headline, status
+
+        target, numbers = int(scene.state.target[0]), scene.state.numbers[0]
+        left = [f"{_NAMES[slot]} = {value}" for slot, value in enumerate(numbers.tolist()) if value]
+        moves = [self.symbol_name(token - 1) for token in scene.state.response[0].tolist() if token]
+        chance = self.winnable.success_or_zero[self.winnable.find(scene.state.target, scene.state.numbers)][0]
+        lines = [
+            ("target", str(target)),
+            ("left", ", ".join(left)),
+            ("moves", " ".join(moves) or "(none)"),
+            ("chance", "-" if scene.ended else f"{chance:.3g} under uniform moves"),
+            ("status", status(self, scene)),
+        ]
+        return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines if words])

@@ -1,0 +1,231 @@
+"""Countdown as language models see it: a question in words, and answers such as `(75 - 3) * 4`, parsed strictly.
+
+The grammar, in which every space counts and everything else is refused:
+
+    answer  = sum
+    sum     = product, { " + ", product | " - ", product }
+    product = atom, { " * ", atom | " / ", atom }
+    atom    = number | "(", sum, ")"
+    number  = digit 1..9, { digit 0..9 }        (ASCII digits, at most 4 of them)
+
+at most 200 characters long. Operations of one rank are taken from left to right. Nothing is ever evaluated as code:
+operators and operands go on two stacks (Dijkstra's shunting yard), so that no answer can exhaust the interpreter's.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.curriculum.countdown.moves import OPERATIONS, slots
+from theorybench.envs.curriculum.countdown.setting import Countdown
+
+#: The longest answer that is read, in characters.
+LONGEST = 200
+#: Before a number or an opening bracket; after a number or a closing one.
+_ATOM, _REST = re.compile(r"\(|[1-9][0-9]{0,3}"), re.compile(r"\)| [-+*/] ")
+_RANK = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2}
+
+#: A number, or (operation, left, right).
+Expression = int | tuple[str, Any, Any]
+
+
+class AnswerError(ParameterError):
+    """An answer that is not in the grammar, or not a legal play of its game."""
+
+
+def parse(text: str) -> Expression:
+    """Read an answer.
+
+    Args:
+        text: see the grammar of this module.
+
+    Raises:
+        AnswerError: the text is not in the grammar; `allowed` says what was expected, and where.
+    """
+    operands: list[Expression] = []
+    waiting: list[str] = []
+    place, after_atom = 0, False
+    if len(text) > LONGEST:
+        raise AnswerError("answer", text, f"at most {LONGEST} characters")
+    while place < len(text):
+        match = (_REST if after_atom else _ATOM).match(text, place)
+        if match is None:
+            break
+        token, place = match.group().strip(), match.end()
+        if token.isdigit():
+            operands.append(int(token))
+            after_atom = True
+        elif token == "(":
+            waiting.append(token)
+        elif token == ")":
+            while waiting and waiting[-1] != "(":
+                _apply(operands, waiting.pop())
+            if not waiting:
+                raise AnswerError("answer", text, f"no closing bracket at character {place}, since none is open")
+            waiting.pop()
+        else:
+            while waiting and _RANK[waiting[-1]] >= _RANK[token]:
+                _apply(operands, waiting.pop())
+            waiting.append(token)
+            after_atom = False
+    if place < len(text) or not after_atom:
+        expected = "a closing bracket, or an operator between single spaces" if after_atom else "a number or a bracket"
+        raise AnswerError("answer", text, f"{expected} at character {place + 1}")
+    while waiting:
+        if waiting[-1] == "(":
+            raise AnswerError("answer", text, "a closing bracket for each opening one")
+        _apply(operands, waiting.pop())
+    return operands[0]
+
+
+def _apply(operands: list[Expression], operation: str) -> None:
+    right = operands.pop()
+    operands[-1] = (operation, operands[-1], right)
+
+
+def write(expression: Expression) -> str:
+    """Write an expression with the brackets that it needs: `parse(write(e)) == e` for all that fit into an answer."""
+    if isinstance(expression, int):
+        return str(expression)
+    operation, left, right = expression
+    texts = [write(left), write(right)]
+    # Operations of one rank are taken from left to right, so that on the right equal rank needs brackets.
+    for side, (part, least) in enumerate(((left, _RANK[operation]), (right, _RANK[operation] + 1))):
+        if not isinstance(part, int) and _RANK[part[0]] < least:
+            texts[side] = f"({texts[side]})"
+    return f"{texts[0]} {operation} {texts[1]}"
+
+
+def play(expression: Expression, numbers: Sequence[int], max_value: int = 9999) -> tuple[list[int], int]:
+    """Return an expression as actions, left operands first, and its value.
+
+    Args:
+        expression: what `parse` returned.
+        numbers: the given numbers, 2 to 6 of them in any order.
+        max_value: the largest legal result.
+
+    Raises:
+        AnswerError: a number that is not given (often enough), an illegal result, or no operation at all.
+    """
+    left = sorted(numbers, reverse=True)
+    actions: list[int] = []
+
+    def value(part: Expression) -> int:
+        if isinstance(part, int):
+            if part not in unused:
+                raise AnswerError("number", part, f"one of {sorted(numbers)}, each at most as often as it is given")
+            unused.remove(part)
+            return part
+        a, b = value(part[1]), value(part[2])
+        made = _result(part[0], a, b, max_value)
+        i = left.index(a)
+        j = left.index(b, i + 1) if a == b else left.index(b)
+        actions.append(4 * ((len(numbers) - 1) * i + j - (j > i)) + OPERATIONS.index(part[0]))
+        left.remove(a)
+        left.remove(b)
+        left.append(made)
+        left.sort(reverse=True)
+        return made
+
+    unused = list(left)
+    whole = value(expression)
+    if not actions:
+        raise AnswerError("answer", expression, "an operation")
+    return actions, whole
+
+
+def _result(operation: str, a: int, b: int, max_value: int) -> int:
+    """Return a legal result; raise AnswerError for others."""
+    if operation == "/" and a % b:
+        raise AnswerError("quotient", f"{a} / {b}", "an exact division")
+    made = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[operation]
+    if not 1 <= made <= max_value:
+        raise AnswerError("result", made, f"1..{max_value}")
+    return made
+
+
+def expression_of(numbers: Sequence[int], actions: Sequence[int]) -> Expression:
+    """Return the expression that legal actions make last, such as a prompt's solution.
+
+    Args:
+        numbers: the given numbers, in any order.
+        actions: at least one.
+
+    Raises:
+        AnswerError: an illegal action.
+    """
+    table = slots(len(numbers))
+    held: list[tuple[int, Expression]] = sorted(((x, x) for x in numbers), key=lambda item: -item[0])
+    made: tuple[int, Expression] | None = None
+    for action in actions:
+        i, j, operation = int(table.left[action]), int(table.right[action]), OPERATIONS[action % 4]
+        if max(i, j) >= len(held):
+            raise AnswerError("action", action, f"one on the {len(held)} numbers that are left")
+        (a, first), (b, second) = held[i], held[j]
+        made = (_result(operation, a, b, 10**9), (operation, first, second))
+        held = [item for slot, item in enumerate(held) if slot not in (i, j)] + [made]
+        held.sort(key=lambda item: -item[0])
+    if made is None:
+        raise AnswerError("actions", list(actions), "at least one")
+    return made[1]
+
+
+def question(setting: Countdown, prompt: int) -> str:
+    """Ask for a prompt in words, the numbers in descending order."""
+    numbers, target = setting.pool.numbers[prompt, 0].tolist(), int(setting.pool.targets[prompt])
+    return (
+        f"Use the numbers {', '.join(map(str, numbers))}, each at most once, with + - * / and brackets, to make "
+        f"{target}. All results must be whole numbers from 1 to {setting.max_value}. "
+        "Answer with the expression alone, such as (75 - 3) * 4."
+    )
+
+
+def solution(setting: Countdown, prompt: int) -> str:
+    """Write a prompt's solution."""
+    pool = setting.pool
+    return write(expression_of(pool.numbers[prompt, 0].tolist(), pool.solution[prompt].tolist()))
+
+
+def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.ndarray:
+    """Return the reward of each answer: what its moves earn in the game where its value is the target, else 0.
+
+    An expression that passes through the target on its way to another value earns nothing.
+
+    Args:
+        setting: the setting.
+        prompts: int (m,) prompt indices.
+        answers: m texts.
+
+    Returns:
+        float64 (m,).
+
+    Raises:
+        OptionError: a prompt that the setting does not have.
+        ParameterError: another number of answers than prompts.
+    """
+    indices = np.asarray(prompts)
+    return setting.judge(indices, plays(setting, indices, answers))
+
+
+def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
+    """Return the moves of each answer as the tokens of a completion; none where its value is not the target.
+
+    Args and errors are those of `judge_text`.
+    """
+    indices = np.asarray(prompts)
+    if len(indices) != len(answers):
+        raise ParameterError("answers", len(answers), f"one for each of {len(indices)} prompts")
+    setting.prompt_tokens(indices)  # refuses what is no prompt
+    completions: list[list[int]] = []
+    for prompt, answer in zip(indices.tolist(), answers, strict=True):
+        try:
+            numbers = setting.pool.numbers[prompt, 0].tolist()
+            actions, value = play(parse(answer), numbers, setting.max_value)
+        except AnswerError:
+            value = 0
+        right = value == setting.pool.targets[prompt]
+        completions.append([action + 1 for action in actions] if right else [])
+    return completions

@@ -1,0 +1,343 @@
+"""Exact answers about k-fold composition."""
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
+from theorybench.envs.curriculum.reasoning_tree.walks import divergence
+
+#: The largest number of prefixes of a rung that are visited.
+MAX_PREFIXES = 10**6
+#: Prefixes that are held at a time.
+HELD = 2**16
+#: Episodes of a seeded estimate.
+SAMPLES = 4096
+#: Score that counts as learnt.
+SCORE = 0.9
+#: Further observations of each row with which a policy's declared dependence is checked.
+CHECKS = 8
+
+
+class HopPolicy(SettingPolicy):
+    """Answers by composing a table for each hop with the permutations shown: a chain of thought in its head.
+
+    Args:
+        setting: one without chain of thought.
+        table: float64 (k, N, N), q_j(v | u), rows summing to 1.
+
+    Raises:
+        ParameterError: a setting with chain of thought (a `TablePolicy` of its view "local" is the same there), or a
+            table of another shape.
+    """
+
+    def __init__(self, setting: Setting, table: np.ndarray) -> None:
+        super().__init__(setting, "reference")
+        if not isinstance(setting, KFoldComposition) or setting.chain_of_thought:
+            raise ParameterError("setting", setting.name, "a KFoldComposition with chain_of_thought=False")
+        self.depends_on = "prefix"
+        self.table = np.asarray(table, np.float64)
+        if self.table.shape != (setting.k, setting.N, setting.N):
+            raise ParameterError("table.shape", self.table.shape, f"({setting.k}, {setting.N}, {setting.N})")
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Push x through all hops of the rung: float64 (n, N)."""
+        setting: Any = self.setting
+        seen = np.asarray(observations).astype(np.int64)
+        k, size = setting.k, setting.N
+        shown = seen[:, : k * size].reshape(-1, k, size) - 1
+        first, x, hops = (seen[:, k * size :][:, :3] - np.array([size + 1, 1, size])).T
+        mass, rows = np.eye(size)[x], np.arange(len(seen))
+        for step in range(k):
+            hop = (first + step) % k
+            chosen = np.einsum("nu,nuv->nv", mass, self.table[hop])
+            reached = np.empty_like(chosen)
+            np.put_along_axis(reached, shown[rows, hop], chosen, axis=1)
+            mass = np.where((step < hops)[:, None], reached, mass)
+        return mass
+
+
+#: Permutations (n, k N), first hops (n,) and entries (n,).
+Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Measured(NamedTuple):
+    """What is known of a policy at one rung.
+
+    Attributes:
+        success: float64 (any,), whose mean is the probability of a reward.
+        kl: float64 (any,), likewise the divergence from the reference.
+        sampled: the names of those that are samples.
+    """
+
+    success: np.ndarray
+    kl: np.ndarray
+    sampled: tuple[str, ...] = ()
+
+
+class KFoldOracle(Oracle[KFoldComposition]):
+    """Exact answers about a `KFoldComposition`.
+
+    Policies that declare `depends_on` "local" or "position", and `HopPolicy`, have the closed form of the setting's
+    page at every size. Any other is followed through all prefixes of a rung where there are at most 10^6 of them;
+    beyond, its metrics are estimated from 4,096 episodes with a fixed seed, and `<key>_se` stands beside each.
+
+    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of a reward on the full task",
+        "success": "probability of a reward at a rung",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
+    }
+
+    @property
+    def hidden(self) -> np.ndarray:
+        """The hidden permutations, int64 (k, N)."""
+        return np.asarray(self.setting.tables.hidden.reshape(self.setting.k, self.setting.N))
+
+    def policy(self, table: np.ndarray) -> Policy:
+        """Return the policy of tables q_j(v | u): float64 (k, N, N), with or without chain of thought."""
+        if not self.setting.chain_of_thought:
+            return HopPolicy(self.setting, table)
+        return TablePolicy(View.of(self.setting, "local"), table.reshape(-1, self.setting.N))
+
+    @functools.cached_property
+    def optimal_policy(self) -> Policy:
+        """Look up what the hidden permutations say."""
+        return self.policy(np.eye(self.setting.N)[self.hidden])
+
+    def num_prefixes(self, stage: int) -> int:
+        """Count the prefixes of all prompts of a rung at which a policy decides."""
+        setting = self.setting
+        prompts = math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage))
+        return prompts * sum(setting.N**t for t in range(stage if setting.chain_of_thought else 1))
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics, or those of the full task alone where no other is wanted."""
+        stages = list(range(1, self.setting.k + 1))
+        if metrics is not None and not any(name.startswith("stage_") for name in metrics):
+            stages = stages[-1:]
+        values: dict[str, float] = {}
+        for stage in stages:
+            found = self._measured(policy, stage)
+            rung = {f"stage_{stage}/success": found.success}
+            if stage == self.setting.k:
+                rung |= {"objective": found.success, "success": found.success, "kl": found.kl}
+            values |= {name: float(sample.mean()) for name, sample in rung.items()}
+            for name, sample in rung.items():
+                if ("kl" if name == "kl" else "success") in found.sampled:
+                    values[f"{name}_se"] = float(sample.std(ddof=1) / math.sqrt(len(sample)))
+        return values
+
+    def _starts(self, stage: int) -> np.ndarray:
+        """Return the hops with which a rung begins, equally likely."""
+        uniform = self.setting.starts == "uniform" and stage < self.setting.k
+        return np.arange(self.setting.k if uniform else 1)
+
+    def _measured(self, policy: Any, stage: int) -> Measured:
+        if getattr(policy, "depends_on", "prefix") in ("local", "position"):
+            return self._chained(policy, stage)
+        exact = self.num_prefixes(stage) <= MAX_PREFIXES
+        rng = None if exact else np.random.default_rng([0x5EED, int(self.setting.fingerprint, 16)])
+        blocks = [self._walk(policy, stage, prompts, rng) for prompts in self._prompts(stage, rng)]
+        success, kl = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        if isinstance(policy, HopPolicy):  # the divergence of its answers has no closed form
+            return Measured(self.agreement(policy.table, stage), kl, () if exact else ("kl",))
+        return Measured(success, kl, () if exact else ("success", "kl"))
+
+    def _prompts(self, stage: int, rng: np.random.Generator | None) -> Iterator[Prompts]:
+        """Yield all prompts of a rung in parts, or a sample of them."""
+        setting, starts = self.setting, self._starts(stage)
+        if rng is not None:
+            shown = rng.permuted(np.tile(np.arange(setting.N), (SAMPLES * setting.k, 1)), axis=1)
+            first, x = starts[rng.integers(len(starts), size=SAMPLES)], rng.integers(setting.N, size=SAMPLES)
+            yield shown.reshape(SAMPLES, -1), first, x
+            return
+        orders = np.array(list(itertools.permutations(range(setting.N))))
+        count = len(orders) ** setting.k * len(starts) * setting.N
+        together = max(1, HELD // setting.N ** (stage - 1 if setting.chain_of_thought else 0))
+        for begin in range(0, count, together):
+            number = np.arange(begin, min(begin + together, count))
+            number, x = np.divmod(number, setting.N)
+            number, start = np.divmod(number, len(starts))
+            digits = number[:, None] // len(orders) ** np.arange(setting.k) % len(orders)
+            yield orders[digits].reshape(len(number), -1), starts[start], x
+
+    def _walk(
+        self, policy: Any, stage: int, prompts: Prompts, rng: np.random.Generator | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Follow a policy from some prompts through all prefixes, or through one sampled continuation of each.
+
+        A sampled estimate is unbiased: each visited row enters with its whole distribution.
+
+        Returns:
+            Success and divergence, float64 (prompts,) each.
+        """
+        shown, first, x = prompts
+        setting, n = self.setting, len(x)
+        table = shown.reshape(n, setting.k, setting.N)
+        truth, right = x, x
+        for step in range(stage):
+            hop = (first + step) % setting.k
+            right = self.hidden[hop, truth]
+            truth = table[np.arange(n), hop, right]
+        if not setting.chain_of_thought:
+            rows = self.probs(policy, setting.observations(shown, first, x, 0 * x + stage, np.zeros((n, 0))))
+            return rows[np.arange(n), truth], divergence(rows)
+        kl, weight, response, prompt = np.zeros(n), np.ones(n), np.zeros((n, 0), np.int64), np.arange(n)
+        for step in range(stage):
+            seen = setting.observations(shown[prompt], first[prompt], x[prompt], 0 * prompt + stage, response)
+            rows = self.probs(policy, seen)
+            kl += np.bincount(prompt, weight * divergence(rows), n)
+            if step == stage - 1:
+                break
+            hop = (first[prompt] + step) % setting.k
+            if rng is None:
+                chosen, spread = (
+                    np.tile(np.arange(setting.N), len(prompt)),
+                    np.repeat(np.arange(len(prompt)), setting.N),
+                )
+                weight = (weight[:, None] * rows).ravel()
+            else:
+                chosen, spread = inverse_cdf(rows, rng.random(n)), prompt
+            prompt, hop = prompt[spread], hop[spread]
+            reached = table[prompt, hop, chosen]
+            response = np.concatenate([response[spread], np.stack([chosen, reached], axis=1)], axis=1)
+        return np.bincount(prompt, weight * rows[np.arange(len(prompt)), right[prompt]], n), kl
+
+    def agreement(self, table: np.ndarray, stage: int | None = None) -> np.ndarray:
+        """Give the success of tables at a rung (None: the full task), for each start of it: float64 (starts,).
+
+        Args:
+            table: float64 (k, N, N), q_j(v | u), the same at every step of a chain; another instance's hidden tuple
+                pi' is the table [v = pi'_j(u)], and fix_j the number of points where it agrees with this one's.
+            stage: the rung.
+        """
+        size, stage = self.setting.N, self.setting.k if stage is None else stage
+        fixed = np.take_along_axis(table, self.hidden[:, :, None], axis=2).sum(axis=(1, 2))
+        hops = (self._starts(stage)[:, None] + np.arange(stage)) % self.setting.k
+        return np.asarray(1 / size + (1 - 1 / size) * ((fixed - 1) / (size - 1))[hops].prod(axis=1))
+
+    def _chained(self, policy: Any, stage: int) -> Measured:
+        """Follow a policy that sees the next hop and where the chain stands, or how many hops it has made."""
+        setting = self.setting
+        if not setting.chain_of_thought:
+            rows = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
+            return Measured(np.full(1, 1 / setting.N), divergence(rows[0]).mean(keepdims=True))
+        if policy.depends_on == "local":
+            table = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
+            kl = divergence(table).mean(axis=1).sum(keepdims=True)
+            return Measured(self.agreement(table, stage), kl)
+        # Which hop a position is depends on where the rung begins.
+        made = np.stack([self._local_rows(policy, t)[:1] for t in range(stage)])
+        tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
+        success = []
+        for start in self._starts(stage):
+            own = tables.copy()
+            own[(start + np.arange(stage)) % setting.k] = made
+            success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
+        return Measured(np.array(success), divergence(made[:, 0]).sum(keepdims=True))
+
+    def _local_rows(self, policy: Any, made: int) -> np.ndarray:
+        """Read the probabilities of a policy after some hops, by next hop and entry: float64 (k N, N)."""
+        setting = self.setting
+        rng = np.random.default_rng(made)
+        tries = 1 if isinstance(policy, (TablePolicy, SettingPolicy)) else 1 + CHECKS
+        hop, entry = np.divmod(np.tile(np.arange(setting.k * setting.N), tries), setting.N)
+        n = len(hop)
+        shown = rng.permuted(np.tile(np.arange(setting.N), (n * setting.k, 1)), axis=1).reshape(n, -1)
+        response = rng.integers(setting.N, size=(n, 2 * made))
+        first, x = (hop - made) % setting.k, entry if not made else rng.integers(setting.N, size=n)
+        if made:
+            response[:, -1] = entry
+        hops = rng.integers(made + 1, setting.k + 1, size=n)
+        seen = setting.observations(shown, first, x, hops, response)
+        if tries > 1:
+            groups = hop * setting.N + entry if policy.depends_on == "local" else 0 * hop
+            self.check_dependence(policy, seen, groups)
+        return self.probs(policy, seen[: setting.k * setting.N])
+
+    # What learning costs.
+
+    def curriculum_queries(self, score: float = SCORE) -> float:
+        """Give the episodes of rung 1, with uniform starts, after which a search scores `score` on the full task.
+
+        It tries a uniform entry and keeps what is rewarded, so that each of k N pairs (hop, entry) is found by an
+        episode with probability 1 / (k N^2). With a share c of them found J's gap closes to c^k, so c = score^(1/k),
+        and n episodes find a share 1 - exp(-n / (k N^2)).
+
+        Raises:
+            ParameterError: a score outside of (0, 1).
+        """
+        if not 0 < score < 1:
+            raise ParameterError("score", score, "a number in (0, 1)")
+        return -self.pairs * self.setting.N * math.log(1 - score ** (1 / self.setting.k))
+
+    def complete_queries(self) -> float:
+        """Give the expected episodes of rung 1, with uniform starts, after which that search has found all pairs.
+
+        With m pairs left an episode finds one with probability m / (k N^2): k N^2 (1 + 1/2 + ... + 1/(k N)).
+        """
+        return self.pairs * self.setting.N * sum(1 / m for m in range(1, self.pairs + 1))
+
+    @property
+    def pairs(self) -> int:
+        """The pairs (hop, entry), k N: what there is to learn."""
+        return self.setting.k * self.setting.N
+
+    def direct_queries(self, score: float = SCORE) -> float:
+        """Give the episodes of the full task in which a hop is told from noise.
+
+        The derivative of J in the table of one hop is that of rung 1 times prod (fix_j - 1)/(N - 1) over the others,
+        0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for fixed permutations, since the
+        fixed points of a uniform permutation have variance 1 (1 - 1/N for uniform tables of sure look-ups). A signal
+        that is smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those
+        of rung 1. It is a law of growth, not a bound for one learner.
+        """
+        return self.curriculum_queries(score) * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
+
+
+_LAWS = (
+    Law(
+        way="direct",
+        growth="exponential",
+        formula="(N - 1)^(2 (k - 1)) k N^2 ln(1 / (1 - .9^(1/k)))",
+        queries=KFoldOracle.direct_queries,
+        source="arXiv 2505.23683, statistical queries: N^Theta(k)",
+    ),
+    Law(
+        way="curriculum",
+        growth="polynomial",
+        formula="k N^2 ln(1 / (1 - .9^(1/k)))",
+        queries=KFoldOracle.curriculum_queries,
+        source="arXiv 2505.23683, learning from easy-to-hard data",
+    ),
+)
+DIFFICULTIES = (
+    Difficulty(
+        parameter="k",
+        values=(1, 2, 3, 4, 5, 6, 8, 12, 16),
+        size="hops k",
+        parameters={"N": 4, "instance": 10_000},
+        laws=_LAWS,
+    ),
+    Difficulty(
+        parameter="N",
+        values=(3, 4, 5, 6, 8, 12, 16),
+        size="entries N",
+        parameters={"k": 3, "instance": 10_000},
+        laws=(dataclasses.replace(_LAWS[0], growth="polynomial"), _LAWS[1]),
+    ),
+)

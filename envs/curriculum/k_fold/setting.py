@@ -1,0 +1,304 @@
+"""k-fold composition (arXiv 2505.23683): hidden permutations between visible ones, learnt from easy to hard."""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream, mix
+from theorybench.envs.core.validation import boolean, choice, instance, integer
+from theorybench.envs.core.views import Local
+
+STARTS = ("uniform", "first")
+#: Tokens are bytes, and this many of them make one int64.
+WORD = 8
+#: Draws of the stream of a prompt: x, and where an easier sub-task begins. Permutations have a stream of their own.
+DRAW_X, DRAW_START = 0, 1
+PERMUTATIONS = 1
+
+
+class State(NamedTuple):
+    """n chains of hops.
+
+    Attributes:
+        prompt: int64 (n,).
+        given: int8 (n, k N + 3), the prompt's tokens.
+        hop: int64 (n,), number 0..k-1 of the next hop.
+        left: int64 (n,), hops that are left.
+        truth: int64 (n,), the entry at which the right chain stands.
+        position: int64 (n,), hops made.
+        response: int64 (n, words), the response, one byte a token.
+    """
+
+    prompt: Any
+    given: Any
+    hop: Any
+    left: Any
+    truth: Any
+    position: Any
+    response: Any
+
+
+class Tables(NamedTuple):
+    """An instance.
+
+    Attributes:
+        hidden: int64 (k N,), pi_j(u) at j N + u, hops and entries counted from 0.
+        draws: int64 (ceil(k N / 2),), counters of the words that order the visible permutations.
+        places: int32 (k N,), the place of each entry within its permutation.
+        write: int64 (response tokens * N, words), what symbol s as response token t puts into `State.response`, at
+            t N + s.
+    """
+
+    hidden: np.ndarray
+    draws: np.ndarray
+    places: np.ndarray
+    write: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KFoldComposition(Setting):
+    """k look-ups in a row, each through a permutation that the prompt shows and one that it hides.
+
+    ## Description
+    The prompt shows k permutations sigma_1, ..., sigma_k of N entries, fresh for each prompt, and an entry x. Another k
+    permutations pi_1, ..., pi_k are hidden: they are the same for all prompts, and have to be learnt. Asked for is
+
+        f(sigma, x) = (sigma_k o pi_k o ... o sigma_1 o pi_1)(x).
+
+    Hop j takes the entry u to sigma_j(pi_j(u)): which entry of the shown table to look up is hidden, what stands there
+    is shown. The outcome alone is judged. The base model looks up a uniform entry, and one wrong look-up makes the
+    answer a uniform one: a policy that knows all hops but one is as often right as one that knows nothing.
+
+    With `chain_of_thought=True` hop j is an action: the agent chooses the entry v_j to look up, and the environment
+    replies with u_j = sigma_j(v_j). Without, there is one action, the answer.
+
+    ## Action Space
+    `Discrete(N)`: the entry to look up, or the answer. Every action is legal.
+
+    ## Observation Space
+    `MultiDiscrete`. The prompt: k N tokens, sigma_j(v) at (j - 1) N + v; then the number i of the first hop, x, and the
+    number of hops r. The response: v_1, u_1, v_2, u_2, ... (one token without chain of thought). Entry e in 0..N - 1 is
+    token e + 1, and a number n in 1..k of hops is token N + n.
+
+    Tables see, by default, the number of the next hop and the entry u at which the chain stands (the view `local`): a
+    table q_j(v | u), k N rows. What is learnt about a hop then holds wherever the hop stands in a chain.
+
+    ## Starting State
+    A prompt index decides sigma, x, and where easier sub-tasks begin. `options={"stage": r}` asks for r hops, from hop
+    number i on, cyclically: i, i + 1, ..., i + r - 1 modulo k. With `starts="uniform"` i is uniform for r < k, with
+    `starts="first"` it is 1; the full task, r = k, begins with hop 1.
+
+    ## Reward
+    1 at the end if the last entry is the right one for the rung, else 0.
+
+    ## Episode End
+    After r look-ups, or after one answer; terminated, never truncated.
+
+    ## Arguments
+    | Name | Default | Meaning |
+    |---|---|---|
+    | `N` | 8 | entries, 2..64 |
+    | `k` | 4 | hops of the full task, 1..16 |
+    | `chain_of_thought` | True | an action for each hop; False: one action, the answer |
+    | `starts` | "uniform" | where tasks of fewer than k hops begin: "uniform" over hops, or with the "first" |
+    | `instance` | 0 | the hidden permutations; below 10,000 for tuning, the others for scoring |
+
+    The first hops of the same instance and N are the same for every k. Permutations are drawn by ordering hashes; two
+    of them are equal, and their order then fixed, with probability 2^-28 each time (N = 16).
+
+    ## Optimum
+    J = P(reward) on the full task. J* = 1, by looking up pi_j(u), and J_ref = 1/N. A table q_j(v | u) has
+
+        J = 1/N + (1 - 1/N) prod_j (fix_j - 1)/(N - 1),   fix_j = sum_u q_j(pi_j(u) | u),
+
+    with the product over the hops of the rung on easier ones: while both chains agree, they stay together with
+    probability fix_j / N, and while they differ, two uniform different entries meet with probability
+    (N - fix_j) / (N (N - 1)). Without chain of thought the same holds of a policy that composes such tables in its head
+    (`theorybench.envs.curriculum.k_fold.oracle.HopPolicy`).
+    Evaluation is exact for policies that depend on `local` or on position, for such compositions, and for all others
+    where there are at most 10^6 prefixes; beyond, it is a seeded estimate with `<key>_se`.
+
+    ## What theory predicts
+    At the base policy each fix_j is 1: all derivatives of J of order below k vanish, and the k-th does not. Tables that
+    learn from chains of k hops alone have no gradient to begin with. Noise takes them away from there where N and k are
+    small, and often into a trap: two hops that avoid their right entries, the others being right, give
+    1/N + (1 - 1/N)/(N - 1)^2, a local optimum. One hop has a plain gradient: with uniform starts rung 1 alone teaches
+    every hop, and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full
+    task. With `starts="first"` rungs 1, 2, 3, ... teach one hop each, a staircase: after rung r accuracy is 1 on chains
+    of up to r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off
+    1/N there.) Without chain of thought the paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two
+    of its halves at each rung.
+
+    ## References
+    Learning Compositional Functions with Transformers from Easy-to-Hard Data (arXiv 2505.23683, COLT 2025).
+
+    ## Version History
+    - v0: first version.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "curriculum"
+    policy_view: ClassVar[str] = "local"
+    reference_depends_on: ClassVar[str] = "position"
+
+    N: int = integer(8, 2, 64, "entries of each permutation")
+    k: int = integer(4, 1, 16, "hops of the full task")
+    chain_of_thought: bool = boolean(True, "an action for each hop; False: one action, the answer")
+    starts: str = choice("uniform", STARTS, "where tasks of fewer than k hops begin")
+    instance: int = instance(0, "the hidden permutations")
+
+    @property
+    def num_actions(self) -> int:
+        """The entries."""
+        return self.N
+
+    @property
+    def num_symbols(self) -> int:
+        """The entries, and the numbers 1..k."""
+        return self.N + self.k
+
+    @property
+    def prompt_symbols(self) -> range:
+        """All: tables show entries, too."""
+        return range(self.N + self.k)
+
+    @property
+    def prompt_length(self) -> int:
+        """The shown permutations, the first hop, x, and the number of hops."""
+        return self.k * self.N + 3
+
+    @property
+    def response_length(self) -> int:
+        """A look-up and what it gives, for each hop; or the answer."""
+        return 2 * self.k if self.chain_of_thought else 1
+
+    @property
+    def horizon(self) -> int:
+        """A look-up for each hop; or the answer."""
+        return self.k if self.chain_of_thought else 1
+
+    @property
+    def replies(self) -> int:
+        """What a look-up gives."""
+        return int(self.chain_of_thought)
+
+    @property
+    def num_stages(self) -> int:
+        """Rung r asks for r hops."""
+        return self.k
+
+    @property
+    def local(self) -> Local:
+        """The number of the next hop, and the entry at which the chain stands."""
+        first, x = self.k * self.N, self.k * self.N + 1
+        last = [x if t < 2 else self.prompt_length + 2 * (t // 2) - 1 for t in range(self.response_length)]
+        return Local(
+            columns=tuple((first, column) for column in last),
+            tokens=((self.N + 1, self.k), (1, self.N)),
+            shared=True,
+            shifts=tuple((t // 2, 0) for t in range(self.response_length)),
+        )
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The hidden permutations, and constants of the dynamics."""
+        rng = np.random.default_rng([250523683, self.instance])
+        hidden = np.concatenate([rng.permutation(self.N) for _ in range(self.k)]).astype(np.int64)
+        draws = mix(np.arange(1, (self.k * self.N + 1) // 2 + 1))
+        places = np.tile(np.arange(self.N, dtype=np.int32), self.k)
+        words = -(-self.response_length // WORD)
+        write = np.zeros((self.response_length, self.N, words * WORD), np.int8)
+        position = np.arange(self.response_length)
+        write[position, :, position] = np.arange(1, self.N + 1)
+        return Tables(hidden, draws, places, write.view(np.int64).reshape(-1, words))
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Show permutations, the first hop, an entry and the number of hops."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        xp, own = namespace(prompts), rng.of(prompts)
+        x, zero = own.integers(DRAW_X, self.N), xp.zeros_like(prompts)
+        rung = zero + self.k if stage is None else stage
+        hop = zero
+        if stage is not None and self.starts == "uniform":
+            hop = xp.where(rung < self.k, own.integers(DRAW_START, self.k), zero)
+        head = xp.stack([hop + (self.N + 1), x + 1, rung + self.N], axis=1)
+        shown = self.permutations(rng.of(prompts, zero + PERMUTATIONS).keys) + 1
+        given = xp.concat([shown, xp.astype(head, xp.int8)], axis=1)
+        empty = xp.stack([zero] * self.tables.write.shape[1], axis=1)
+        return State(prompts, given, hop, rung, x, zero, empty)
+
+    def permutations(self, keys: Any) -> Any:
+        """Draw k uniform permutations for each key: int8 (n, k N), from int64 (n,).
+
+        Entries are put in the order of 32-bit hashes whose lowest bits are the entries themselves, so that no two are
+        equal and every sort gives the same order.
+        """
+        xp, tables = namespace(keys), self.on(keys)
+        low = (1 << (self.N - 1).bit_length()) - 1
+        hashes = mix(keys[:, None] + tables.draws).view(xp.int32)[:, : self.k * self.N]
+        order = xp.sort(xp.reshape((hashes & ~low) | tables.places, (-1, self.N)), axis=1)
+        return xp.reshape(xp.astype(order & low, xp.int8), (-1, self.k * self.N))
+
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Look an entry up and follow the right chain beside it; or take the answer."""
+        xp, tables = namespace(actions), self.on(actions)
+        truth = self._hop(state, state.hop, state.truth)
+        write = 2 * state.position if self.chain_of_thought else state.position
+        response = state.response + xp.take(tables.write, write * self.N + actions, axis=0)
+        position, left = state.position + 1, state.left - 1
+        if self.chain_of_thought:
+            reached = self._look(state.given, state.hop, actions)
+            response = response + xp.take(tables.write, (write + 1) * self.N + reached, axis=0)
+            right, ended = reached == truth, left == 0
+        else:
+            for hop in range(1, self.k):
+                further = self._hop(state, (state.hop + hop) % self.k, truth)
+                truth = xp.where(hop < state.left, further, truth)
+            left = xp.zeros_like(left)
+            right, ended = actions == truth, left == 0
+        moved = State(state.prompt, state.given, (state.hop + 1) % self.k, left, truth, position, response)
+        return moved, xp.astype(right & ended, xp.float64), ended
+
+    def _hop(self, state: State, hop: Any, entry: Any) -> Any:
+        """Return sigma_hop(pi_hop(entry)), int64 (n,)."""
+        xp = namespace(entry)
+        return self._look(state.given, hop, xp.take(self.on(entry).hidden, hop * self.N + entry))
+
+    def _look(self, given: Any, hop: Any, entry: Any) -> Any:
+        """Return sigma_hop(entry), int64 (n,)."""
+        xp = namespace(entry)
+        token = xp.take_along_axis(given, (hop * self.N + entry)[:, None], axis=1)[:, 0]
+        return xp.astype(token, xp.int64) - 1
+
+    def observe(self, state: State) -> Any:
+        """Return tokens, int8 (n, k N + 3 + response tokens)."""
+        xp = namespace(state.given)
+        return xp.concat([state.given, state.response.view(xp.int8)[:, : self.response_length]], axis=1)
+
+    def observations(
+        self, shown: np.ndarray, first: np.ndarray, x: np.ndarray, hops: np.ndarray, response: np.ndarray
+    ) -> np.ndarray:
+        """Return what a policy sees: int8 (n, k N + 3 + response tokens).
+
+        Args:
+            shown: integers (n, k N), the entries of the visible permutations.
+            first: integers (n,), the first hop, 0..k-1.
+            x: integers (n,), the entry at which it begins.
+            hops: integers (n,), 1..k.
+            response: integers (n, t), symbols of the response so far: v_1, u_1, v_2, ...
+        """
+        head = np.stack([first + self.N + 1, x + 1, hops + self.N], axis=1)
+        padding = np.zeros((len(shown), self.response_length - response.shape[1]))
+        return np.concatenate([shown + 1, head, response + 1, padding], axis=1).astype(self.observation_dtype)
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Uniform over entries, float64 (n, N)."""
+        return np.full((len(observations), self.N), 1.0 / self.N)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: entries by their number, numbers of hops as #1, #2, ...."""
+        return str(symbol) if symbol < self.N else f"#{symbol - self.N + 1}"

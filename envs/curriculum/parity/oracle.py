@@ -1,0 +1,269 @@
+"""Exact answers about sparse parity."""
+
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy, inverse_cdf
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.parity.setting import Parity, parity
+
+#: The largest number of prefixes that are visited, how many are held at a time, and the prompts of an estimate.
+MAX_PREFIXES, HELD, SAMPLES = 10**6, 2**18, 2**14
+#: Observations of each row with which a policy's declared dependence is checked.
+CHECKS = 16
+#: What a policy may depend on to be followed without its prefixes.
+DECLARED = ("local", "state", "position")
+
+
+class Measured(NamedTuple):
+    """What is known of a policy; rows are equally likely cases, or samples.
+
+    Attributes:
+        success: float64 (cases, k), at each stage.
+        kl: float64 (cases,), in nats.
+        sampled: whether the cases are samples.
+    """
+
+    success: np.ndarray
+    kl: np.ndarray
+    sampled: bool = False
+
+
+class ParityOracle(Oracle[Parity]):
+    """Exact answers about a `Parity`.
+
+    Policies that declare `depends_on` "local", "state" or "position" are followed forward at any size: the pair (last
+    claim, true parity) is a Markov chain of four states, since the bits are fair and independent. Other policies are
+    walked through all 2^d (2^k - 1) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES` prompts with one sampled
+    response each give an estimate with a fixed seed, and `<key>_se` stands beside each value.
+
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of a reward on the full task",
+        "success": "probability of a reward at a stage",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """Claim the true parities: the last claim plus the next secret bit, or the parity of all secret bits."""
+        setting, view = self.setting, View.of(self.setting, "local")
+        answers = parity(np.arange(view.rows) % (4 if setting.chain_of_thought else view.rows))
+        return TablePolicy(view, np.eye(2)[answers])
+
+    @property
+    def num_prefixes(self) -> int:
+        """Prefixes of all prompts at which a policy decides."""
+        return 2**self.setting.d * (2**self.setting.response_length - 1)
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        if getattr(policy, "depends_on", "prefix") in DECLARED:
+            found = self._chain(policy) if self.setting.chain_of_thought else self._answers(policy)
+        elif self.num_prefixes <= MAX_PREFIXES:
+            prompts = np.arange(2**self.setting.d)
+            together = max(1, HELD // 2**self.setting.response_length)
+            parts = [self._walk(policy, prompts[i : i + together]) for i in range(0, len(prompts), together)]
+            success, kl = (np.concatenate(part) for part in zip(*parts, strict=True))
+            found = Measured(success, kl)
+        else:
+            rng = np.random.default_rng(0)
+            success, kl = self._walk(policy, rng.integers(2**self.setting.d, size=SAMPLES), rng)
+            found = Measured(success, kl, sampled=True)
+        columns = {f"stage_{j}/success": found.success[:, j - 1] for j in range(1, self.setting.k + 1)}
+        last = found.success[:, -1]
+        columns |= {"objective": last, "success": last, "kl": found.kl}
+        values = {name: float(column.mean()) for name, column in columns.items()}
+        if found.sampled:
+            root = math.sqrt(SAMPLES)
+            values |= {f"{name}_se": float(column.std(ddof=1) / root) for name, column in columns.items()}
+        return values
+
+    def _chain(self, policy: Any) -> Measured:
+        """Follow (last claim, true parity) forward: the two cases are the values of the prompt's last bit.
+
+        A policy on position and last token sees that bit before its first claim.
+        """
+        setting = self.setting
+        rows = self._rows(policy)  # (k, bit, claim, last bit of the prompt, action)
+        success, kl = np.empty((2, setting.k)), np.zeros(2)
+        for case in range(2):
+            mass = np.array([[1.0, 0.0], [0.0, 0.0]])  # (claim, parity)
+            for position, secret in enumerate(setting.tables.secret):
+                fair = np.eye(2)[case] if secret == setting.d - 1 else np.full(2, 0.5)
+                own = rows[position, :, :, case]  # (bit, claim, action)
+                kl[case] += np.einsum("b,cz,bc->", fair, mass, divergence(own))
+                moved = np.einsum("b,cz,bca->bza", fair, mass, own)
+                mass = np.stack([moved[0, z] + moved[1, 1 - z] for z in range(2)], axis=1)
+                success[case, position] = mass[0, 0] + mass[1, 1]
+        return Measured(success, kl)
+
+    def _rows(self, policy: Any) -> np.ndarray:
+        """Return probabilities by position, secret bit, last claim and last bit of the prompt: (k, 2, 2, 2, 2)."""
+        setting, rng = self.setting, np.random.default_rng(0)
+        number = np.arange(8 * setting.k)
+        position, bit, claim = number // 8, number // 4 % 2, number // 2 % 2
+        secret = setting.tables.secret[position]
+        end = np.where(secret == setting.d - 1, bit, number % 2)
+        key = {
+            "position": position,
+            "state": 2 * position + np.where(position > 0, claim, end),
+            "local": 4 * position + 2 * bit + np.where(position > 0, claim, 0),
+        }[policy.depends_on]
+        asked = []
+        for _ in range(1 if isinstance(policy, TablePolicy) else CHECKS):
+            prompts = rng.integers(2**setting.d, size=len(number)) & ~(1 << secret | 1 << setting.d - 1)
+            prompts |= bit << secret | end << setting.d - 1
+            claims = rng.integers(2, size=(len(number), setting.k))
+            claims[number, np.maximum(position - 1, 0)] = claim
+            seen = setting.observations(prompts, claims)
+            seen[:, setting.d :][np.arange(setting.k) >= position[:, None]] = 0
+            asked.append(seen)
+        if len(asked) > 1:
+            self.check_dependence(policy, np.concatenate(asked), np.tile(key, CHECKS))
+        return self.probs(policy, asked[0]).reshape(setting.k, 2, 2, 2, 2)
+
+    def _answers(self, policy: Any) -> Measured:
+        """Ask for one answer to each value of the secret bits and of the prompt's last bit."""
+        setting, rng = self.setting, np.random.default_rng(0)
+        secret = np.unique(np.append(setting.tables.secret, setting.d - 1))
+        prompts = ((np.arange(2 ** len(secret))[:, None] >> np.arange(len(secret)) & 1) << secret).sum(axis=1)
+        key = {
+            "position": 0 * prompts,
+            "state": prompts >> setting.d - 1,
+            "local": prompts & setting.tables.masks[-1],
+        }[policy.depends_on]
+        if not isinstance(policy, TablePolicy):
+            others = rng.integers(2**setting.d, size=(CHECKS, len(prompts))) & ~(1 << secret).sum()
+            seen = setting.observations(np.append(others | prompts, prompts), np.zeros((1, 0), np.int64))
+            self.check_dependence(policy, seen, np.tile(key, CHECKS + 1))
+        return Measured(*self._walk(policy, prompts))
+
+    def _walk(
+        self, policy: Any, prompts: np.ndarray, rng: np.random.Generator | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Follow a policy through all responses to some prompts, or through one sampled response to each.
+
+        Returns:
+            Success at each stage, float64 (n, k), and KL to the reference in nats, float64 (n,).
+        """
+        setting, n = self.setting, len(prompts)
+        goals = parity(prompts[:, None] & setting.tables.masks[1:])
+        prompt, claims, weight = prompts, np.zeros((n, 0), np.int64), np.ones(n)
+        success, kl = np.empty((n, setting.k)), np.zeros(n)
+        for position in range(setting.response_length):
+            rows = self.probs(policy, setting.observations(prompt, claims))
+            kl += (weight * divergence(rows)).reshape(n, -1).sum(axis=1)
+            says = (weight[:, None] * rows).reshape(n, -1, 2).sum(axis=1)
+            asked = slice(position, position + 1) if setting.chain_of_thought else slice(None)
+            success[:, asked] = np.take_along_axis(says, goals[:, asked], axis=1)
+            if rng is None:
+                weight, prompt = (weight[:, None] * rows).ravel(), np.repeat(prompt, 2)
+                claims, new = np.repeat(claims, 2, axis=0), np.tile([0, 1], len(claims))
+            else:
+                new = inverse_cdf(rows, rng.random(n))
+            claims = np.concatenate([claims, new[:, None]], axis=1)
+        return success, kl
+
+    # What theory says.
+
+    def correlations(self, table: np.ndarray) -> np.ndarray:
+        """Return m_1, ..., m_k of a table on the view "local" with a chain of thought: float64 (k,).
+
+        m_j is the mean over secret bit b and last claim c (0 before the first) of 2 P(claim b + c mod 2) - 1, and
+        J = 1/2 + 1/2 m_1 ... m_k.
+
+        Args:
+            table: float64 (4 k, 2), probabilities by row (position, bit, claim).
+
+        Raises:
+            ParameterError: no chain of thought, or a table of another shape.
+        """
+        setting = self.setting
+        if not setting.chain_of_thought:
+            raise ParameterError("chain_of_thought", False, "True: without one there is a single claim")
+        if table.shape != (4 * setting.k, 2):
+            raise ParameterError("table.shape", table.shape, f"({4 * setting.k}, 2)")
+        signs = np.array([1.0, -1.0, -1.0, 1.0])
+        leans = signs * (table[:, 0] - table[:, 1]).reshape(setting.k, 4)
+        return np.append(leans[0, [0, 2]].mean(), leans[1:].mean(axis=1))
+
+    def direct_queries(self) -> float:
+        """Give the episodes after which a table of random claims knows which way to lean on the full task, 4.5 * 4^k.
+
+        A row is met in a quarter of the episodes and its effect on the reward is the product of the other positions'
+        m_i, whose mean square is 4^-(k-1) for random deterministic rows, or 2 * 4^-(k-1) if the first position is
+        among them. To tell its sign at three standard errors takes 4 * 9 / (2 * 4^-(k-1)) = 4.5 * 4^k episodes.
+        """
+        return 4.5 * 4.0**self.setting.k
+
+    def curriculum_queries(self) -> float:
+        """Give the expected episodes of a search by stages, 3 + (k - 1) 25/3.
+
+        Once the claims before are right, one episode tells the right claim of the row that it met: a stage lasts until
+        each of four equally likely rows has been met, 4 (1 + 1/2 + 1/3 + 1/4) = 25/3 episodes, and the first one, of
+        two rows, 3.
+        """
+        return 3 + (self.setting.k - 1) * 25 / 3
+
+    def gradient(self, values: np.ndarray, stage: int | None = None) -> float:
+        """Return the derivative of an answer's expected reward along a function f of the prompt, at probability 1/2.
+
+        The policy answers 1 with probability sigma(w f(x)); the derivative at w = 0 is -E[(-1)^(z_j) f(x)] / 4, which
+        is zero for every f that ignores at least one of the first j secret bits.
+
+        Args:
+            values: float64 (2^d,), f of every prompt.
+            stage: j; None for the full task.
+
+        Raises:
+            ParameterError: values of another shape, or a stage outside of 1..k.
+        """
+        setting = self.setting
+        if np.shape(values) != (2**setting.d,):
+            raise ParameterError("values.shape", np.shape(values), f"({2**setting.d},)")
+        stage = setting.k if stage is None else stage
+        if not 1 <= stage <= setting.k:
+            raise ParameterError("stage", stage, f"1..{setting.k}")
+        signs = 1.0 - 2.0 * parity(np.arange(2**setting.d) & setting.tables.masks[stage])
+        return -float(np.mean(signs * values)) / 4
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="k",
+        values=(1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16),
+        size="secret bits k",
+        parameters={"d": 16, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="exponential",
+                formula="4.5 * 4^k",
+                queries=ParityOracle.direct_queries,
+                source="the size of the outcome's gradient at random tables",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="3 + (k - 1) 25/3",
+                queries=ParityOracle.curriculum_queries,
+                source="a search by stages, each a coupon collector's over four rows",
+            ),
+        ),
+    ),
+)
+
+
+def divergence(probs: np.ndarray) -> np.ndarray:
+    """Return KL(p || uniform) in nats over the last axis."""
+    logs = np.log(probs * probs.shape[-1], where=probs > 0, out=np.zeros_like(probs))
+    return np.asarray((probs * logs).sum(axis=-1))

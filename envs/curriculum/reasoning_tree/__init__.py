@@ -1,0 +1,17 @@
+"""The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, climbed rung by rung."""
+
+from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.reasoning_tree.claims import CLAIMS
+from theorybench.envs.curriculum.reasoning_tree.oracle import DIFFICULTIES, ReasoningTreeOracle
+from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
+from theorybench.envs.curriculum.reasoning_tree.studies import STUDIES
+
+register(
+    "TheoryBench/ReasoningTree-v0",
+    ReasoningTree,
+    ReasoningTreeOracle,
+    claims=CLAIMS,
+    budget=20_000,
+    studies=STUDIES,
+    difficulties=DIFFICULTIES,
+)

@@ -1,0 +1,275 @@
+"""Exact answers about the reasoning tree."""
+
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
+from theorybench.envs.curriculum.reasoning_tree.walks import (
+    Chain,
+    chain_kl,
+    chain_parity,
+    chain_path,
+    count_words,
+    path_success,
+    walk,
+)
+
+#: The largest number of prefixes that are visited for the KL divergence alone, and for the success under parity.
+MAX_PREFIXES = {"exact": 10**6, "parity": 10**7}
+#: Prefixes that are held at a time.
+HELD = 2**18
+#: Further pasts of each position and last token with which a policy's declared dependence is checked.
+CHECKS = 16
+#: Responses of a seeded estimate: of the KL divergence alone, and of the success under parity as well.
+SAMPLES = {"exact": 4_096, "parity": 8_192}
+
+
+class Measured(NamedTuple):
+    """What is known of a policy; rows are equally likely prompts, classes of them, or samples.
+
+    Attributes:
+        success: float64 (any, L + 1), at each rung.
+        path: float64 (any, L + 1), probability of the beginnings of S.
+        kl: float64 (any,).
+        sampled: the names among "success" and "kl" whose rows are samples.
+    """
+
+    success: np.ndarray
+    path: np.ndarray
+    kl: np.ndarray
+    sampled: tuple[str, ...] = ()
+
+
+class ReasoningTreeOracle(Oracle[ReasoningTree]):
+    """Exact answers about a `ReasoningTree`.
+
+    Policies that declare `depends_on` "position" or "state" are followed forward at any size. For other policies the
+    exact verifier's success needs the prefixes of S alone, over all 2^d prompts. Their KL divergence, and their success
+    under parity, need all prefixes: 2^d (1 + d + ... + d^L), since EOS ends a response. Beyond `MAX_PREFIXES` these are
+    estimated from `SAMPLES` responses with a fixed seed, and `<key>_se` stands beside each.
+
+    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of a reward on the full task",
+        "success": "probability of a reward at a rung, without hints",
+        "coverage": "max pi*/pi at a rung over prompts and responses, pi* playing S; infinite where S is never played",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """Play S."""
+        return TablePolicy(View.of(self.setting, "position"), np.eye(self.setting.d + 1)[self.setting.tables.path])
+
+    @property
+    def num_prefixes(self) -> int:
+        """Prefixes of all prompts at which a policy decides."""
+        return 2**self.setting.d * sum(self.setting.d**position for position in range(self.setting.L + 1))
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        found, rungs = self._measured(policy), range(1, self.setting.L + 2)
+        values = {"objective": float(found.success[:, -1].mean()), "kl": float(found.kl.mean())}
+        values["success"] = values["objective"]
+        values |= {f"stage_{s}/success": float(found.success[:, s - 1].mean()) for s in rungs}
+        least = found.path.min(axis=0)
+        coverage = [1 / float(x) if x > 0 else math.inf for x in least]
+        values |= {"coverage": coverage[-1]} | {f"stage_{s}/coverage": coverage[s - 1] for s in rungs}
+        if "kl" in found.sampled:
+            values["kl_se"] = _standard_error(found.kl)
+        if "success" in found.sampled:
+            values["objective_se"] = values["success_se"] = _standard_error(found.success[:, -1])
+            values |= {f"stage_{s}/success_se": _standard_error(found.success[:, s - 1]) for s in rungs}
+        return values
+
+    def _rows(self, policy: Any, observations: np.ndarray) -> np.ndarray:
+        """Query a policy, at most `HELD` observations at a time: float64 (n, d + 1), rows summing to 1."""
+        parts = [self.probs(policy, observations[i : i + HELD]) for i in range(0, len(observations), HELD)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _measured(self, policy: Any) -> Measured:
+        setting, exact = self.setting, self.setting.verifier == "exact"
+        if getattr(policy, "depends_on", "prefix") in ("state", "position"):
+            chain = self._chain(policy)
+            path = chain_path(setting, chain)
+            return Measured(path if exact else chain_parity(setting, chain), path, chain_kl(chain))
+        probs = functools.partial(self._rows, policy)
+        prompts = np.arange(2**setting.d)
+        path = path_success(setting, probs, prompts)
+        if self.num_prefixes <= MAX_PREFIXES[setting.verifier]:
+            together = max(1, HELD // setting.d**setting.L)
+            blocks = [walk(setting, probs, prompts[i : i + together]) for i in range(0, len(prompts), together)]
+            success, kl = (np.concatenate(part) for part in zip(*blocks, strict=True))
+            return Measured(path if exact else success, path, kl)
+        rng = np.random.default_rng(0)
+        success, kl = walk(setting, probs, rng.integers(len(prompts), size=SAMPLES[setting.verifier]), rng)
+        if exact:
+            return Measured(path, path, kl, ("kl",))
+        return Measured(success, path, kl, ("kl", "success"))
+
+    def _chain(self, policy: Any) -> Chain:
+        """Read the table of a policy that sees position and last token, checking on samples that it sees no more."""
+        setting, rng = self.setting, np.random.default_rng(0)
+        observations = self._chain_observations(rng)
+        if not isinstance(policy, TablePolicy):
+            rows = np.arange(len(observations))
+            if policy.depends_on == "position":
+                rows = np.repeat(np.arange(setting.L + 1), [2] + [setting.d] * setting.L)
+            pasts = [observations] + [self._chain_observations(rng) for _ in range(CHECKS)]
+            self.check_dependence(policy, np.concatenate(pasts), np.tile(rows, 1 + CHECKS))
+        table = self._rows(policy, observations)
+        return Chain(table[:2], table[2:].reshape(setting.L, setting.d, setting.d + 1))
+
+    def _chain_observations(self, rng: np.random.Generator) -> np.ndarray:
+        """Return an observation of each position and last token, the rest at random: int8 (2 + L d, tokens)."""
+        setting, d = self.setting, self.setting.d
+        half = 2 ** (d - 1)
+        parts = [setting.observations(rng.integers(half, size=2) + np.array([0, half]), np.zeros((2, 0), np.int64))]
+        for position in range(1, setting.L + 1):
+            picks = np.concatenate([rng.integers(d, size=(d, position - 1)), np.arange(d)[:, None]], axis=1)
+            parts.append(setting.observations(rng.integers(2**d, size=d), picks))
+        return np.concatenate(parts)
+
+    # What search costs.
+
+    def base_success(self, stage: int | None = None) -> float:
+        """Give the reference's probability of a reward at a rung (None: the full task), without hints.
+
+        (d+1)^-s with the exact verifier. With parity a chain of l picks is right for all prompts if its indices occur
+        as often as those of S, modulo 2, and for half of them otherwise: (d^l + N_l) / (2 (d+1)^s), l = min(s, L).
+        """
+        s = self.setting.num_stages if stage is None else stage
+        if not 1 <= s <= self.setting.num_stages:
+            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
+        if self.setting.verifier == "exact":
+            return 1 / (self.setting.d + 1) ** s
+        picks = min(s, self.setting.L)
+        return (self.setting.d**picks + self.right_chains(picks)) / (2 * (self.setting.d + 1) ** s)
+
+    def right_chains(self, picks: int) -> int:
+        """Count the chains of this many picks (1..L) whose parity is that of S's for every prompt.
+
+        L! for L <= d: the orders of S.
+        """
+        if not 1 <= picks <= self.setting.L:
+            raise ParameterError("picks", picks, f"1..{self.setting.L}")
+        odd = np.count_nonzero(np.bincount(self.setting.tables.path[:picks]) % 2)
+        return count_words(self.setting.d, picks, int(odd))
+
+    def best_of(self, n: int, policy: Any = None) -> float:
+        """Give the chance that one of n independent responses to the same prompt earns the reward.
+
+        It is the mean over prompts of 1 - (1 - q(x))^n.
+
+        Args:
+            n: responses, >= 1.
+            policy: draws them; None for the reference.
+
+        Raises:
+            ParameterError: n below 1.
+            PolicyError: the policy's success for each prompt is not known exactly.
+        """
+        if n < 1:
+            raise ParameterError("n", n, "an integer >= 1")
+        found = self._measured(self.reference_policy if policy is None else policy)
+        if "success" in found.sampled:
+            raise PolicyError("success for each prompt is unknown here: use a policy on position or state")
+        with np.errstate(divide="ignore"):
+            return float(np.mean(-np.expm1(n * np.log1p(-np.minimum(found.success[:, -1], 1.0)))))
+
+    def direct_queries(self) -> int:
+        """Give the expected reward queries of rejection sampling on the full task, (d+1)^(L+1).
+
+        Raises:
+            ParameterError: the verifier is parity, for which one reward does not identify S; see `parity_queries`.
+        """
+        self._require("exact")
+        return int((self.setting.d + 1) ** (self.setting.L + 1))
+
+    def curriculum_queries(self, increment: int = 1) -> int:
+        """Give the expected reward queries of rejection sampling with p new entries of S on each rung.
+
+        floor((L+1)/p) (d+1)^p for the whole rungs and (d+1)^r for the r = (L+1) mod p entries that are left, if any:
+        ceil((L+1)/p) (d+1)^p where p divides L + 1, and less elsewhere, since the last rung has fewer new entries.
+
+        Raises:
+            ParameterError: an increment outside of 1..L + 1, or the parity verifier.
+        """
+        self._require("exact")
+        if not 1 <= increment <= self.setting.num_stages:
+            raise ParameterError("increment", increment, f"1..{self.setting.num_stages}")
+        whole, left = divmod(self.setting.num_stages, increment)
+        branches = self.setting.d + 1
+        return int(whole * branches**increment + (branches**left if left else 0))
+
+    def confirmations(self, delta: float) -> int:
+        """Give the fresh prompts m after which no wrong chain of L picks survives, with probability 1 - delta.
+
+        A wrong chain passes a fresh prompt with probability 1/2, and there are d^L - N of them: the union bound asks
+        for m = log2((d^L - N) / delta), rounded up.
+
+        Raises:
+            ParameterError: delta outside of (0, 1), or the exact verifier.
+        """
+        self._require("parity")
+        if not 0 < delta < 1:
+            raise ParameterError("delta", delta, "a number in (0, 1)")
+        wrong = self.setting.d**self.setting.L - self.right_chains(self.setting.L)
+        return max(0, math.ceil(math.log2(wrong / delta))) if wrong else 0
+
+    def parity_queries(self, delta: float) -> float:
+        """Give the expected reward queries of a search that tests random chains of L picks on m fresh prompts each.
+
+        A chain is dropped at its first failure, which costs a wrong one 2 - 2^(1-m) queries on average and a right one
+        m. The search stops at the first chain that survives m = `confirmations(delta)`. By renewal the cost is that of
+        one chain over the probability to stop, (r m + (1-r)(2 - 2^(1-m))) / (r + (1-r) 2^-m), r = N / d^L.
+        """
+        m = self.confirmations(delta)
+        share = self.right_chains(self.setting.L) / self.setting.d**self.setting.L
+        return (share * m + (1 - share) * (2 - 2.0 ** (1 - m))) / (share + (1 - share) * 2.0**-m)
+
+    def _require(self, verifier: str) -> None:
+        if self.setting.verifier != verifier:
+            raise ParameterError("verifier", self.setting.verifier, repr(verifier))
+
+
+def _standard_error(samples: np.ndarray) -> float:
+    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+_SOURCE = "arXiv 2511.07372"
+DIFFICULTIES = (
+    Difficulty(
+        parameter="L",
+        values=(1, 2, 3, 4, 5, 6, 7, 9, 12, 16),
+        size="entries of the path, L + 1",
+        size_of=lambda setting: setting.L + 1,
+        parameters={"d": 4, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="exponential",
+                formula="(d + 1)^(L + 1)",
+                queries=ReasoningTreeOracle.direct_queries,
+                source=f"{_SOURCE}, lower bound without a curriculum",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="(L + 1)(d + 1)",
+                queries=ReasoningTreeOracle.curriculum_queries,
+                source=f"{_SOURCE}, upper bound with a curriculum",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,17 @@
+"""A solution of K sub-steps under a budget of H tokens: how much a learner can gain depends on the budget alone."""
+
+from theorybench.envs.core.registry import register
+from theorybench.envs.curriculum.relative_budget.claims import CLAIMS
+from theorybench.envs.curriculum.relative_budget.oracle import DIFFICULTIES, RelativeBudgetOracle
+from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
+from theorybench.envs.curriculum.relative_budget.studies import STUDIES
+
+register(
+    "TheoryBench/RelativeBudget-v0",
+    RelativeBudget,
+    RelativeBudgetOracle,
+    claims=CLAIMS,
+    budget=20_000,
+    studies=STUDIES,
+    difficulties=DIFFICULTIES,
+)

@@ -1,0 +1,322 @@
+"""Exact answers about relative budgets."""
+
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.relative_budget.law import TokenLaw, slopes, visits
+from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
+
+#: Probabilities that are held at a time.
+HELD = 2**22
+#: Iterations towards an optimum, and how near two of them have to be.
+STEPS, PRECISION = 1000, 1e-10
+#: kappa, the KL divergence of the theorem's step, in nats.
+KAPPA = 0.25
+
+
+class ChancePolicy(Policy):
+    """The right action with a probability for each state, and the others with equal shares of the rest.
+
+    Args:
+        setting: gives the right actions.
+        chances: float64 (K, H), by sub-steps behind and tokens used.
+    """
+
+    def __init__(self, setting: RelativeBudget, chances: np.ndarray) -> None:
+        self.chances, self.setting_parameters, self._setting = chances, setting.parameters, setting
+
+    @property
+    def setting(self) -> RelativeBudget:
+        """The setting."""
+        if not hasattr(self, "_setting"):
+            self._setting = RelativeBudget(**self.setting_parameters)
+        return self._setting
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, A)."""
+        progress, used = self.setting.read(observations)
+        return self.setting.rows(self.chances[progress, used], progress)
+
+
+class Followed(NamedTuple):
+    """A policy that was followed forward.
+
+    Attributes:
+        arrivals: float64 (K, H): the probability that sub-step i is done with token t, t = 1..H.
+        kl: KL divergence to the reference, in nats.
+    """
+
+    arrivals: np.ndarray
+    kl: float
+
+
+class SmallStep(NamedTuple):
+    """What small steps do to a table on sub-steps, from the base model: a direction for each row, seen two ways.
+
+    Attributes:
+        gradient: float64 (K,), the norm of each row of the gradient of E[R] in the logits.
+        curvature: float64 (K,), Fisher's information of each row along it.
+    """
+
+    gradient: np.ndarray
+    curvature: np.ndarray
+
+    @property
+    def squared_norm(self) -> float:
+        """Of the gradient: what a step along it gains for each unit of the learning rate."""
+        return float(np.square(self.gradient).sum())
+
+    @property
+    def gain(self) -> float:
+        """What that step gains for each unit of sqrt(2 kappa), kappa being its KL divergence; at most `natural`."""
+        return self.squared_norm / math.sqrt(np.square(self.gradient) @ self.curvature)
+
+    @property
+    def natural(self) -> float:
+        """What the best step of such a table gains for each unit of sqrt(2 kappa); at most sd(R)."""
+        return math.sqrt((np.square(self.gradient) / self.curvature).sum())
+
+    def regression(self, beta: float, rate: float, updates: int) -> float:
+        """Give the gain of A*-PO: gradient descent on E[(beta ln(pi/pi_ref) + V* - R)^2], which goes to the best step.
+
+        Args:
+            beta: temperature, large.
+            rate: learning rate.
+            updates: number of steps of gradient descent.
+        """
+        reached = 1 - (1 - 2 * rate * beta**2 * self.curvature) ** updates
+        return float((reached * np.square(self.gradient) / self.curvature).sum() / beta)
+
+
+class RelativeBudgetOracle(Oracle[RelativeBudget]):
+    """Exact answers about a `RelativeBudget`, for every policy.
+
+    "stage_1/objective" and so on give each rung's value; without a prefix it is the full task's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "expected reward",
+        "success": "probability of a solution within the horizon",
+        "tokens": "expected tokens of an episode",
+        "variance": "variance of the reward",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """The right action at every token."""
+        return TablePolicy(View.of(self.setting, "local"), np.eye(self.setting.A)[self.setting.tables.right])
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        found = self.follow(policy)
+        values = {"kl": found.kl}
+        for stage, arrivals in enumerate(found.arrivals, 1):
+            law = TokenLaw(arrivals)
+            own = {"objective": law.mean, "success": law.success, "tokens": law.tokens, "variance": law.variance}
+            values |= {f"stage_{stage}/{name}": value for name, value in own.items()}
+        return values | own
+
+    def follow(self, policy: Any) -> Followed:
+        """Follow a policy through all its states.
+
+        Args:
+            policy: any object with `probs`.
+        """
+        setting, shape = self.setting, (self.setting.K, self.setting.horizon)
+        progress, used = np.nonzero(np.arange(shape[0])[:, None] <= np.arange(shape[1]))
+        chances, away, together = np.zeros(shape), np.zeros(shape), max(1, HELD // setting.A)
+        for first in range(0, len(used), together):
+            i, u = progress[first : first + together], used[first : first + together]
+            observations = setting.show(i, u)
+            probs = self.probs(policy, observations)
+            ratio = np.where(probs > 0, probs, 1.0) / setting.reference_probs(observations)
+            chances[i, u] = probs[np.arange(len(i)), setting.tables.right[i]]
+            away[i, u] = (probs * np.log(ratio)).sum(axis=1)
+        held = visits(chances)
+        return Followed(held * chances, float((held * away).sum()))
+
+    # The base model.
+
+    @functools.cached_property
+    def law(self) -> TokenLaw:
+        """The law of T under the base model, from the negative binomial."""
+        return TokenLaw.negative_binomial(self.setting.K, self.setting.p, self.setting.horizon)
+
+    def optimal_value_under(self, beta: float) -> float:
+        """Give V*_beta = beta ln E e^(R / beta), the optimum of J - beta KL.
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        return self.law.optimal_value(beta)
+
+    def tilted_policy(self, beta: float) -> ChancePolicy:
+        """Give the optimum of J - beta KL: the base model's responses, weighted by exp(R / beta).
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        setting, p = self.setting, self.setting.p
+        weights = np.zeros((setting.K + 1, setting.horizon + 1))  # ln E e^(R / beta) from each state
+        weights[-1] = np.arange(setting.horizon + 1, 0, -1) / setting.horizon / beta
+        for used in range(setting.horizon - 1, -1, -1):
+            on, back = math.log(p) + weights[1:, used + 1], math.log1p(-p) + weights[:-1, used + 1]
+            weights[:-1, used] = np.logaddexp(on, back)
+        return ChancePolicy(setting, p * np.exp(weights[1:, 1:] - weights[:-1, :-1]))
+
+    def stationary_policy(self, chance: float) -> ChancePolicy:
+        """Give the policy that takes the right action with the same probability everywhere.
+
+        Raises:
+            ParameterError: no probability.
+        """
+        if not 0 <= chance <= 1:
+            raise ParameterError("chance", chance, "a number in 0..1")
+        return ChancePolicy(self.setting, np.full((self.setting.K, self.setting.horizon), chance))
+
+    def tilted_chance(self, tilts: int) -> float:
+        """Give p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
+        return 1 - (1 - self.setting.p) * math.exp(-tilts / (2 * self.setting.horizon))
+
+    def tilted_budget(self, tilts: int) -> float:
+        """Give xi_i = H p_i / K, the relative budget after i tilts."""
+        return self.setting.horizon * self.tilted_chance(tilts) / self.setting.K
+
+    @functools.cached_property
+    def small_step(self) -> SmallStep:
+        """The gradient of E[R] at the base model, in the logits of a table on sub-steps behind."""
+        setting, p = self.setting, self.setting.p
+        # The logit of the right action has gradient g, each other one -g / (A - 1).
+        worth, met = slopes(np.full(setting.K, p), setting.horizon)
+        g, spread = p * (1 - p) * worth, setting.A / (setting.A - 1)
+        return SmallStep(g * math.sqrt(spread), met * p * (1 - p) * spread)
+
+    def ascent(self, rate: float, updates: int, *, standardised: bool = False) -> ChancePolicy:
+        """Follow the expected gradient of E[R] in a table on sub-steps, from the base model.
+
+        Args:
+            rate: learning rate.
+            updates: steps.
+            standardised: whether gradients are divided by sd(R) of the present policy, as GRPO's are in large groups.
+
+        Returns:
+            The policy at the end: what REINFORCE does without the noise of its batches.
+        """
+        setting, spread = self.setting, self.setting.A / (self.setting.A - 1)
+        odds = np.full(setting.K, _logit(setting.p))
+        for _ in range(updates):
+            chances = _chance(odds)
+            worth, _ = slopes(chances, setting.horizon)
+            slope = chances * (1 - chances) * worth
+            if standardised:
+                held = visits(np.repeat(chances[:, None], setting.horizon, axis=1))
+                slope = slope / math.sqrt(TokenLaw(held[-1] * chances[-1]).variance)
+            odds = odds + rate * spread * slope
+        return self._table(odds)
+
+    def regularised_table(self, beta: float) -> ChancePolicy:
+        """Give the optimum of J - beta KL among tables on sub-steps, where A*-PO ends with such a table.
+
+        The odds of a right token are p / (1 - p) e^(d / beta), d being what it is worth more than a wrong one, all that
+        follows included; found by iteration.
+
+        Raises:
+            ParameterError: a temperature that is not positive.
+        """
+        if not beta > 0:
+            raise ParameterError("beta", beta, "a number > 0")
+        setting = self.setting
+        base, found = math.log(setting.p), math.log1p(-setting.p)
+        odds = np.full(setting.K, _logit(setting.p))
+        for _ in range(STEPS):
+            chances = _chance(odds)
+            costs = beta * np.stack([np.log(chances) - base, np.log1p(-chances) - found])
+            worth, met = slopes(chances, setting.horizon, costs)
+            moved = _logit(setting.p) + worth / (beta * met)
+            if np.abs(moved - odds).max() < PRECISION:
+                break
+            odds = (odds + moved) / 2
+        return self._table(odds)
+
+    def _table(self, odds: np.ndarray) -> ChancePolicy:
+        return ChancePolicy(self.setting, np.repeat(_chance(odds)[:, None], self.setting.horizon, axis=1))
+
+    # What samples cost.
+
+    def sample_size(self, kappa: float = KAPPA) -> float:
+        """Give the theorem's n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) at the base model.
+
+        Raises:
+            ParameterError: a divergence that is not positive.
+        """
+        if not kappa > 0:
+            raise ParameterError("kappa", kappa, "a number > 0")
+        return self.law.sample_size(kappa)
+
+    def first_reward_queries(self) -> float:
+        """Give the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
+
+        It bounds from below what learning costs, in expectation, whoever moves only when something is paid: without a
+        reward a policy gradient is zero and a search has nothing to keep, so that the policy still is the base model.
+        Where rewards are frequent it says nothing (it is 1 for large xi). The theorem's `sample_size` is another thing,
+        a size that suffices for one step: where rewards are scarce and about r, sd(R) is r P^(1/2), so that it grows as
+        P^(-3/2) and is no bound on anything that learns from single rewards.
+        """
+        return 1 / self.law.success
+
+    def staged_reward_queries(self) -> float:
+        """Give the same for each stage where those below are learnt, summed: sum over k of 1 / (1 - (1-p)^(H-k+1)).
+
+        Stage k's T is then k - 1 and a geometric. A search that keeps the first paid response of each stage costs so
+        much, since that response shows the right action of the stage.
+        """
+        left = self.setting.horizon - np.arange(self.setting.K)
+        return float((1 / -np.expm1(left * math.log1p(-self.setting.p))).sum())
+
+
+def _logit(chance: float) -> float:
+    return math.log(chance / (1 - chance))
+
+
+def _chance(odds: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="xi",
+        values=(1.5, 1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1),
+        size="scarcity 1/xi",
+        size_of=lambda setting: 1 / setting.xi,
+        parameters={"K": 8, "A": 10, "p": 0.1, "instance": 10_000},
+        laws=(
+            Law(
+                way="direct",
+                growth="polynomial",
+                formula="1 / P[T <= H]",
+                queries=RelativeBudgetOracle.first_reward_queries,
+                source="the wait for the first reward under the base model",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="1 / P[T <= H] of each sub-step alone, those before being learnt, summed",
+                queries=RelativeBudgetOracle.staged_reward_queries,
+                source="the wait for the first reward, stage by stage",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,268 @@
+"""A solution of K sub-steps under a budget of H tokens: how much a learner can gain depends on the budget alone."""
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import instance, integer, real
+from theorybench.envs.core.views import Local
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.environments.render import Scene
+
+#: The longest horizon.
+MAX_HORIZON = 4096
+
+
+class State(NamedTuple):
+    """n attempts.
+
+    Attributes:
+        prompt: int64 (n,), always 0.
+        progress: int64 (n,), sub-steps behind.
+        used: int64 (n,), tokens used.
+        goal: int64 (n,), sub-steps of a solution.
+    """
+
+    prompt: Any
+    progress: Any
+    used: Any
+    goal: Any
+
+
+class Tables(NamedTuple):
+    """An instance.
+
+    Attributes:
+        right: int64 (K,), the right action of each sub-step.
+        rewards: float64 (H + 1,), (H - T + 1) / H by tokens T.
+    """
+
+    right: np.ndarray
+    rewards: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RelativeBudget(Setting):
+    """A solution of K sub-steps within a budget of tokens, paid the better the sooner it is found.
+
+    ## Description
+    A solution takes K sub-steps. At each token the agent picks one of A actions; the right one for the present sub-step
+    (which is hidden, one for each sub-step) leads to the next sub-step, all others cost their token and change nothing.
+    The base model picks the right one with probability p, and each other one with (1 - p) / (A - 1). So T, the tokens
+    to its first solution, is a sum of K geometric variables, K/p on average. The budget is a horizon of
+    H = max(K, round(xi K / p)) tokens: xi is the *relative budget*, the horizon in units of what the base model needs
+    on average. How much a learner can gain from so many samples depends on xi, hardly on p.
+
+    With p = 1/A, as by default, the base model is uniform and says nothing of what is right.
+
+    ## Action Space
+    `Discrete(A)`. Every action is legal.
+
+    ## Observation Space
+    `MultiDiscrete`, 2 integers, both of which change with every token: sub-steps behind, and tokens used. The number v
+    is token A + v + 1. This is the state; the tokens themselves are not shown, since nothing depends on them, and there
+    are up to 4096. Tables see, by default, the sub-steps behind alone (the view "local", K rows): the right action
+    depends on nothing else. The view "prompt" sees both numbers.
+
+    ## Starting State
+    No sub-step is behind, no token used. There is one prompt. `options={"stage": k}`, k in 1..K, asks for the first k
+    sub-steps alone, within the same H tokens: its relative budget is xi K / k, so that the ladder of stages comes down
+    from ample budgets.
+
+    ## Reward
+    (H - T + 1) / H on the token T that completes the solution, T <= H; else 0.
+
+    ## Episode End
+    With the solution, or after H tokens; terminated, never truncated.
+
+    ## Arguments
+    | Name | Default | Meaning |
+    |---|---|---|
+    | `K` | 4 | sub-steps of a solution, 1..16 |
+    | `A` | 20 | actions, 2..1024 |
+    | `p` | 0.05 | the base model's probability of the right action, 0.001..0.999 |
+    | `xi` | 1.5 | relative budget, (0, 100]; H = max(K, round(xi K / p)) is at most 4096 |
+    | `instance` | 0 | the right actions; below 10,000 for tuning, the others for scoring |
+
+    The right actions of an instance and A are the same for every K, p and xi (the first K of them).
+
+    ## Optimum
+    J = E[R]. J* = (H - K + 1) / H, by the right action at every token. Under the base model T is negative binomial,
+    which gives J_ref = E[R], Var[R], P(T <= H) and V*_beta = beta ln E e^(R / beta) exactly. Evaluation is exact for
+    every policy, since observations are states: K H of them are followed forward.
+
+    ## What theory predicts
+    A policy within KL divergence kappa of the base model gains at most sqrt(2 kappa) sd(R) for small kappa, and about
+    n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) samples show where that gain lies. There are three
+    regimes. *Deficient*, xi -> 0: solutions are rare, and n explodes as about xi^(-3K/2). *Balanced*: n is least at
+    xi = 1.4 to 1.6 and Var[R] greatest at 1.1 to 1.4. *Ample*, xi -> infinity: R is T in other units, sd(R) falls as
+    1/xi, and n grows as xi.
+
+    The tilt exp(-eta T) of the base model's solutions, eta = 1/(2H), is a stationary policy that sees the sub-steps
+    behind alone: after i such tilts the right action has probability p_i = 1 - (1 - p) e^(-i eta), and the relative
+    budget H p_i / K has grown by 1/(2K) each time (in the Gamma limit p -> 0; by 1 - p of that for small eta). The tilt
+    is the optimum under a KL penalty of weight 2, as far as no solution is cut off by the horizon.
+
+    One small step of REINFORCE with a table on sub-steps gains the squared norm of the gradient times the learning
+    rate. In ample budgets this is Var[R] times the learning rate (p = 1/A), and sqrt(2 kappa) sd(R) at the KL
+    divergence kappa: all that any policy can gain. In deficient budgets the table sees less: about .95 of that at
+    xi = 1.35 and .65 at .5 (K = 4), since one row speaks for early and late tokens. GRPO divides by sd(R): its score,
+    the share of J* - J_ref that a step gains, does not fall as xi grows, while that of REINFORCE falls as 1/xi. So it
+    is after many steps, but the balanced regime of REINFORCE then lies lower: its score after 3,200 episodes is best at
+    xi = .7 to 1, the lower the higher the learning rate.
+
+    ## References
+    Relative budgets of reinforcement learning with verifiable rewards (arXiv 2602.01523), which reports the best xi in
+    [1.5, 2] on language models.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "curriculum"
+    policy_view: ClassVar[str] = "local"
+    moving_prompt: ClassVar[bool] = True
+
+    K: int = integer(4, 1, 16, "sub-steps of a solution")
+    A: int = integer(20, 2, 1024, "actions")
+    p: float = real(0.05, 0.001, 0.999, "the base model's probability of the right action")
+    xi: float = real(1.5, 0.0, 100.0, "relative budget: tokens in units of the base model's mean", open_low=True)
+    instance: int = instance(0, "the right actions")
+
+    def validate(self) -> None:
+        """Check the horizon.
+
+        Raises:
+            ParameterError: it exceeds 4096.
+        """
+        if self.horizon > MAX_HORIZON:
+            allowed = f"at most {MAX_HORIZON} p / K = {MAX_HORIZON * self.p / self.K:.4g}"
+            raise ParameterError("xi", self.xi, allowed, f"The horizon xi K / p would be {self.horizon}.")
+
+    @property
+    def num_actions(self) -> int:
+        """A."""
+        return self.A
+
+    @property
+    def num_symbols(self) -> int:
+        """The actions, and the numbers 0..H."""
+        return self.A + self.horizon + 1
+
+    @property
+    def prompt_symbols(self) -> range:
+        """The numbers."""
+        return range(self.A, self.num_symbols)
+
+    @property
+    def prompt_length(self) -> int:
+        """Sub-steps behind and tokens used."""
+        return 2
+
+    @property
+    def response_length(self) -> int:
+        """The tokens are not shown."""
+        return 0
+
+    @functools.cached_property
+    def horizon(self) -> int:
+        """H, the budget in tokens."""
+        return max(self.K, round(self.xi * self.K / self.p))
+
+    @property
+    def num_prompts(self) -> int:
+        """All episodes ask for the same solution."""
+        return 1
+
+    @property
+    def num_stages(self) -> int:
+        """Stage k asks for k sub-steps."""
+        return self.K
+
+    @property
+    def local(self) -> Local:
+        """Sub-steps behind."""
+        return Local(((0,),), ((self.A + 1, self.K),), shared=True)
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The right actions, and what a solution earns."""
+        right = np.random.default_rng([260201523, self.A, self.instance]).integers(self.A, size=self.K)
+        rewards = np.arange(self.horizon + 1, 0, -1) / self.horizon
+        return Tables(right, rewards)
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Begin without progress."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        zero = prompts * 0
+        return State(prompts, zero, zero, zero + self.K if stage is None else stage)
+
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Use a token; the right one makes progress."""
+        xp, tables = namespace(actions), self.on(actions)
+        right = actions == xp.take(tables.right, state.progress)
+        progress, used = state.progress + xp.astype(right, xp.int64), state.used + 1
+        solved = progress == state.goal
+        rewards = xp.take(tables.rewards, used) * xp.astype(solved, xp.float64)
+        return State(state.prompt, progress, used, state.goal), rewards, solved | (used == self.horizon)
+
+    def observe(self, state: State) -> Any:
+        """Return sub-steps behind and tokens used, (n, 2) of the observation's type."""
+        xp = namespace(state.used)
+        shown = xp.stack([state.progress, state.used], axis=1) + (self.A + 1)
+        return xp.astype(shown, getattr(xp, self.observation_dtype.name))
+
+    # What an observation says.
+
+    def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return sub-steps behind, 0..K - 1, and tokens used, 0..H - 1, of running attempts: int64 (n,) each."""
+        values = observations.astype(np.int64) - (self.A + 1)
+        return np.clip(values[:, 0], 0, self.K - 1), np.clip(values[:, 1], 0, self.horizon - 1)
+
+    def show(self, progress: np.ndarray, used: np.ndarray) -> np.ndarray:
+        """Return the observations of states, both int64 (n,)."""
+        return self.observe(State(progress, progress, used, progress))  # type: ignore[no-any-return]
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """p for the right action, and the same for all others: float64 (n, A)."""
+        progress, _ = self.read(observations)
+        return self.rows(np.full(len(observations), self.p), progress)
+
+    def rows(self, chances: np.ndarray, progress: np.ndarray) -> np.ndarray:
+        """Return rows that give the right action a probability, and the others equal shares of the rest.
+
+        Args:
+            chances: float64 (n,).
+            progress: int64 (n,), 0..K - 1.
+
+        Returns:
+            float64 (n, A).
+        """
+        table = np.repeat(((1 - chances) / (self.A - 1))[:, None], self.A, axis=1)
+        table[np.arange(len(chances)), self.tables.right[progress]] = chances
+        return table
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: a0, a1, ... for actions, and numbers."""
+        return f"a{symbol}" if symbol < self.A else str(symbol - self.A)
+
+    def render_text(self, scene: "Scene") -> str:
+        """Show the progress, what is left of the budget, and the base model's chance from here."""
+        from theorybench.envs.core.environments.render import headline, status
+        from theorybench.envs.curriculum.relative_budget.law import TokenLaw
+
+        progress, used, goal = (int(field[0]) for field in scene.state[1:])
+        lines = [("solved", f"{progress} of {goal} sub-steps"), ("tokens", f"{used} of {self.horizon}")]
+        if not scene.ended:
+            chance = TokenLaw.negative_binomial(goal - progress, self.p, self.horizon - used).success
+            lines.append(("chance", f"{chance:.3g} of a solution in time under the base model"))
+        lines.append(("status", status(self, scene)))
+        return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines])

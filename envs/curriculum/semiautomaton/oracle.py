@@ -1,0 +1,339 @@
+"""Exact answers about semiautomata."""
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.semiautomaton.pairs import agreement, divergence, limit_agreement, pair_matrix
+from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, transpositions
+
+#: The largest number of prefixes that are visited, how many are held at a time, and the prompts of an estimate.
+MAX_PREFIXES, HELD, SAMPLES = 10**6, 2**18, 2**13
+#: Observations of each row with which a policy's declared dependence is checked.
+CHECKS = 8
+
+
+class Measured(NamedTuple):
+    """What is known of a policy.
+
+    Attributes:
+        success: by stage, the mean probability of a reward, and its standard error or None.
+        kl: in nats on the full task, likewise.
+    """
+
+    success: Mapping[int, tuple[float, float | None]]
+    kl: tuple[float, float | None]
+
+
+class SemiautomatonOracle(Oracle[Semiautomaton]):
+    """Exact answers about a `Semiautomaton`.
+
+    Policies that declare `depends_on` "local" are followed forward through the N^2 pairs (claim, true state); those
+    that declare "state" or "position" earn 1/N, since they see nothing that ties the initial state to the word. Other
+    policies are walked through all N m^T (1 + N + ... + N^(T-1)) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES`
+    prompts with one sampled response each give an estimate with a fixed seed, and `<key>_se` stands beside each value.
+
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's. Policies that are
+    walked through prefixes see other prompts at each stage: theirs are computed only where they are asked for by name.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of a reward on the full task",
+        "success": "probability of a reward at a stage",
+        "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> Policy:
+        """Claim the machine's states; without a chain of thought, run the word that is shown."""
+        if self.setting.chain_of_thought:
+            return self.machine_policy(self.setting.tables.moves)
+        return MachinePolicy(self.setting)
+
+    def machine_policy(self, moves: np.ndarray) -> TablePolicy:
+        """Return the policy that runs a machine: a table on the view "local".
+
+        Args:
+            moves: int (m N,), the state after letter a in state s at a N + s.
+        """
+        return TablePolicy(View.of(self.setting, "local"), np.eye(self.setting.N)[moves])
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        declared = getattr(policy, "depends_on", "prefix")
+        if declared == "local":
+            found = self._pairs(self._local_rows(policy))
+        elif declared in ("state", "position"):
+            found = self._blind(policy)
+        else:
+            found = self._walked(policy, _stages(metrics))
+        success, kl = found.success, found.kl
+        columns = {f"stage_{t}/success": value for t, value in success.items()}
+        columns |= {"objective": success[self.setting.T], "success": success[self.setting.T], "kl": kl}
+        errors = {f"{name}_se": error for name, (_, error) in columns.items() if error is not None}
+        return {name: value for name, (value, _) in columns.items()} | errors
+
+    # Policies that declare what they see.
+
+    def _asked(
+        self, policy: Any, position: np.ndarray, letter: np.ndarray, before: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """Return probabilities at one observation of each row, checking on more that nothing else matters.
+
+        Args:
+            policy: the policy.
+            position: int64 (n,), claims made.
+            letter: int64 (n,), the letter to be read; the last one of the word where `before` is -1.
+            before: int64 (n,), the last claim or the initial state; -1 for any.
+            rows: int64 (n,), what the policy says that it sees.
+        """
+        setting, n, rng = self.setting, len(position), np.random.default_rng(0)
+        number, asked = np.arange(n), []
+        for _ in range(1 if isinstance(policy, TablePolicy) else CHECKS):
+            start, word = rng.integers(setting.N, size=n), rng.integers(setting.m, size=(n, setting.T))
+            claims = rng.integers(setting.N, size=(n, setting.response_length))
+            where = position
+            if policy.depends_on == "local" and not isinstance(policy, TablePolicy):
+                where = rng.integers(setting.response_length, size=n)
+            known = before >= 0
+            word[number, np.where(known, where, setting.T - 1)] = letter
+            claims[number, np.maximum(where - 1, 0)] = np.where(known & (where > 0), before, claims[:, 0])
+            start = np.where(known & (where == 0), before, start)
+            seen = setting.observations(start, word, claims)
+            seen[:, setting.prompt_length :][np.arange(setting.response_length) >= where[:, None]] = 0
+            asked.append(seen)
+        if len(asked) > 1:
+            self.check_dependence(policy, np.concatenate(asked), np.tile(rows, CHECKS))
+        return self.probs(policy, asked[0])
+
+    def _local_rows(self, policy: Any) -> np.ndarray:
+        """Return q(s' | a, s), float64 (m, N, N)."""
+        setting = self.setting
+        row = np.arange(setting.m * setting.N)
+        return self._asked(policy, 0 * row, row // setting.N, row % setting.N, row).reshape(setting.m, setting.N, -1)
+
+    def _pairs(self, rows: np.ndarray) -> Measured:
+        """Follow the pair (claim, true state)."""
+        setting, kl = self.setting, 0.0
+        N, step = setting.N, rows.mean(axis=0)
+        moves = np.eye(N)[setting.tables.moves.reshape(setting.m, N)]
+        surprise, success = divergence(rows).mean(axis=0), {}
+        if not setting.chain_of_thought:
+            kl, there = float(surprise.mean()), np.einsum("asc,ast->ct", rows, moves) / (setting.m * N)
+            for t in range(1, setting.T + 1):
+                success[t] = (float(np.trace(there)), None)
+                there = there @ moves.mean(axis=0)
+            return Measured(success, (kl, None))
+        claim, pair, chain = np.full(N, 1 / N), np.eye(N).ravel() / N, pair_matrix(rows, moves)
+        for t in range(1, setting.T + 1):
+            kl, claim = kl + float(claim @ surprise), claim @ step
+            pair = pair @ chain
+            success[t] = (float(np.trace(pair.reshape(N, N))), None)
+        return Measured(success, (kl, None))
+
+    def _blind(self, policy: Any) -> Measured:
+        """Follow a policy on position, or on it and the last token: what it claims is independent of the true state."""
+        setting, kl = self.setting, 0.0
+        letters, states = np.arange(setting.m), np.arange(setting.N)
+        sees = policy.depends_on == "state"
+        rows = self._asked(policy, 0 * letters, letters, 0 * letters - 1, letters * sees)
+        kl, claim = float(divergence(rows).mean()), rows.mean(axis=0)
+        if setting.response_length > 1:
+            position = np.repeat(np.arange(1, setting.response_length), setting.N)
+            before = np.tile(states, setting.response_length - 1)
+            later = self._asked(policy, position, 0 * before, before, position * setting.N + before * sees)
+            for own in later.reshape(-1, setting.N, setting.N):
+                kl, claim = kl + float(claim @ divergence(own)), claim @ own
+        return Measured(dict.fromkeys(range(1, setting.T + 1), (1 / setting.N, None)), (kl, None))
+
+    # Policies that see whole prefixes.
+
+    @property
+    def num_prefixes(self) -> int:
+        """Prefixes of all prompts at which a policy decides."""
+        setting = self.setting
+        responses = sum(setting.N**t for t in range(setting.response_length))
+        return int(setting.N * setting.m**setting.T * responses)
+
+    def _walked(self, policy: Any, stages: Iterable[int] | None) -> Measured:
+        setting, exact = self.setting, self.num_prefixes <= MAX_PREFIXES
+        every = range(1, setting.T + 1) if exact and stages is None else stages or ()
+        success: dict[int, tuple[float, float | None]] = {}
+        kl: tuple[float, float | None] = (0.0, None)
+        for t in sorted({*every, setting.T} & set(range(1, setting.T + 1))):
+            if exact:
+                number = np.arange(setting.N * setting.m**t)
+                start, word = number % setting.N, number[:, None] // setting.N // setting.m ** np.arange(t) % setting.m
+                together = max(1, HELD // setting.N ** (setting.response_length - 1))
+                blocks = [slice(i, i + together) for i in range(0, len(start), together)]
+                parts = [self._walk(policy, start[i], word[i], None) for i in blocks]
+                hits, gains = (np.concatenate(part) for part in zip(*parts, strict=True))
+            else:
+                rng = np.random.default_rng(t)
+                start, word = rng.integers(setting.N, size=SAMPLES), rng.integers(setting.m, size=(SAMPLES, t))
+                hits, gains = self._walk(policy, start, word, rng)
+            success[t], kl = ((float(x.mean()), None if exact else _error(x)) for x in (hits, gains))
+        return Measured(success, kl)
+
+    def _walk(
+        self, policy: Any, start: np.ndarray, word: np.ndarray, rng: np.random.Generator | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Follow a policy through all responses to words (n, t), or through one sampled response to each.
+
+        Returns:
+            Probability of a reward, and KL to the reference in nats: float64 (n,) each.
+        """
+        setting, n = self.setting, len(start)
+        goal = setting.run(start, word, np.full(n, word.shape[1]))
+        claims, weight, kl = np.zeros((n, 0), np.int64), np.ones(n), np.zeros(n)
+        for _ in range(word.shape[1] if setting.chain_of_thought else 1):
+            copies = len(weight) // n
+            seen = setting.observations(np.repeat(start, copies), np.repeat(word, copies, axis=0), claims)
+            rows = self.probs(policy, seen)
+            kl += (weight * divergence(rows)).reshape(n, -1).sum(axis=1)
+            says = (weight[:, None] * rows).reshape(n, -1, setting.N).sum(axis=1)
+            if rng is None:
+                weight, claims = (weight[:, None] * rows).ravel(), np.repeat(claims, setting.N, axis=0)
+                new = np.tile(np.arange(setting.N), len(rows))
+            else:
+                new = inverse_cdf(rows, rng.random(n))
+            claims = np.concatenate([claims, new[:, None]], axis=1)
+        return says[np.arange(n), goal], kl
+
+    # What theory says.
+
+    def twin(self, seed: int) -> np.ndarray:
+        """Return another machine of the family, int64 (m N,): fresh permutations, or fresh bits for the same swaps.
+
+        Args:
+            seed: of the machine; unrelated to instances.
+        """
+        setting, rng = self.setting, np.random.default_rng([seed, 1])
+        if setting.family == "permutations":
+            return rng.random((setting.m, setting.N)).argsort(axis=1).ravel()
+        bits, still = rng.integers(2, size=(setting.m, 1)), np.arange(setting.N)
+        return np.where(bits == 1, transpositions(setting.tables.swaps, setting.N), still).ravel()
+
+    def agreement(self, moves: np.ndarray) -> np.ndarray:
+        """Return the chance that another machine ends a word of t letters in the right state: float64 (T + 1,).
+
+        Args:
+            moves: int (m N,), the other machine.
+
+        Raises:
+            ParameterError: moves of another shape.
+        """
+        setting = self.setting
+        if np.shape(moves) != (setting.m * setting.N,):
+            raise ParameterError("moves.shape", np.shape(moves), f"({setting.m * setting.N},)")
+        shape = (setting.m, setting.N)
+        return agreement(setting.tables.moves.reshape(shape), np.reshape(moves, shape), setting.T)
+
+    def limit_agreement(self, length: float) -> float:
+        """Return the mean agreement of two machines on words of `length` >= 1 fresh letters.
+
+        For the shuffle family see `limit_agreement` of `semiautomaton_pairs`; independent permutations agree by chance.
+        """
+        N = self.setting.N
+        return limit_agreement(N, length) if self.setting.family == "shuffle" else 1 / N
+
+    def horizon(self, episodes: float) -> float:
+        """Give (N-1) ln sqrt(n), the word length beyond which n outcomes do not tell shuffle machines apart."""
+        return (self.setting.N - 1) * math.log(math.sqrt(episodes))
+
+    def direct_queries(self) -> float:
+        """Give the episodes after which random claims know a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
+
+        The right claim of a row is tried in 1 / (m N^2) of the episodes. It raises the chance of a reward, on average
+        over rows, by P - 1/N, P being the chance that the other T - 1 positions stay with the machine. Where each of
+        them claims by a random table of its own,
+
+            E[(P - 1/N)^2] = ((1 - 1/N) / m)^(T-1) / N^2    for T > 1, and (1 - 1/N)^2 at T = 1,
+
+        exactly and for every machine: only claims in the same state on the same letter go together. To see such a gain
+        at three standard errors, rewards having the variance (1 - 1/N) / N, takes so many episodes, and 9 m N^2 / (N-1)
+        at T = 1.
+
+        All positions share the table, which helps on longer words: over random machines of N = 4 and m = 3 by a factor
+        of 1.4 at T = 3 and of 4 at T = 6. A table is right altogether with probability N^-(m N), so that no more than
+        9 m N^(m N + 2) / (N-1) are needed.
+        """
+        letters, N, T = self.setting.m, self.setting.N, self.setting.T
+        known = (1 - 1 / N) ** 2
+        apart = known if T == 1 else ((1 - 1 / N) / letters) ** (T - 1) / N**2
+        moment = max(apart, known * float(N) ** -(letters * N))
+        return 9 * letters * (N - 1) / moment if moment > 0 else math.inf
+
+    def curriculum_queries(self) -> float:
+        """Give the expected episodes of a search on words of one letter, m N^2 (1 + 1/2 + ... + 1/(m N)).
+
+        Each of m N equally likely rows has to be met with its right claim once, a coupon collector's time over N times
+        as many coupons. Longer words need nothing more: all positions share the table.
+        """
+        rows = self.setting.m * self.setting.N
+        return rows * self.setting.N * float(np.sum(1 / np.arange(1, rows + 1)))
+
+
+class MachinePolicy(SettingPolicy):
+    """Answers with the true state after the word that is shown: the optimum without a chain of thought.
+
+    Args:
+        setting: knows the machine.
+    """
+
+    def __init__(self, setting: Semiautomaton) -> None:
+        super().__init__(setting, "reference")
+        self.depends_on = "prefix"
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, N)."""
+        setting: Any = self.setting
+        start = observations[:, 0].astype(np.int64) - 1
+        word = observations[:, 1 : 1 + setting.T].astype(np.int64) - setting.N - 1
+        return np.eye(setting.N)[setting.run(start, np.maximum(word, 0), np.count_nonzero(word >= 0, axis=1))]
+
+
+def _stages(metrics: frozenset[str] | None) -> list[int] | None:
+    """Return the stages that are named among metrics; None where all are wanted."""
+    if metrics is None:
+        return None
+    parts = [name.split("/")[0].removeprefix("stage_") for name in metrics if name.endswith("/success")]
+    return [int(part) for part in parts if part.isdecimal()]
+
+
+def _error(samples: np.ndarray) -> float:
+    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="T",
+        values=(1, 2, 3, 4, 5, 6, 8, 12, 16),
+        size="letters T",
+        parameters={"N": 4, "m": 2, "instance": 10_000},  # six rungs below 600,000 episodes, with m = 3 four
+        laws=(
+            Law(
+                way="direct",
+                growth="exponential",
+                formula="9 m N^2 (N - 1) (m N / (N - 1))^(T - 1)",
+                queries=SemiautomatonOracle.direct_queries,
+                source="what a right claim gains beside random tables",
+            ),
+            Law(
+                way="curriculum",
+                growth="polynomial",
+                formula="m N^2 (1 + 1/2 + ... + 1/(m N))",
+                queries=SemiautomatonOracle.curriculum_queries,
+                source="a search on words of one letter, a coupon collector's",
+            ),
+        ),
+    ),
+)

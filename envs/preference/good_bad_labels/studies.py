@@ -1,0 +1,166 @@
+"""Figures of arXiv 2505.07558 on GoodBadLabels: the distance to the target against the number of labels.
+
+Theory is the oracle's: a constant over sqrt(n) where a learner is consistent, and its limit where it is not.
+"""
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import Lab
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Exhibit,
+    Quantity,
+    Series,
+    Study,
+    Table,
+    measured,
+)
+from theorybench.envs.preference.good_bad_labels.asymptotics import (
+    ddro_derivatives,
+    error_covariance,
+    squared_variation,
+)
+from theorybench.envs.preference.good_bad_labels.claims import SIZES, SMALL
+from theorybench.envs.preference.good_bad_labels.experiments import DPO, KTO, Learner, ddro
+from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
+from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
+
+LEARNERS: dict[str, Learner] = {"DDRO": ddro("ratio"), "DDRO, two-term": ddro("two-term"), "KTO": KTO, "DPO": DPO}
+#: What is shown of each way of labelling.
+KINDS = {
+    "mixture": "Distance to the target, laws drawn from Dirichlet(1)",
+    "cyclic": "Distance to the target, cyclic preferences",
+}
+#: Labels of a run; theory of the consistent learners is of the first order in 1 / sqrt(n).
+LABELS = (1000, 4000, 16_000, 64_000)
+#: Shares that DDRO is told where the true one is 1/2, and labels for it.
+BELIEVED, TOLD = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65), 32_000
+#: Instances over which the table of limits averages, and contexts of each.
+INSTANCES, CONTEXTS = 4, 50
+#: Shares of good responses in the table of constants.
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.7)
+REFERENCE = "reference"
+
+
+def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit:
+    """Show TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
+    charts: list[Chart] = []
+    rows: list[tuple[Cell, ...]] = []
+    for kind, title in KINDS.items():
+        chart, own = _against_labels(lab.at(labels=kind), title, seed, seeds)
+        charts.append(chart)
+        rows += own
+    heads = ("labels", "learner", "theory", *(f"n = {labels:,}" for labels in LABELS))
+    note = (
+        "TV is the mean over contexts. Theory is the limit: 0 for DDRO and its variant, which are as far off as "
+        "a constant over sqrt(n); KTO and DPO stay where their losses are least. DPO sees half of the labels, as pairs "
+        "of a good and a bad one, and is slow to get there."
+    )
+    columns = tuple(Column(head) for head in heads)
+    ends = Table("Total variation to the target, mean of runs", columns, tuple(rows), note)
+    charts.append(_against_share(lab.at(**SMALL), seed, seeds))
+    return Exhibit(tables=(ends, _limits(lab), _constants(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
+
+
+def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
+    oracle: GoodBadLabelsOracle = lab.oracle
+    series: list[Series] = []
+    rows: list[tuple[Cell, ...]] = []
+    for name, learner in LEARNERS.items():
+        runs = np.array([learner.distances(lab, labels, seed, seeds) for labels in LABELS]).T
+        series.append(found := measured(name, LABELS, runs))
+        limit = oracle.distance(learner.end(lab.setting))
+        line = [limit] * 2 if limit else [oracle.expected_distance(labels, learner.limit) for labels in LABELS]
+        # A limit is what the last point is compared with, and no other.
+        places = (LABELS[0] / 2, LABELS[-1]) if limit else LABELS
+        series.append(Series(name, "predicted", places, line))
+        cells = (Quantity(*each) for each in zip(found.y, found.low, found.high, strict=True))
+        rows.append((lab.setting.labels, name, limit, *cells))
+    start = oracle.distance(lab.setting.reference)
+    series.append(Series(REFERENCE, "predicted", (LABELS[0] / 2, LABELS[-1]), (start, start)))
+    x, y = Axis("labels n", "log", ticks=(1000, 10_000, 100_000)), Axis("TV(p+, pi)", "log", ticks=(0.01, 0.1, 1))
+    return Chart(title, x, y, tuple(series)), rows
+
+
+def _against_share(lab: Lab, seed: int, seeds: int) -> Chart:
+    """Show what it costs to believe in a wrong share, with few responses: then labels leave little beside it."""
+    series: list[Series] = []
+    for name, variant in (("DDRO", "ratio"), ("DDRO, two-term", "two-term")):
+        learners = [ddro(variant, share) for share in BELIEVED]
+        runs = np.array([learner.distances(lab, TOLD, seed, seeds) for learner in learners]).T
+        series.append(measured(name, BELIEVED, runs))
+        limits = [lab.oracle.distance(learner.end(lab.setting)) for learner in learners]
+        series.append(Series(name, "predicted", BELIEVED, limits))
+    x, y = Axis("share t that the learner believes in; it is 1/2"), Axis("TV(p+, pi)", range=(0.0, 0.1))
+    note = f"Points may lie above the lines by what {TOLD:,} labels leave; where t is right that is all there is."
+    return Chart("What a wrong share of good responses costs, six responses", x, y, tuple(series), note)
+
+
+def _limits(lab: Lab) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for responses in SIZES:
+        settings = [
+            lab.at(num_responses=responses, num_contexts=CONTEXTS, instance=i).setting for i in range(INSTANCES)
+        ]
+        reference, dpo, kto = (
+            np.concatenate([_distances(own, end(own)) for own in settings])
+            for end in (lambda own: own.reference, DPO.end, KTO.end)
+        )
+        rates = np.concatenate([_rates(own) for own in settings]) / (responses - 1)
+        averages = (reference.mean(), dpo.mean(), dpo.std(), kto.mean())
+        rows.append((responses, *averages, rates.mean(), rates.min(), rates.max()))
+    heads = (
+        *("reference", "DPO", "deviation", "KTO"),
+        *("n E[TV^2] / (K-1) of DDRO", "least", "largest"),
+    )
+    note = (
+        f"Computed, not trained: total variations to the target in {INSTANCES * CONTEXTS} contexts, each by itself; "
+        "t = 1/2, Dirichlet(1) laws, beta = 1. The constant of DDRO is that of an estimated share."
+    )
+    columns = (Column("K", "d"), *map(Column, heads))
+    return Table("Where learners end, on average over laws", columns, tuple(rows), note)
+
+
+def _constants(lab: Lab) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for share in SHARES:
+        own = [lab.at(num_responses=responses, num_contexts=CONTEXTS, good_share=share) for responses in SIZES]
+        constants = [_rates(other.setting).mean() / (other.setting.num_responses - 1) for other in own]
+        rows.append((share, *constants))
+    columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in SIZES))
+    note = f"Computed: mean over {CONTEXTS} contexts, each by itself. Rare good labels say little about p+."
+    return Table("n E[TV^2] / (K-1) of DDRO by the share of good responses", columns, tuple(rows), note)
+
+
+def _distances(setting: GoodBadLabels, table: np.ndarray) -> np.ndarray:
+    """Give TV(p+, pi) of each context, float64 (X,)."""
+    variation: np.ndarray = np.abs(setting.tables.good - table).sum(axis=1) / 2
+    return variation
+
+
+def _rates(setting: GoodBadLabels) -> np.ndarray:
+    """Give n E[TV^2] of DDRO as if each context were the only one, float64 (X,)."""
+    found = []
+    for laws in zip(setting.tables.good[:, None], setting.tables.bad[:, None], strict=True):
+        by = ddro_derivatives(*laws, setting.good_share)
+        found.append(squared_variation(error_covariance(*laws, setting.good_share, by, estimated=True), 1))
+    return np.array(found)
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        id="good-bad-labels",
+        source="arXiv 2505.07558, consistency of direct density ratio optimisation",
+        title="Distance to the law of good responses against the number of labels",
+        text=(
+            "DDRO and its two-term variant come as near as labels allow, at the rate and with the constant of theory. "
+            "KTO and DPO end elsewhere, however many labels there are: at best about as near as the reference is. "
+            "A share of good responses that is believed and wrong is paid for, and the price is known."
+        ),
+        run=distance,
+        seeds=6,
+    ),
+)

@@ -1,0 +1,290 @@
+"""What claims about InferenceAlignment predict and measure.
+
+Predictions are closed forms and sums; they are measured by playing best-of-N out in roll-outs, by training, by exact
+prox steps, and by the certified optimum. Intervals are three standard errors wide on each side.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval
+from theorybench.envs.preference.inference_alignment.law import balanced_probs, exponent
+from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
+from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
+
+#: Of random settings.
+KEY = 2602
+#: What rounding may add to a distance from the optimum.
+ROUNDING = 1e-13
+
+
+# What policies are worth.
+
+
+def play(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float, float]:
+    """Play best-of-N out: mean and standard error of the weighted sum of the criteria's best values in groups of N."""
+    setting: InferenceAlignment = lab.setting
+    episodes = lab.simulate(policy, groups * setting.samples, seed)
+    values = setting.criteria(np.zeros((len(episodes.rewards), 2)), np.asarray(episodes.actions)[:, 0])
+    best = values.reshape(groups, setting.samples, -1).max(axis=1) @ setting.inference.weights
+    return float(best.mean()), float(best.std(ddof=1) / math.sqrt(groups))
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayedGain:
+    """What the aligned optimum is worth more than another policy, best-of-N played out.
+
+    Attributes:
+        other: "reference", or "plain": the optimum for N = 1.
+        groups: of N responses of each policy.
+        exponent: of the closed form, a function of N.
+    """
+
+    other: str
+    groups: int = 100_000
+    exponent: Callable[[int], float] = exponent
+
+    def rival(self, oracle: InferenceAlignmentOracle) -> Any:
+        """Return the other policy."""
+        return oracle.reference_policy if self.other == "reference" else oracle.plain_optimum
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """The difference of exact values, that of the optimum in closed form."""
+        oracle = InferenceAlignmentOracle(setting)
+        policies = oracle.policy(balanced_probs(setting, self.exponent)), self.rival(oracle)
+        best, rest = (oracle.evaluate(policy)["aligned_value"] for policy in policies)
+        return best - rest
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The difference of means over groups."""
+        best, error = play(lab, lab.oracle.optimal_policy, self.groups, seed)
+        rest, other = play(lab, self.rival(lab.oracle), self.groups, seed + 1_000_003)
+        return interval(best - rest, math.hypot(error, other))
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnedValue:
+    """Objective that a learner ends at, mean over runs.
+
+    Attributes:
+        agent: its name.
+        aware: whether it should end at the optimum, or at the optimum for N = 1.
+        hyperparameters: of the agent.
+        budget: episodes of each run.
+        seeds: number of runs.
+    """
+
+    agent: str
+    aware: bool
+    hyperparameters: Mapping[str, Any]
+    budget: int = 40_000
+    seeds: int = 8
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """The exact value."""
+        oracle = InferenceAlignmentOracle(setting)
+        policy = oracle.optimal_policy if self.aware else oracle.plain_optimum
+        return oracle.evaluate(policy)["objective"]
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The mean over runs."""
+        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        policies = lab.train(self.agent, runs, self.budget, **self.hyperparameters)
+        return mean_interval(np.array([lab.oracle.evaluate(policy)["objective"] for policy in policies]))
+
+
+@dataclasses.dataclass(frozen=True)
+class SamePolicies:
+    """Largest difference of probabilities between what two learners end at with the same seeds.
+
+    Attributes:
+        learners: names and hyper-parameters of two agents.
+        budget: episodes of each run.
+        seeds: number of runs.
+    """
+
+    learners: tuple[tuple[str, Mapping[str, Any]], tuple[str, Mapping[str, Any]]]
+    budget: int = 4096
+    seeds: int = 4
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """None."""
+        return 0.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The largest, over runs and responses."""
+        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        first, second = (
+            np.array([lab.oracle.table(policy) for policy in lab.train(name, runs, self.budget, **options)])
+            for name, options in self.learners
+        )
+        apart = float(np.abs(first - second).max())
+        return apart, apart, apart
+
+
+# Prox steps and the derivative.
+
+
+@dataclasses.dataclass(frozen=True)
+class OneStep:
+    """Share of J* - J_ref that is left after one prox step without proximity, L = 0."""
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """Nothing."""
+        return 0.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The share."""
+        oracle: InferenceAlignmentOracle = lab.oracle
+        *_, probs = oracle.prox_path(1, smoothness=0.0)
+        left = 1 - oracle.score(oracle.policy(probs))
+        return left, left, left
+
+
+@dataclasses.dataclass(frozen=True)
+class Sharpness:
+    """Largest -G''(d) / sum d^2 / pi between the two responses of a setting, by second differences.
+
+    Attributes:
+        factor: of L.
+    """
+
+    factor: float = 1.0
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """L."""
+        return self.factor * InferenceAlignmentOracle(setting).smoothness
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The largest, over 999 policies."""
+        step, first = 1e-4, np.arange(1, 1000) / 1000
+        shifts = first[:, None] + step * np.array([-1, 0, 1])
+        values = np.array(
+            [
+                [lab.oracle.evaluate(lab.oracle.policy(np.array([p, 1 - p])))["aligned_value"] for p in row]
+                for row in shifts
+            ]
+        )
+        bends = -(values[:, 0] - 2 * values[:, 1] + values[:, 2]) / step**2 * first * (1 - first)
+        largest = float(bends.max())
+        return largest, largest, largest
+
+
+def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
+    """Draw settings with weighted sums of random criteria, a third of them with two responses."""
+    rng = np.random.default_rng([KEY, seed])
+    drawn: list[InferenceAlignment] = []
+    while len(drawn) < count:
+        parameters: dict[str, Any] = {
+            "num_points": int(rng.choice([2, 2, 3, 5, 21, 41])),
+            "num_criteria": int(rng.integers(1, 4)),
+            "samples": int(rng.choice([2, 3, 4, 8, 16])),
+            "beta": float(10 ** rng.uniform(-3, 0)),
+            "tilt": float(rng.uniform(-4, 4)),
+            "first_weight": float(10 ** rng.uniform(-1, 1)),
+            "instance": int(rng.integers(10_000)),
+        }
+        try:
+            drawn.append(InferenceAlignment(family="random", **parameters))
+        except ParameterError:  # nothing to learn
+            continue
+    return drawn
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundHolds:
+    """Share of random settings in which exact prox steps stay below the bound at every step.
+
+    Attributes:
+        settings: number of random settings.
+        steps: T, at most.
+        factor: of L, in steps and bound.
+    """
+
+    settings: int = 60
+    steps: int = 60
+    factor: float = 1.0
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """All."""
+        return 1.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The share, without tolerance."""
+        held = []
+        for drawn in random_settings(seed, self.settings):
+            left, bound = prox_course(InferenceAlignmentOracle(drawn), self.steps, self.factor)
+            held.append(bool((left <= bound + ROUNDING).all()))
+        share = float(np.mean(held))
+        return share, share, share
+
+
+def prox_course(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return J* - J after 1, ..., T exact prox steps and the bound on it, float64 (T,) each.
+
+    Args:
+        oracle: of a weighted sum.
+        steps: T.
+        factor: of L, in steps and bound.
+    """
+    weight = factor * oracle.smoothness
+    path = list(oracle.prox_path(steps, weight))[1:]
+    values = [oracle.evaluate(oracle.policy(probs), ["objective"])["objective"] for probs in path]
+    bounds = [oracle.prox_bound(step, weight) for step in range(1, steps + 1)]
+    return oracle.optimal_value - np.array(values), np.array(bounds)
+
+
+def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
+    """Estimate the first variation at the reference from M roll-outs, many times; return squared errors in the span.
+
+    Args:
+        lab: of the setting.
+        size: M.
+        episodes: of all estimates together.
+        seed: of the roll-outs.
+
+    Returns:
+        float64 (episodes // M,), (max - min over responses of the error)^2.
+    """
+    oracle: InferenceAlignmentOracle = lab.oracle
+    count, points = episodes // size, lab.setting.num_points
+    actions = np.asarray(lab.simulate(oracle.reference_policy, count * size, seed).actions)[:, 0]
+    rows = np.repeat(np.arange(count), size) * points + actions
+    law = np.bincount(rows, minlength=count * points).reshape(count, points) / size
+    errors = lab.setting.aligned.variation(law) - oracle.first_variation(oracle.reference_policy)
+    return np.ptp(errors, axis=1) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorRate:
+    """Slope of ln (mean squared error of the derivative in the span) against ln M.
+
+    Attributes:
+        sizes: the M.
+        episodes: for each of them.
+        parts: independent slopes, whose spread gives the interval.
+        power: of the error: 2.
+    """
+
+    sizes: tuple[int, ...] = (64, 256, 1024, 4096)
+    episodes: int = 2**19
+    parts: int = 8
+    power: float = 2.0
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """-1."""
+        return -1.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The mean of the slopes of parts."""
+        means = []
+        for number, size in enumerate(self.sizes):
+            errors = squared_spans(lab, size, self.episodes, 16 * seed + number) ** (self.power / 2)
+            means.append(errors.reshape(self.parts, -1).mean(axis=1))
+        slopes = np.polyfit(np.log(self.sizes), np.log(np.array(means)), 1)[0]
+        return mean_interval(slopes)

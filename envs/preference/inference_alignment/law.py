@@ -1,0 +1,141 @@
+"""The law of the optimum for two opposed criteria of equal weight, in closed form, and claims about it.
+
+Without KL term best-of-N is served best by the distribution function y^a / (y^a + (1 - y)^a), a = 1 / (N - 1), for
+N >= 2 (arXiv 2602.01603). What is measured is the certified optimum, which knows nothing of it.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import Lab
+from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
+
+
+def exponent(samples: int) -> float:
+    """Return a = 1 / (N - 1), for N >= 2."""
+    return 1 / (samples - 1)
+
+
+def balanced_cdf(places: np.ndarray, samples: int, exponent: Callable[[int], float] = exponent) -> np.ndarray:
+    """Return y^a / (y^a + (1 - y)^a) at places (n,) of [0, 1]; a step at 1/2 for N = 1."""
+    y = np.asarray(places, np.float64)
+    if samples == 1:
+        return (y >= 0.5).astype(np.float64)
+    power = exponent(samples)
+    return y**power / (y**power + (1 - y) ** power)
+
+
+def midpoints(setting: InferenceAlignment) -> np.ndarray:
+    """Return the midpoints of neighbours on the grid, float64 (K - 1,)."""
+    return (setting.points[:-1] + setting.points[1:]) / 2
+
+
+def balanced_probs(setting: InferenceAlignment, exponent: Callable[[int], float] = exponent) -> np.ndarray:
+    """Return the optimum for opposed criteria of equal weight and beta = 0 in closed form, float64 (K,).
+
+    Its distribution function at a grid point is that of the continuum at the midpoint to the right: neighbours y < y'
+    have phi(y) = phi(y') where (y'^2 - y^2) (1 - F)^(N-1) = ((1-y)^2 - (1-y')^2) F^(N-1), which is
+    F / (1 - F) = (c / (1 - c))^(1 / (N - 1)) with c = (y + y') / 2.
+    """
+    inner = balanced_cdf(midpoints(setting), setting.samples, exponent)
+    return np.diff(np.concatenate([[0.0], inner, [1.0]]))
+
+
+@dataclasses.dataclass(frozen=True)
+class ClosedForm:
+    """Largest distance of the certified optimum's distribution function from the closed form, at midpoints.
+
+    Attributes:
+        sizes: the N.
+        exponent: of the closed form, a function of N.
+    """
+
+    sizes: tuple[int, ...] = (2, 3, 4, 8, 16)
+    exponent: Callable[[int], float] = exponent
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """None."""
+        return 0.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The distance; there is nothing random in it."""
+        far = 0.0
+        for size in self.sizes:
+            there = dataclasses.replace(setting, samples=size)
+            found = np.cumsum(there.optimum.probs)[:-1]
+            far = max(far, float(np.abs(found - balanced_cdf(midpoints(there), size, self.exponent)).max()))
+        return far, far, far
+
+
+@dataclasses.dataclass(frozen=True)
+class GridRate:
+    """Slope, in logarithms, of the optimum's distance from the continuum against the number of steps of the grid.
+
+    The distance is the mean over y of the difference of distribution functions.
+
+    Attributes:
+        points: the numbers of grid points.
+        exponent: of the closed form, a function of N.
+    """
+
+    points: tuple[int, ...] = (21, 41, 81, 161)
+    exponent: Callable[[int], float] = exponent
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """-1: within each step the continuum goes from half a step behind to half a step ahead."""
+        return -1.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The slope, by 200 places in each step; there is nothing random in it."""
+        inner, apart = (np.arange(200) + 0.5) / 200, []
+        for points in self.points:
+            there = dataclasses.replace(setting, num_points=points)
+            places = (there.points[:-1, None] + inner / (points - 1)).ravel()
+            found = np.repeat(np.cumsum(there.optimum.probs)[:-1], len(inner))
+            apart.append(np.abs(found - balanced_cdf(places, there.samples, self.exponent)).mean())
+        slope = float(np.polyfit(np.log(np.array(self.points) - 1), np.log(apart), 1)[0])
+        return slope, slope, slope
+
+
+@dataclasses.dataclass(frozen=True)
+class UShaped:
+    """Share of several N at which the optimum's probabilities fall up to the middle and rise from there, by a margin.
+
+    The end points are left out, which stand for half a step each.
+
+    Attributes:
+        sizes: the N.
+    """
+
+    sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """All."""
+        return 1.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The share, without tolerance."""
+        held = []
+        for size in self.sizes:
+            inner = dataclasses.replace(setting, samples=size).optimum.probs[1:-1]
+            slopes = np.diff(inner) / inner.mean()
+            half = len(slopes) // 2
+            held.append((slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all())
+        share = float(np.mean(held))
+        return share, share, share
+
+
+@dataclasses.dataclass(frozen=True)
+class Compromise:
+    """Mass at y = 1/2 of the certified optimum for N = 1."""
+
+    def predicted(self, setting: InferenceAlignment) -> float:
+        """All."""
+        return 1.0
+
+    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """The mass."""
+        mass = float(setting.optimum.probs[setting.num_points // 2])
+        return mass, mass, mass

@@ -1,0 +1,127 @@
+"""The answer key of InferenceAlignment: exact values, first variations and the certified optimum."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.inference_alignment.operators import combine
+from theorybench.envs.preference.inference_alignment.optimum import divergence, gibbs
+from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
+
+
+class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
+    """Exact answers from the K probabilities of a policy, in float64."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "J = g(R_1[T_1 pi], ..., R_m[T_m pi]) - beta KL(pi || pi_ref)",
+        "kl": "KL divergence of the policy to the reference, in nats",
+        "aligned_value": "g(R_1[T_1 pi], ..., R_m[T_m pi]): what the policy is worth at inference time",
+        "worst_criterion": "the smallest R_i[T_i pi]",
+        "reward": "E r of one response, what the agent is paid",
+        "diversity": "standard deviation of the response y, which lies in 0..1",
+    }
+
+    def policy(self, probs: np.ndarray) -> TablePolicy:
+        """Make a policy of probabilities (K,)."""
+        return TablePolicy(View.of(self.setting), probs[None])
+
+    def table(self, policy: Any) -> np.ndarray:
+        """Return the probabilities of a policy, float64 (K,).
+
+        Raises:
+            PolicyError: they are no distribution.
+        """
+        return self.probs(policy, self.observations)[0]
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """The maximiser of J, up to `gap`."""
+        return self.policy(self.setting.optimum.probs)
+
+    @property
+    def gap(self) -> float:
+        """J* exceeds the objective of `optimal_policy` by no more."""
+        return self.setting.optimum.gap
+
+    @functools.cached_property
+    def plain_optimum(self) -> TablePolicy:
+        """The maximiser of E r - beta KL(pi || pi_ref): where a learner ends that is unaware of inference."""
+        rewards, setting = self.setting.tables.rewards, self.setting
+        if setting.beta > 0:
+            return self.policy(gibbs(rewards, setting.reference, setting.beta))
+        best = setting.reference * (rewards == rewards.max())
+        return self.policy(best / best.sum())
+
+    def first_variation(self, policy: Any) -> np.ndarray:
+        """Return the derivative of g(R_1[T_1 pi], ...) by each probability, up to a constant: float64 (K,)."""
+        return self.setting.aligned.variation(self.table(policy))
+
+    @property
+    def smoothness(self) -> float:
+        """L, see `operators.Aligned.smoothness`, whose errors this raises."""
+        return self.setting.aligned.smoothness
+
+    def prox_path(self, steps: int, smoothness: float | None = None) -> Iterator[np.ndarray]:
+        """Yield the policies (K,) after 0, 1, ..., `steps` exact prox steps from the reference.
+
+        pi_{t+1} ~ (pi_ref^beta pi_t^L e^{phi_t})^{1 / (beta + L)} maximises <phi_t, pi> - beta KL(pi || pi_ref)
+        - L KL(pi || pi_t): the step size eta is 1/L. The reference is pi_0.
+
+        Args:
+            steps: T.
+            smoothness: L; the setting's own unless given. beta + L must be positive.
+
+        Raises:
+            ParameterError: it is not given, and not known of this operator or aggregate.
+        """
+        setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
+        probs = start = setting.reference
+        yield probs
+        for _ in range(steps):
+            with np.errstate(divide="ignore"):  # what has underflown stays so
+                anchor = setting.beta * np.log(start) + weight * np.log(probs)
+            scores = (anchor + setting.aligned.variation(probs)) / (setting.beta + weight)
+            probs = np.exp(scores - scores.max())
+            probs = probs / probs.sum()
+            yield probs
+
+    def prox_bound(self, steps: int, smoothness: float | None = None) -> float:
+        """Return beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1) for T >= 1 steps from the reference; 0 where L = 0.
+
+        Its limit for beta = 0 is L KL(pi* || pi_0) / T.
+
+        Args:
+            steps: T.
+            smoothness: L; the setting's own unless given.
+
+        Raises:
+            ParameterError: it is not given, and not known of this operator or aggregate.
+        """
+        setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
+        distance = divergence(setting.optimum.probs, setting.reference)
+        if weight == 0:
+            return 0.0
+        if setting.beta == 0:
+            return weight * distance / steps
+        with np.errstate(over="ignore"):
+            return float(setting.beta * distance / np.expm1(steps * np.log1p(setting.beta / weight)))
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
+        probs, setting = self.table(policy), self.setting
+        values = setting.aligned.values(probs)
+        aligned, kl = float(combine(values, setting.inference)), divergence(probs, setting.reference)
+        mean = float(probs @ setting.points)
+        return {
+            "objective": aligned - setting.beta * kl,
+            "kl": kl,
+            "aligned_value": aligned,
+            "worst_criterion": float(values.min()),
+            "reward": float(probs @ setting.tables.rewards),
+            "diversity": float(np.sqrt(probs @ (setting.points - mean) ** 2)),
+        }

@@ -1,0 +1,16 @@
+"""OptimalAdvantage: prompts with verifiable responses and a price of leaving the reference (arXiv 2505.20686)."""
+
+from theorybench.envs.core.registry import register
+from theorybench.envs.preference.optimal_advantage.claims import CLAIMS
+from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
+from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
+from theorybench.envs.preference.optimal_advantage.studies import STUDIES
+
+register(
+    "TheoryBench/OptimalAdvantage-v0",
+    OptimalAdvantage,
+    OptimalAdvantageOracle,
+    claims=CLAIMS,
+    budget=20_000,
+    studies=STUDIES,
+)

@@ -1,0 +1,72 @@
+"""The answer key of RewardTeacher: sums over contexts and responses, and the exact gradient flow."""
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.reward_teacher.flow import TeacherFlow, gradient, time_bound, variance
+from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
+
+
+class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
+    """Exact answers by enumeration of the X contexts and K responses, in float64, for any policy."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "J = E r_G, in -1..1",
+        "kl": "KL divergence of the policy to the reference, in nats",
+        "model_reward": "E r_M, what the agent is paid",
+        "variance": "variance of r_M under the policy, mean over contexts",
+        "gradient_norm": "norm of the gradient of E r_M by the logits of a tabular softmax policy",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """The best response of each context."""
+        return self.policy((self.setting.tables.truth == 1).astype(np.float64))
+
+    @functools.cached_property
+    def ceiling(self) -> float:
+        """E r_G of the responses that r_M likes best: where a perfect optimiser of r_M ends."""
+        model, truth = self.setting.tables
+        return float(truth[np.arange(len(truth)), model.argmax(axis=1)].mean())
+
+    @functools.cached_property
+    def accuracy(self) -> float:
+        """Share of unordered pairs of responses that r_M ranks like r_G, mean over contexts, counted."""
+        upper = np.triu_indices(self.setting.num_responses, 1)
+        above = [np.greater(r[:, :, None], r[:, None])[:, *upper] for r in self.setting.tables]
+        return float(np.equal(*above).mean())
+
+    @functools.cached_property
+    def variance(self) -> float:
+        """Variance of r_M under the initial policy, mean over contexts."""
+        return float(variance(self.setting.start, self.setting.tables.model).mean())
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
+        probs, (model, truth) = self.table(policy), self.setting.tables
+        return {
+            "objective": float((probs * truth).sum(axis=1).mean()),
+            "kl": divergence(probs, self.setting.start),
+            "model_reward": float((probs * model).sum(axis=1).mean()),
+            "variance": float(variance(probs, model).mean()),
+            "gradient_norm": float(np.linalg.norm(gradient(probs, model))),
+        }
+
+    # What gradient flow does.
+
+    @functools.cached_property
+    def flow(self) -> TeacherFlow:
+        """Gradient flow on E r_M from the initial policy; an update of learning rate eta takes a time eta."""
+        return TeacherFlow(self.setting.start, self.setting.tables.model)
+
+    def gain_time(self, gain: float) -> float:
+        """Time in which the flow raises E r_G by `gain`; infinite where it never does, see `TeacherFlow.time_to`."""
+        return self.flow.time_to(self.setting.tables.truth, gain)
+
+    def time_bound(self, gain: float) -> float:
+        """The time 2 X (1 - e^-gain) / sqrt(variance) that the gain takes at least, whatever the accuracy."""
+        return time_bound(gain, self.variance, self.setting.num_contexts)

@@ -1,0 +1,197 @@
+"""RewardTeacher: an agent is paid by a reward model of given accuracy and variance (arXiv 2503.15477)."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import portable
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import instance, integer, real
+from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.reward_teacher.flow import variance
+
+CANONICAL_SEED = 2503_15477
+#: How far the accuracy that is built may lie from the one that is asked for.
+RESOLUTION = 0.05
+#: What rounding may do to accuracies and, relatively, to variances: rewards are rounded to 36 bits.
+ROUNDING = 1e-9
+
+
+class TeacherTables(NamedTuple):
+    """The instance; X contexts, K responses.
+
+    Attributes:
+        model: r_M, what the agent is paid, float64 (X, K).
+        truth: r_G, what counts, float64 (X, K).
+    """
+
+    model: np.ndarray
+    truth: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RewardTeacher(ContextualBandit):
+    """A contextual bandit that pays by a reward model: its accuracy and its variance decide how well it teaches.
+
+    ## Description
+    A context x is shown and the agent gives one response y. What counts is the ground truth r_G(x, y), which is never
+    seen; the agent is paid r_M(x, y) by a reward model. Both are strict rankings of the K responses of a context at
+    equal distances: r_G = -1, ..., +1 from worst to best, in a hidden order, and r_M = w(x) (2 m - K + 1) / (K - 1) for
+    the response that the model ranks m-th (from 0). Two knobs make the model.
+
+    `accuracy`: the share of unordered pairs of responses, all counted alike, that r_M ranks like r_G. The model's
+    ranking is r_G's after n steps that each put two neighbours in a wrong order, drawn from the instance; then exactly
+    n pairs are wrong, and n = (1 - accuracy) K (K - 1) / 2 to the nearest integer. An accuracy that is farther than .05
+    from every such share is refused, with the nearest ones.
+
+    `variance`: the variance of r_M under the initial policy, which sets the width w(x) <= 1 and is hit in every context
+    to a relative 1e-9. A variance that needs rewards outside of [-1, 1] is refused, with the largest that is in reach.
+
+    Learning begins at pi_ref ~ exp(tilt r_G): with a negative tilt good responses are rare. There is no KL term.
+
+    ## Action Space
+    `Discrete(K)`: the response.
+
+    ## Observation Space
+    `MultiDiscrete([K + X + 1] * 2)`: the token K + x + 1 of context x (X = `num_contexts`), then the response's.
+
+    ## Starting State
+    A prompt is a context: uniform over the X of them, or `options={"prompt": x}`.
+
+    ## Reward
+    r_M(x, y), without noise.
+
+    ## Episode End
+    After one response (`terminated`); never truncated.
+
+    ## Arguments
+    | name | default | meaning |
+    |---|---|---|
+    | `num_responses` | 8 | K (2 to 64) |
+    | `num_contexts` | 8 | X (1 to 64) |
+    | `accuracy` | 0.75 | share of pairs of responses that the reward model ranks right |
+    | `variance` | 0.02 | variance of r_M under the initial policy |
+    | `tilt` | -2.0 | the initial policy is proportional to exp(tilt r_G) |
+    | `instance` | 0 | draws the hidden order of the responses and which pairs are ranked wrong |
+
+    ## Optimum
+    The best response of each context, J* = 1. A perfect optimiser of r_M ends at the oracle's `ceiling`, the r_G of the
+    model's favourites: it is 1 where the model ranks these right, as with accuracy 1.
+
+    ## What theory predicts
+    Gradient flow on E r_M of a tabular softmax policy takes a time t to raise E r_G by gamma (an update of plain
+    gradient ascent with learning rate eta is a time eta).
+
+    1. t >= 2 X (1 - e^-gamma) variance^(-1/2), whatever the accuracy: low variance makes the landscape flat. The same
+       holds for a gain of E r_M. Scaling r_M by c divides t by c, so the exponent -1/2 is exact.
+    2. A perfectly accurate model of tiny variance teaches more slowly than an inaccurate one of large variance.
+    3. Which of two models teaches faster depends on the initial policy.
+    4. |grad E r_M|^2 <= variance / 2 (X = 1): two even responses reach it.
+    5. Best-of-N depends on the ranking by r_M alone: there accuracy matters and variance does not.
+
+    Two responses with gap D take the time (F(p_1) - F(p_0)) / (2 D), F(p) = -1/p + 1/(1-p) + 2 ln(p / (1-p)), from p_0
+    to p_1. Optimisers that divide by the size of the gradient (Adam), and rewards that are divided by their deviation
+    (GRPO), undo a scale of r_M: 1 to 3 are about plain gradient ascent.
+
+    ## References
+    - arXiv 2503.15477: Razin et al., What makes a reward model a good teacher? An optimization perspective (2025).
+
+    ## Version History
+    - v0: first release.
+    """
+
+    num_responses: int = integer(8, 2, 64, "number of responses K")
+    num_contexts: int = integer(8, 1, 64, "number of contexts X")
+    accuracy: float = real(0.75, 0.0, 1.0, "share of pairs of responses that the reward model ranks right")
+    variance: float = real(0.02, 0.0, 1.0, "variance of the reward model under the initial policy", open_low=True)
+    tilt: float = real(-2.0, -10.0, 5.0, "the initial policy is proportional to exp(tilt r_G)")
+    instance: int = instance(0, "hidden order of the responses, and which pairs are ranked wrong")
+
+    def validate(self) -> None:
+        """Check that a reward model of this accuracy and variance exists.
+
+        Raises:
+            ParameterError: no share of pairs is near the accuracy, or the rewards would leave [-1, 1].
+        """
+        pairs = self._pairs
+        if abs(1 - self.wrong_pairs / pairs - self.accuracy) > RESOLUTION + ROUNDING:
+            below = int(self.accuracy * pairs)
+            allowed = (
+                f"within {RESOLUTION} of a share of {pairs} pairs: {below / pairs:.4g} or {(below + 1) / pairs:.4g}"
+            )
+            raise ParameterError("accuracy", self.accuracy, allowed, "More responses give finer accuracies.")
+        widest = self.largest_variance
+        if self.variance > widest * (1 + ROUNDING):
+            fix = (
+                "The widest rewards in [-1, 1] vary that much under the initial policy; a tilt nearer to 0 allows more."
+            )
+            raise ParameterError("variance", self.variance, f"a number in (0, {widest:.6g}]", fix)
+
+    @property
+    def _pairs(self) -> int:
+        return self.num_responses * (self.num_responses - 1) // 2
+
+    @property
+    def wrong_pairs(self) -> int:
+        """Number of pairs in each context that the reward model ranks wrong."""
+        return round((1 - self.accuracy) * self._pairs)
+
+    @property
+    def num_actions(self) -> int:
+        """K responses."""
+        return self.num_responses
+
+    @property
+    def num_prompts(self) -> int:
+        """A prompt is a context."""
+        return self.num_contexts
+
+    @functools.cached_property
+    def _rankings(self) -> tuple[np.ndarray, np.ndarray]:
+        """Draw r_G and the reward model at width 1, float64 (X, K) each."""
+        rng = np.random.default_rng([CANONICAL_SEED, self.instance])
+        true = rng.permuted(np.tile(np.arange(self.num_responses), (self.num_contexts, 1)), axis=1)
+        model = np.array([_wrong_ranking(self.num_responses, self.wrong_pairs, rng)[ranks] for ranks in true])
+        truth, widest = ((2.0 * ranks - (self.num_responses - 1)) / (self.num_responses - 1) for ranks in (true, model))
+        return truth, widest
+
+    @functools.cached_property
+    def start(self) -> np.ndarray:
+        """pi_ref, the initial policy, float64 (X, K)."""
+        return softmax(self.tilt * self._rankings[0])
+
+    @property
+    def largest_variance(self) -> float:
+        """The largest variance that is in reach: that of rewards from -1 to 1, in the context where it is least."""
+        return float(variance(self.start, self._rankings[1]).min())
+
+    @functools.cached_property
+    def tables(self) -> TeacherTables:
+        """Build both rewards; sizes as in `TeacherTables`."""
+        truth, widest = self._rankings
+        width = np.minimum(1.0, np.sqrt(self.variance / variance(self.start, widest)))
+        return TeacherTables(portable(width[:, None] * widest), truth)
+
+    def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
+        """Pay r_M of the responses, actions int64 (n,): float64 (n,)."""
+        return self.on(actions).model[contexts, actions]
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """exp(tilt r_G) / Z, float64 (n, K)."""
+        return self.start[self.contexts(observations)]
+
+
+def _wrong_ranking(responses: int, wrong: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw what a model makes of the ranks 0..K-1 so that `wrong` pairs are out of order, int64 (K,).
+
+    Every permutation with fewer than K (K - 1) / 2 inversions has neighbours in order; swapping them adds one.
+    """
+    ranks = np.arange(responses)
+    for _ in range(wrong):
+        place = rng.choice(np.flatnonzero(np.diff(ranks) > 0))
+        ranks[[place, place + 1]] = ranks[[place + 1, place]]
+    return ranks

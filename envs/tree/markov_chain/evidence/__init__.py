@@ -1,0 +1,1 @@
+"""Claims and the published table of arXiv 2511.07368 beyond training on outcomes."""

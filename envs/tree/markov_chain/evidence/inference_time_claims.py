@@ -1,0 +1,172 @@
+"""What arXiv 2511.07368 says of outcome and process rewards on TreeMarkovChain, as tests that run.
+
+Predictions are exact laws under the expected correctness itself (`metrics.inference_time`). Measurements know
+the rewards of roll-outs alone: registered agents learn their reward model on the first task, or answers of the base
+chain are drawn, scored and selected here. Intervals are three standard errors wide on each side.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval
+from theorybench.envs.core.selection import best_of_n, tilt
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+#: Answers of which one is kept in the claim about P(easy).
+SAMPLES = 4
+#: Strength of the tilt in the claim about the Doob transform.
+INVERSE_TEMPERATURE = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Steered:
+    """Mean of one metric of an agent that steers the base chain.
+
+    Attributes:
+        name: the metric.
+        agent: a registered name.
+        hyperparameters: of the agent.
+        predicted: its value under exact rewards.
+        budget: roll-outs from which rewards are learned.
+        seeds: number of runs.
+    """
+
+    name: str
+    agent: str
+    hyperparameters: Mapping[str, Any]
+    predicted: Callable[[TreeMarkovChain], float]
+    budget: int = 100_000
+    seeds: int = 8
+
+    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Mean over runs, and its interval."""
+        seeds = range(seed * self.seeds, (seed + 1) * self.seeds)
+        policies = lab.train(self.agent, seeds, self.budget, **self.hyperparameters)
+        return mean_interval(np.array([lab.oracle.evaluate(policy, [self.name])[self.name] for policy in policies]))
+
+
+@dataclasses.dataclass(frozen=True)
+class HardShare:
+    """By how much the share of hard CoTs among the valid ones falls, at least, when best-of-N doubles its answers.
+
+    Attributes:
+        sizes: the N, each twice the one before.
+        scored: roll-outs from which the score of each CoT is learned.
+        questions: groups of as many answers as the largest N.
+        batches: parts of the groups, for the interval.
+    """
+
+    sizes: tuple[int, ...] = (1, 2, 4, 8)
+    scored: int = 2**18
+    questions: int = 2**17
+    batches: int = 16
+
+    def predicted(self, setting: TreeMarkovChain) -> float:
+        """The largest ratio of the share to that of half as many answers; below 1 it falls with every doubling."""
+        oracle = MarkovChainOracle(setting)
+        shares = [outcome_shares(oracle, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
+        return max(after / before for before, after in itertools.pairwise(shares))
+
+    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+        """Score the base chain's CoTs by their mean reward, keep the best of its answers, count the hard ones."""
+        reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
+        scored = lab.simulate(reference, self.scored, 2 * seed)
+        paths = scored.actions @ numbers
+        visits = np.bincount(paths, minlength=setting.M ** (setting.L - 1))
+        scores = np.bincount(paths, scored.rewards, len(visits)) / np.maximum(visits, 1)
+        answers = lab.simulate(reference, self.questions * self.sizes[-1], 2 * seed + 1)
+        nodes = setting.nodes(answers.observations.reshape(-1, setting.L)).reshape(answers.actions.shape)
+        easy = setting.tree.high[nodes, answers.actions].all(axis=1).reshape(self.questions, -1)
+        valid = (answers.actions[:, -1] == setting.tree.targets[0]).reshape(self.questions, -1)
+        each, score = np.arange(self.questions), scores[answers.actions @ numbers].reshape(self.questions, -1)
+        shares = []
+        for size in self.sizes:
+            kept = each, score[:, :size].argmax(axis=1)
+            hard, right = (x[kept].reshape(self.batches, -1).sum(axis=1) for x in (valid & ~easy, valid))
+            shares.append(hard / right)
+        ratios = np.stack([after / before for before, after in itertools.pairwise(shares)])
+        return mean_interval(ratios[ratios.mean(axis=1).argmax()])
+
+
+def _best_of_n_easy(setting: TreeMarkovChain) -> float:
+    return outcome_shares(MarkovChainOracle(setting), 0, partial(best_of_n, samples=SAMPLES)).easy
+
+
+def _greedy_pass(setting: TreeMarkovChain) -> float:
+    policy = node_policy(setting, process_rows(setting, 0, greedy=True))
+    return MarkovChainOracle(setting).evaluate(policy, ["task_0/pass@128"])["task_0/pass@128"]
+
+
+def _tilted_retention(setting: TreeMarkovChain) -> float:
+    oracle = MarkovChainOracle(setting)
+    tilted, base = (
+        outcome_shares(oracle, 0, partial(tilt, inverse_temperature=value)) for value in (INVERSE_TEMPERATURE, 0.0)
+    )
+    return tilted.hard / base.hard
+
+
+def _claim(
+    id: str, part: str, statement: str, falsified_by: str, study: Steered | HardShare, tolerance: float, formula: str
+) -> Claim:
+    return Claim(
+        id=f"tree-{id}",
+        source=f"arXiv 2511.07368, {part}",
+        statement=statement,
+        predicted=study.predicted,
+        measure=study.measure,
+        tolerance=tolerance,
+        falsified_by=falsified_by,
+        formula=formula,
+        parameters={"train_tasks": [0]},
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _claim(
+        "best-of-n",
+        "outcome rewards; tolerance: rounding, since the law needs the order of the scores alone",
+        "Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
+        "a judge of accuracy, for whom all valid CoTs are equally right",
+        Steered("task_0/easy", "best-of-n", {"samples": SAMPLES}, _best_of_n_easy),
+        1e-9,
+        "1 - (1 - P(easy))^4",
+    ),
+    _claim(
+        "best-of-n-hard-share",
+        "outcome rewards; tolerance: CoTs with equal scores in theory are ordered by chance",
+        "With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the valid ones: the "
+        "largest ratio of two such shares",
+        "a judge of accuracy, for whom all valid CoTs are equally right",
+        HardShare(),
+        0.005,
+        "max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
+    ),
+    _claim(
+        "prm-greedy",
+        "process rewards; tolerance: rounding",
+        "Greedy search by process rewards answers with the most common CoT alone: with 128 tries it solves no more "
+        "questions than with one",
+        "a judge of accuracy: the steps that most often lead to the target are others",
+        Steered("task_0/pass@128", "prm-greedy", {}, _greedy_pass, budget=20_000),
+        1e-9,
+        "acc(easy)",
+    ),
+    _claim(
+        "dprm-sample",
+        "Doob h-transform; tolerance: bias of exp(score) at the scores' learning error",
+        "Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain has, the limit of "
+        "training with a KL penalty of weight 1: their mass over the base chain's",
+        "a judge of accuracy, or sampling by the process rewards themselves",
+        Steered("task_0/retention", "dprm-sample", {"inverse_temperature": INVERSE_TEMPERATURE}, _tilted_retention),
+        0.001,
+        "sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
+    ),
+)

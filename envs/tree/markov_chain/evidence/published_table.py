@@ -1,0 +1,396 @@
+"""The table of CoT generation of arXiv 2511.07368: theirs, what they ran, and the algorithms by their proper names.
+
+Theirs is one run of each algorithm, from one pre-trained model that all rows share, counted on 6000 CoTs given the
+task's start. So it is compared with the interval of a single run. With n runs of exact probabilities p_i, mean m and
+variance s^2, a further run that is counted on 6000 CoTs lies at m with variance
+
+    s^2 (1 + 1/n) + m (1 - m) / 6000,                                                                     (single run)
+
+and the interval is three of its standard deviations to each side: with n = 20 at most one number in 130 lies outside by
+chance (Student's t). The interval of the mean is 3 s / sqrt(n) to each side, and says nothing about one run.
+
+Ours stands beside it twice: the updates of their script (`published_training`), and the
+registered agents from the exact base model with fresh questions, with plain stochastic gradient ascent at rate .05 and
+1000 updates of one question on the same Markov tables. Their theory is the population flow. The one that
+`flow` does not have is that of RAFT with K responses: given that n > 0 of them are rewarded, the
+mean of grad ln pi over these is grad ln pi given success, grad M / M on average, M being the chance of the question. So
+
+    E[update] = E[(1 - (1 - M)^K) grad M / M] = sum_(n<K) E[(1 - M)^n grad M],
+
+the sum of the flows of reject-easy with n = 0 .. K-1: ascent on sum_(k<=K) pass@k / k.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import WIDTH, Lab, interval
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.selection import tilt
+from theorybench.envs.tree.markov_chain.evidence import published_training as published
+from theorybench.envs.tree.markov_chain.evidence.published_training import LEARNING_RATE, UPDATES, ListedTask, Rule
+from theorybench.envs.tree.markov_chain.experiments import measure
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies, softmax
+from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+#: CoTs on which the paper counts each row.
+COUNTED = 6000
+#: The four numbers of a row: metrics, and their names in the table, where tasks are numbered from 1.
+METRICS = ("task_0/easy", "task_0/hard", "task_1/easy", "task_1/hard")
+NAMES = ("easy 1", "hard 1", "easy 2", "hard 2")
+#: Responses of a question in RAFT.
+GROUP = 8
+#: Weight of the KL penalty that a strength of .5 in the exponent stands for.
+KL = 1 / published.STRENGTH
+#: What the charts show.
+GROUPS = ("theirs", "what they ran", "our agent")
+BARS = f"Bars reach {WIDTH:g} standard deviations of a single run to each side of the mean of runs."
+#: Labels of the charts' logarithmic axes of percentages, and where these begin.
+TICKS, LEAST = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), 0.1
+#: The base model's row.
+BASE = (21.67, 8.07, 20.03, 1.10)
+
+
+def imitation_flow(setting: TreeMarkovChain, group_size: int) -> TablePolicy:
+    """Follow the population flow of RAFT, mean over rewarded ones of `group_size` responses, in the Markov class."""
+    flows = [PopulationFlow(setting, LEARNING_RATE, reject_easy=n) for n in range(group_size)]
+    for flow in flows[1:]:
+        flow.logits = flows[0].logits
+    for _ in range(UPDATES):
+        for logits, *parts in zip(flows[0].logits, *(flow.gradient() for flow in flows), strict=True):
+            logits += LEARNING_RATE * sum(parts)
+    return flows[0].policy()
+
+
+def _flow(setting: TreeMarkovChain, **options: Any) -> TablePolicy:
+    return flow_policies(setting, LEARNING_RATE, [UPDATES], **options)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A row of the table.
+
+    Attributes:
+        name: theirs.
+        theirs: %, in the order of `METRICS`.
+        rule: their update; None where they do not train.
+        agent: a registered name.
+        episodes: its budget: 1000 updates.
+        options: of the agent, beyond those that all share.
+        theory: the agent's population flow after as many updates; None where there is none.
+        why: what explains a difference between theirs and the agent.
+    """
+
+    name: str
+    theirs: tuple[float, float, float, float]
+    rule: Rule | None
+    agent: str
+    episodes: int
+    options: Mapping[str, Any]
+    theory: Callable[[TreeMarkovChain], TablePolicy] | None
+    why: str
+
+
+_START = (
+    "their start is a pre-trained model, which is noisy and has not learnt the rarely visited steps to the end, so "
+    "that hard CoTs of task 2 are more likely"
+)
+_ONE = {"episodes_per_update": 1, "baseline": "none"}
+ROWS = (
+    Row(
+        "REINFORCE",
+        (94.33, 3.43, 1.52, 0.87),
+        published.reinforce,
+        "reinforce",
+        UPDATES,
+        {},
+        _flow,
+        _START,
+    ),
+    Row(
+        "RAFT",
+        (95.22, 2.33, 2.30, 0.92),
+        published.raft,
+        "raft",
+        GROUP * UPDATES,
+        {"episodes_per_update": GROUP, "group_size": GROUP},
+        functools.partial(imitation_flow, group_size=GROUP),
+        "theirs is no rejection-sampling fine-tuning: it takes one CoT and weighs each step by R (1 + ln pi(step)). "
+        "That pushes down rewarded steps below 1/e, so hard CoTs go sooner, and pushes up likely ones less, so task 2 "
+        "is forgotten less",
+    ),
+    Row(
+        "PPO",
+        (91.82, 5.40, 2.23, 1.03),
+        published.ppo,
+        "ppo",
+        UPDATES * 5 // 4,
+        {
+            "advantage": "process",
+            "process_stage": 0.2,
+            "epochs": 1,
+            "minibatches": 1,
+            "normalize_advantages": False,
+            "episodes_per_update": 1,
+            "learning_rate": 3 * LEARNING_RATE,  # its loss is a mean over the three steps of a CoT, theirs a sum
+        },
+        None,
+        "theirs clips nothing, as each CoT is used once: it multiplies advantages by 1.2 where they are positive and "
+        "by .8 where not. Their values are single completions, so this adds .2 E|A| to every step that is taken, and "
+        "keeps more of task 2",
+    ),
+    Row(
+        "RL-rej",
+        (49.62, 17.42, 30.63, 2.27),
+        published.reject_easy,
+        "rlvr-reject-easy",
+        (1 + published.TRIES) * UPDATES,
+        {**_ONE, "episodes_per_update": 1 + published.TRIES, "reject_easy": published.TRIES},
+        functools.partial(_flow, reject_easy=published.TRIES),
+        _START,
+    ),
+    Row(
+        "GRPO-KL",
+        (46.47, 16.27, 54.18, 1.68),
+        None,
+        "rlvr-kl",
+        UPDATES,
+        {**_ONE, "kl": KL},
+        functools.partial(_flow, kl=KL),
+        "theirs is not trained: at test time it tilts each step of the pre-trained model by exp(.5 A), on task 2 with "
+        "task 2's own advantages. Training shared tables on task 1 lowers task 2, whatever the penalty",
+    ),
+)
+
+
+class Spread(NamedTuple):
+    """What runs give, in %, for each of `METRICS`.
+
+    Attributes:
+        mean: the mean of runs, float64 (4,).
+        error: its standard error, float64 (4,).
+        deviation: the standard deviation of a further run that is counted on 6000 CoTs, float64 (4,).
+    """
+
+    mean: np.ndarray
+    error: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(cls, runs: np.ndarray) -> "Spread":
+        """Take probabilities of runs, float64 (runs, 4)."""
+        mean, variance, n = runs.mean(axis=0), runs.var(axis=0, ddof=1), len(runs)
+        further = np.sqrt(variance * (1 + 1 / n) + mean * (1 - mean) / COUNTED)
+        return cls(100 * mean, 100 * np.sqrt(variance / n), 100 * further)
+
+    def outside(self, theirs: Sequence[float]) -> np.ndarray:
+        """Say which of theirs lie outside of the interval of a single run, bool (4,)."""
+        return np.abs(self.distance(theirs)) > WIDTH
+
+    def distance(self, theirs: Sequence[float]) -> np.ndarray:
+        """Give how far theirs lies from the mean, in standard deviations of a single run."""
+        return (np.array(theirs) - self.mean) / self.deviation
+
+
+def rerun(setting: TreeMarkovChain, rng: np.random.Generator, runs: int) -> dict[str, np.ndarray]:
+    """Do what their script does, from one pre-trained model in each run.
+
+    Returns:
+        For each row, and for the "pre-trained" model, probabilities float64 (runs, 4) in the order of `METRICS`.
+    """
+    tasks = [ListedTask(setting, task) for task in range(setting.num_tasks)]
+
+    def shares(laws: list[np.ndarray]) -> np.ndarray:
+        kinds = [law @ kind for task, law in zip(tasks, laws, strict=True) for kind in (task.easy, task.hard)]
+        return np.stack(kinds, axis=1)
+
+    logits = published.pretrain(setting, runs, rng)
+    start, found = softmax(logits), {}
+    for row in ROWS:
+        if row.rule is None:
+            found[row.name] = shares([published.tilted_law(task, start, rng) for task in tasks])
+        else:
+            rows = published.finetune(tasks[0], logits, row.rule, rng)
+            found[row.name] = shares([task.law(rows) for task in tasks])
+    return found | {"pre-trained": shares([task.law(start) for task in tasks])}
+
+
+def retrain(lab: Lab, row: Row, seeds: range) -> np.ndarray:
+    """Train the agent of a row from the exact base model: probabilities float64 (runs, 4)."""
+    options = {"policy": "markov", "start": "reference", "optimizer": "sgd", "learning_rate": LEARNING_RATE}
+    policies = lab.train(row.agent, seeds, row.episodes, **{**options, **row.options})
+    return np.array([measure(lab.oracle, policy, METRICS) for policy in policies])
+
+
+def table(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+    """Show theirs beside the runs of what they ran, and beside the registered agents and their population flows."""
+    rng = np.random.default_rng(np.random.SeedSequence([0x7AB1E, seed]))
+    reruns = {name: Spread.of(runs) for name, runs in rerun(setting, rng, seeds).items()}
+    agents = {row.name: Spread.of(retrain(lab, row, range(seed * seeds, (seed + 1) * seeds))) for row in ROWS}
+    theory = {
+        row.name: 100 * measure(lab.oracle, row.theory(setting), METRICS) for row in ROWS if row.theory is not None
+    }
+    return Exhibit(
+        tables=(_overview(reruns, agents), _rerun_table(lab, reruns), _agent_table(agents, theory)),
+        charts=tuple(_chart(place, reruns, agents) for place in range(len(METRICS))),
+        notes=(*_rerun_notes(reruns, seeds), *_agent_notes(lab, reruns, agents)),
+        groups=GROUPS,
+    )
+
+
+def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Table:
+    """Give the rows in the paper's own layout, means alone."""
+    return Table(
+        "Easy / hard CoTs of task 1 (of task 2), %",
+        _columns("row", "theirs", "what they ran", "our agent", "agent"),
+        tuple(
+            (
+                row.name,
+                _percents(row.theirs),
+                *(_percents(spreads[row.name].mean) for spreads in (reruns, agents)),
+                row.agent,
+            )
+            for row in ROWS
+        ),
+        "Ours are means of runs; the tables below give each number's interval and a verdict.",
+    )
+
+
+def _percents(numbers: Iterable[float]) -> str:
+    return "{:.2f} / {:.2f} ({:.2f} / {:.2f})".format(*numbers)
+
+
+def _lines(label: str, theirs: Sequence[float], spread: Spread) -> list[tuple[Cell, ...]]:
+    """Give a line for each number of a row: label, number, theirs, mean of runs, reach of a single run, verdict."""
+    columns = (NAMES, theirs, spread.mean, spread.error, WIDTH * spread.deviation, spread.outside(theirs))
+    lines: list[tuple[Cell, ...]] = []
+    for name, published_value, mean, error, reach, outside in zip(*columns, strict=True):
+        ours = Quantity(*interval(mean, error)) if error else float(mean)
+        lines.append(("" if lines else label, name, published_value, ours, float(reach), "NO" if outside else "yes"))
+    return lines
+
+
+def _columns(*names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, ".2f") for name in names)
+
+
+def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
+    """Give the base model and the five rows beside runs of what their script does."""
+    base = measure(lab.oracle, lab.oracle.reference_policy, METRICS) / lab.setting.M0
+    lines = _lines("Base Model", BASE, Spread.of(np.stack([base, base])))
+    for row in ROWS:
+        lines += _lines(row.name, row.theirs, reruns[row.name])
+    return Table(
+        "What they ran, from a pre-trained model in each run",
+        _columns("row", "CoT, %", "theirs", "mean of runs", "run ±", "inside"),
+        tuple(lines),
+        "Theirs is one run, so it is asked whether it lies inside of what a single run may give, which is the mean "
+        f"and {WIDTH:g} standard deviations to each side (run ±), counted on {COUNTED} CoTs as theirs is. "
+        "Base Model alone draws its start, one in two the other task's: ours is half of the exact numbers, without "
+        "runs. The other rows begin at the task's own start, in theirs as in ours.",
+    )
+
+
+def _agent_table(agents: Mapping[str, Spread], theory: Mapping[str, np.ndarray]) -> Table:
+    """Give the five rows beside the registered agents, from the exact base model with fresh questions."""
+    lines: list[tuple[Cell, ...]] = []
+    for row in ROWS:
+        exact = theory[row.name].tolist() if row.name in theory else [None] * len(METRICS)
+        own = zip((row.name, row.agent, "", ""), exact, _lines("", row.theirs, agents[row.name]), strict=True)
+        lines += [(label, *line[1:3], value, *line[3:]) for label, value, line in own]
+    return Table(
+        "The algorithms by their proper names, from the exact base model with fresh questions",
+        _columns("row, agent", "CoT, %", "theirs", "theory", "mean of runs", "run ±", "inside"),
+        tuple(lines),
+        f"Theory: the population flow, with infinitely many questions an update; none for PPO. RAFT takes {GROUP} CoTs "
+        f"a question, RL-rej {1 + published.TRIES}, the others one. rlvr-kl has a penalty of weight {KL:g}, that of "
+        f"GRPO-KL's tilt.",
+    )
+
+
+def _chart(place: int, reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Chart:
+    """Draw one of the four numbers: for each row theirs over the runs of what they ran, the agent to their right."""
+    x = np.arange(1.0, len(ROWS) + 1)
+    series = []
+    for group, shift, spreads in ((GROUPS[1], 0.0, reruns), (GROUPS[2], 0.25, agents)):
+        mean = np.array([spreads[row.name].mean[place] for row in ROWS])
+        reach = WIDTH * np.array([spreads[row.name].deviation[place] for row in ROWS])
+        series.append(Series(group, "measured", x + shift, mean, np.maximum(mean - reach, LEAST), mean + reach))
+    series.append(Series(GROUPS[0], "published", x, [row.theirs[place] for row in ROWS]))
+    kind, task = NAMES[place].split()
+    rows = Axis(
+        ", ".join(f"{number} {row.name}" for number, row in enumerate(ROWS, 1)),
+        range=(0.7, len(ROWS) + 0.5),
+        ticks=tuple(x),
+    )
+    ends = [end for one in series for end in (*one.low, *one.high)]
+    ticks = tuple(tick for tick in TICKS if min(ends) <= tick <= max(ends))
+    percent = Axis("%, logarithmic", "log", ticks=ticks) if place else Axis("%")
+    return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), BARS, "a single run")
+
+
+def _names(outside: np.ndarray) -> str:
+    return ", ".join(name for name, is_outside in zip(NAMES, outside, strict=True) if is_outside)
+
+
+def _rerun_notes(reruns: Mapping[str, Spread], seeds: int) -> list[str]:
+    distances = np.array([reruns[row.name].distance(row.theirs) for row in ROWS])
+    worst = np.unravel_index(np.abs(distances).argmax(), distances.shape)
+    off = np.array([row.theirs - reruns[row.name].mean for row in ROWS])
+    beyond = (np.abs(off) > WIDTH * np.array([reruns[row.name].error for row in ROWS])).sum()
+    start = reruns["pre-trained"].deviation
+    notes = [
+        f"Numbers outside of runs of what they ran: {(np.abs(distances) > WIDTH).sum()} of {distances.size}. The "
+        f"farthest is {ROWS[worst[0]].name}, {NAMES[worst[1]]}: {abs(distances[worst]):.1f} standard deviations of a "
+        f"single run.",
+        f"Numbers outside of the interval of the mean: {beyond}, as befits a single run, which scatters "
+        f"{math.sqrt(seeds):.1f} times as much as the mean of {seeds}.",
+        f"Their pre-trained model is one of many: P(easy) scatters by {start[0]:.1f} and {start[2]:.1f} points among "
+        f"them. GRPO-KL, which does not train, and RL-rej, whose updates are few, inherit that.",
+    ]
+    doubt = 100 / math.sqrt(2 * seeds - 2)  # of a standard deviation from so many runs
+    for row in ROWS:
+        if (outside := reruns[row.name].outside(row.theirs)).any():
+            notes.append(
+                f"{row.name}, {_names(outside)}: outside of what they ran, without a known cause. The width of an "
+                f"interval from {seeds} runs is uncertain by {doubt:.0f} %: more seeds decide."
+            )
+    return notes
+
+
+def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> list[str]:
+    notes = []
+    for row in ROWS:
+        ran, named = reruns[row.name], agents[row.name]
+        outside = named.outside(row.theirs)
+        apart = np.abs(ran.mean - named.mean) > WIDTH * np.hypot(ran.error, named.error)
+        if outside.any():
+            notes.append(f"{row.name} is not what {row.agent} gives, in {_names(outside)}: {row.why}.")
+        elif apart.any():
+            same = f"{row.name} is what {row.agent} gives, within a single run"
+            notes.append(f"{same}; but the mean of what they ran is not, in {_names(apart)}: {row.why}.")
+        else:
+            notes.append(f"{row.name} is what {row.agent} gives, within a single run.")
+    law = functools.partial(tilt, inverse_temperature=published.STRENGTH)
+    easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.oracle, task, law)[:2]]
+    optimum = (
+        f"GRPO-KL's tilt is close to the optimum of E[acc] - {KL:g} KL, each task apart: {_percents(easy_and_hard)}."
+    )
+    return [*notes, optimum]
+
+
+PAPER_TABLE = Study(
+    "tree-paper-table",
+    "arXiv 2511.07368, CoT generation after fine-tuning on task 1",
+    "The paper's table: theirs, what they ran, and the algorithms by their proper names",
+    "CoTs of both tasks after fine-tuning on the first: theirs is one run, ours are many. REINFORCE and RL-rej are "
+    "what they are called; RAFT, PPO and GRPO-KL are other algorithms than their names say.",
+    table,
+    parameters={"train_tasks": [0]},
+)

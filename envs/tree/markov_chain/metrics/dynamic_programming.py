@@ -1,0 +1,121 @@
+"""Metrics of policies that see layer and state alone, on a tree of any size, by dynamic programming.
+
+Everything but pass@K is a sum over edges. pass@K needs the CoT probabilities p_o one by one only where K p_o > .1, of
+which there are at most 10 K; the others enter through power sums sum p_o^j for each correctness level (see
+`theorybench.envs.tree.markov_chain.questions`), which are path sums of the j-th powers of the rows.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from theorybench.envs.tree.markov_chain.questions import SMALL, TERMS, Question
+from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape, completion_mass
+
+if TYPE_CHECKING:
+    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+
+def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
+    """Give the probability of visiting each node from a start, float64 (nodes + M,)."""
+    mass = np.zeros(shape.num_nodes + shape.M)
+    mass[start] = 1.0
+    for position in range(shape.L - 1):
+        nodes = shape.layer(position)
+        mass[shape.layer(position + 1)] = mass[nodes] @ rows[nodes]
+    return mass
+
+
+def measure_chain(
+    setting: "TreeMarkovChain",
+    code: EdgeCode,
+    classes: list[CoTClasses],
+    rows: np.ndarray,
+    questions: list[Question],
+    ks: list[int],
+) -> list[dict[str, float]]:
+    """Measure a chain on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
+
+    Args:
+        setting: the tree.
+        code: its edge code.
+        classes: CoT classes of each task.
+        rows: float64 (nodes, M), the policy's transition probabilities.
+        questions: the questions of each task.
+        ks: the K of pass@K.
+    """
+    shape, high = setting.shape, setting.tree.high
+    logs = np.log(np.maximum(rows, 1e-300))
+    row_kl = (rows * (logs - np.log(setting.chain))).sum(axis=1)
+    position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
+    children = setting.M0 + position[:, None] * setting.M + np.arange(setting.M)
+    results = []
+    for task, (start, target) in enumerate(zip(setting.tree.starts, setting.tree.targets, strict=True)):
+        mass, reach = visits(rows, shape, start), completion_mass(rows, shape, target)
+        valid = float(reach[start])
+        surprise = float(((mass[: shape.num_nodes, None] * rows * logs) * reach[children]).sum())
+        values = {
+            "valid": valid,
+            "easy": float(completion_mass(rows * high, shape, target)[start]),
+            "entropy": max(0.0, np.log(valid) - surprise / valid) if valid > 0 else 0.0,
+            "kl": float(mass[: shape.num_nodes] @ row_kl),
+        }
+        passes = _passes(shape, code, classes[task], rows, (start, target), questions[task], ks)
+        results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
+    return results
+
+
+def _passes(
+    shape: Shape,
+    code: EdgeCode,
+    classes: CoTClasses,
+    rows: np.ndarray,
+    task: tuple[int, int],
+    question: Question,
+    ks: list[int],
+) -> list[float]:
+    if not ks:
+        return []
+    moments, masses, codes = _split(shape, code, rows, *task, SMALL / max(ks))
+    exist = np.flatnonzero(classes.level_of >= 0)
+    level, levels = classes.level_of[exist], len(classes.levels)
+    per_level = np.stack([np.bincount(level, row[exist], levels) for row in moments])
+    return question.pass_from_moments(ks, per_level, masses, classes.level_of[codes])
+
+
+def _split(
+    shape: Shape, code: EdgeCode, rows: np.ndarray, start: int, target: int, floor: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the valid CoTs whose mass exceeds a floor and give the power sums of the others, by code.
+
+    Prefixes that can still become such a CoT are listed, at most 1 / floor in a layer. The others enter, at the step
+    where they leave that list, sums over (state, code) of the powers of their masses, which then move on together.
+
+    Returns:
+        Power sums float64 (TERMS, codes), masses float64 (m,) and codes int64 (m,) of the listed CoTs.
+    """
+    best = np.zeros(shape.num_nodes + shape.M)
+    best[shape.num_nodes + target] = 1.0
+    for position in range(shape.L - 2, -1, -1):
+        nodes = shape.layer(position)
+        best[nodes] = (rows[nodes] * best[shape.layer(position + 1)]).max(axis=1)
+    powers = np.arange(1, TERMS + 1)[:, None, None]
+    sums = np.zeros((TERMS, shape.M0, code.size))
+    mass, node, codes = np.ones(1), np.array([start]), np.zeros(1, np.int64)
+    for position in range(shape.L - 1):
+        layer = shape.layer(position)
+        following = np.zeros((TERMS, shape.M, code.size))
+        for step in np.unique(code.steps[layer]):
+            edges = np.where(code.steps[layer] == step, rows[layer], 0.0) ** powers
+            following[:, :, step:] += np.swapaxes(edges, 1, 2) @ sums[:, :, : code.size - step]
+        after, after_codes = mass[:, None] * rows[node], codes[:, None] + code.steps[node]
+        children = np.arange(shape.M) + shape.M0 + position * shape.M
+        stay = after * best[children] > floor
+        left, action = np.nonzero(~stay)
+        place, power = action * code.size + after_codes[left, action], np.ones(len(left))
+        for table in following:
+            power = power * after[left, action]
+            table += np.bincount(place, power, table.size).reshape(table.shape)
+        prefix, action = np.nonzero(stay)
+        mass, codes, node, sums = after[prefix, action], after_codes[prefix, action], children[action], following
+    return sums[:, target], mass, codes

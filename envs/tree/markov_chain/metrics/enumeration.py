@@ -1,0 +1,102 @@
+"""Metrics of any policy on a tree whose prefixes can be listed: one call of `probs` for each layer."""
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from theorybench.envs.tree.markov_chain.questions import Question
+from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode
+
+if TYPE_CHECKING:
+    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+
+class Listing:
+    """All prefixes of all tasks, task by task, in lexicographic order.
+
+    Args:
+        setting: the tree.
+        code: its edge code.
+        classes: CoT classes of each task.
+    """
+
+    def __init__(self, setting: "TreeMarkovChain", code: EdgeCode, classes: list[CoTClasses]) -> None:
+        self.setting, self._code, self._classes = setting, code, classes
+
+    def observations(self, position: int) -> np.ndarray:
+        """Give the prefixes of 1 + position states, (num_tasks * M^position, L)."""
+        setting = self.setting
+        prefixes = np.zeros((setting.num_tasks, setting.M**position, setting.L), setting.observation_dtype)
+        prefixes[:, :, 0] = setting.tree.starts[:, None] + 1
+        for column in range(1, position + 1):
+            prefixes[:, :, column] = np.arange(setting.M**position) // setting.M ** (position - column) % setting.M + 1
+        return prefixes.reshape(-1, setting.L)
+
+    @functools.cached_property
+    def _observations(self) -> list[np.ndarray]:
+        return [self.observations(position) for position in range(self.setting.L - 1)]
+
+    @functools.cached_property
+    def codes(self) -> np.ndarray:
+        """Codes of the valid CoTs, int64 (num_tasks, M^(L-2))."""
+        setting, steps = self.setting, self._code.steps
+        codes = np.zeros((setting.num_tasks, 1, 1), np.int64)
+        for position in range(setting.L - 2):
+            codes = (codes[..., None] + self._by_state(steps, position)).reshape(setting.num_tasks, -1, setting.M)
+        last = self._by_state(steps, setting.L - 2)
+        return np.stack(
+            [
+                (codes[task] + last[min(task, len(last) - 1), ..., target]).ravel()
+                for task, target in enumerate(setting.tree.targets)
+            ]
+        )
+
+    @functools.cached_property
+    def _levels(self) -> np.ndarray:
+        return np.stack([c.level_of[codes] for c, codes in zip(self._classes, self.codes, strict=True)])
+
+    @functools.cached_property
+    def _easy(self) -> list[np.ndarray]:
+        pairs = zip(self._classes, self.codes, strict=True)
+        return [np.flatnonzero((c.easy > 0)[codes]) for c, codes in pairs]
+
+    def _by_state(self, table: np.ndarray, position: int) -> np.ndarray:
+        """Shape a table (nodes, M) to broadcast against (tasks, prefixes before the last state, last state, M)."""
+        rows = table[self.setting.shape.layer(position)]
+        return rows[self.setting.tree.starts][:, None, None] if position == 0 else rows[None, None]
+
+    def measure(
+        self, probs: Callable[[np.ndarray], np.ndarray], questions: list[Question], ks: list[int]
+    ) -> list[dict[str, float]]:
+        """Measure a policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
+
+        Args:
+            probs: observations (n, L) to checked probabilities (n, M).
+            questions: the questions of each task.
+            ks: the K of pass@K.
+        """
+        setting = self.setting
+        tasks, M = setting.num_tasks, setting.M
+        logs, mass, kl = np.log(setting.chain), np.ones((tasks, 1, 1)), np.zeros(tasks)
+        for position, observations in enumerate(self._observations):
+            rows = probs(observations).reshape(*mass.shape, M)
+            ratio = np.log(np.maximum(rows, 1e-300)) - self._by_state(logs, position)
+            kl += np.einsum("tps,tpsa,tpsa->t", mass, rows, ratio)
+            if position < setting.L - 2:
+                mass = (mass[..., None] * rows).reshape(tasks, -1, M)
+        results = []
+        for task, target in enumerate(setting.tree.targets):
+            paths = (mass[task] * rows[task, ..., target]).ravel()
+            valid = float(paths.sum())
+            surprise = float(paths @ np.log(np.maximum(paths, 1e-300)))
+            values = {
+                "valid": valid,
+                "easy": float(paths[self._easy[task]].sum()),
+                "entropy": max(0.0, np.log(valid) - surprise / valid) if valid > 0 else 0.0,
+                "kl": float(kl[task]),
+            }
+            passes = questions[task].pass_at(ks, paths, self._levels[task]) if ks else []
+            results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
+        return results

@@ -1,0 +1,81 @@
+"""What search at test time does on a tree, exactly, when scores are expected correctness.
+
+*Outcome rewards.* The responses of a task are one set of invalid CoTs, of score 0, and one for each correctness level;
+laws that re-weight responses by their score alone (`theorybench.envs.core.selection`) act on these few sets. Since
+acc(o) = P(o) / Z is proportional to the base probability itself, a law that prefers high scores prefers the common. Its
+weight grows with the score, and for a larger N in likelihood ratio; so where the easy CoTs are the most common ones,
+P(easy) rises with N, and the share of the hard CoTs among the valid ones falls, with every N. P(hard) need not fall at
+once: invalid CoTs are displaced too.
+
+*Process rewards.* The value of a prefix is E[acc | prefix] = P(prefix) W(node) / Z, with W(node) = sum of P(rest)^2
+over the valid rests of the CoT: W(s) = sum_a P(a | s)^2 W(child). So a step is judged by P(a | s) W(child), whatever
+came before. Greedy search takes the largest. Sampling by base probability times value takes a with probability
+P(a | s)^2 W(child) / W(s), which telescopes to P(o)^2 / sum of P(o')^2 = P(o) acc(o) / E[acc].
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.selection import Candidates
+
+if TYPE_CHECKING:
+    from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+
+#: Values closer than this, relatively, are tied: products of the same weights in another order.
+TIE = 1e-12
+
+
+class Shares(NamedTuple):
+    """Where the probability of a task's CoTs is: on easy, hard valid and invalid ones."""
+
+    easy: float
+    hard: float
+    invalid: float
+
+    @property
+    def hard_of_valid(self) -> float:
+        """Share of the hard CoTs among the valid ones."""
+        return self.hard / (self.easy + self.hard)
+
+
+def outcome_shares(oracle: "MarkovChainOracle", task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
+    """Give the shares of a task when responses are re-weighted by their expected correctness.
+
+    Args:
+        oracle: of the tree.
+        task: index of the task.
+        law: the weight of each set of responses, such as `partial(best_of_n, samples=8)`.
+    """
+    classes, valid = oracle.classes[task], oracle.setting.valid_mass[task]
+    masses = np.append(classes.levels * classes.counts * valid, 1.0 - valid)
+    scores = np.append(classes.levels, 0.0)
+    result = masses * law(Candidates(masses, scores, np.zeros(len(masses), np.int64)))
+    exist = classes.level_of >= 0
+    easy = np.bincount(classes.level_of[exist], classes.easy[exist], len(classes.levels)) / classes.counts
+    return Shares(float(result[:-1] @ easy), float(result[:-1] @ (1.0 - easy)), float(result[-1]))
+
+
+def process_rows(setting: "TreeMarkovChain", task: int, greedy: bool) -> np.ndarray:
+    """Give the transition probabilities of search by exact process rewards on a task, float64 (nodes, M).
+
+    Args:
+        setting: the tree.
+        task: index of the task.
+        greedy: take the best child (the base chain's proportions among ties); else sample by base probability x value.
+    """
+    shape, chain = setting.shape, setting.chain
+    values, rows = np.zeros(shape.num_nodes + shape.M), chain.copy()
+    values[shape.num_nodes + setting.tree.targets[task]] = 1.0
+    for position in range(shape.L - 2, -1, -1):
+        nodes = shape.layer(position)
+        children = chain[nodes] * values[shape.layer(position + 1)]
+        values[nodes] = (chain[nodes] * children).sum(axis=1)
+        best = children >= children.max(axis=1, keepdims=True) * (1 - TIE)
+        weights = chain[nodes] * (best if greedy else children)
+        total = weights.sum(axis=1, keepdims=True)
+        rows[nodes] = np.where(total > 0, weights / np.where(total > 0, total, 1.0), chain[nodes])
+    return rows

@@ -1,0 +1,174 @@
+"""Exact answers about the tree-structured Markov chain."""
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy, measure_classes
+from theorybench.envs.tree.markov_chain.markov_class import best_markov_policy
+from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import measure_chain
+from theorybench.envs.tree.markov_chain.metrics.enumeration import Listing
+from theorybench.envs.tree.markov_chain.metrics.sampling import estimate
+from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Question
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, cot_classes, edge_code
+
+#: The largest number of prefixes that are listed.
+MAX_PREFIXES = 10**6
+#: The K that `evaluate` reports unless told otherwise.
+STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
+#: Further pasts of each node with which a policy's declared dependence is checked.
+CHECKS = 16
+
+
+class MarkovChainOracle(Oracle[TreeMarkovChain]):
+    """Exact answers about a `TreeMarkovChain`.
+
+    A policy that declares `depends_on` "state" or "position" is evaluated by dynamic programming at any size. Any other
+    policy is evaluated by listing its prefixes, at most 10^6 over all tasks; beyond, its metrics are estimated from
+    16,384 CoTs a task with a fixed seed, and `<key>_se` stands beside each. Every metric is the mean over tasks;
+    `task_0/<key>` and so on give each task's. "pass@K" may be asked for with any K in 1..512.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "pass@K of fresh questions with the setting's pass_k",
+        **{f"pass@{k}": f"probability that one of {k} independent CoTs is in a fresh question" for k in STANDARD_KS},
+        "easy": "probability of a valid CoT whose edges are all high",
+        "hard": "probability of a valid CoT with a low edge",
+        "invalid": "probability of ending elsewhere than at the target",
+        "entropy": "entropy of the CoT given that it is valid, in nats; 0 where none is",
+        "effective_paths": "exponential of the entropy: how many valid CoTs are in use; 0 where none is",
+        "retention": "hard over the reference's hard; 1 where the reference has none",
+        "kl": "KL divergence of the CoT distribution to the reference's, in nats",
+    }
+
+    @functools.cached_property
+    def code(self) -> EdgeCode:
+        """The numbering of edge multisets."""
+        return edge_code(self.setting.tree.high, self.setting.chain, self.setting.L)
+
+    @functools.cached_property
+    def classes(self) -> list[CoTClasses]:
+        """The valid CoTs of each task, those of equal correctness together."""
+        tree, shape = self.setting.tree, self.setting.shape
+        return [cot_classes(shape, self.code, s, t) for s, t in zip(tree.starts, tree.targets, strict=True)]
+
+    @functools.cached_property
+    def questions(self) -> list[Question]:
+        """The random questions of each task."""
+        return [Question(classes.levels) for classes in self.classes]
+
+    @functools.cached_property
+    def listing(self) -> Listing:
+        """All prefixes."""
+        return Listing(self.setting, self.code, self.classes)
+
+    @property
+    def num_prefixes(self) -> int:
+        """Prefixes of all tasks at which a policy decides."""
+        return self.setting.num_tasks * self.setting.shape.num_prefixes
+
+    def optimal_masses(self, k: int) -> list[np.ndarray]:
+        """Give each task's optimal mass of each correctness level for pass@k, float64 (levels,)."""
+        return [EqualMass(c.levels, c.counts).optimum(k) for c in self.classes]
+
+    @functools.cached_property
+    def optimal_policy(self) -> EqualMassPolicy:
+        """Maximise pass@pass_k over all policies on prefixes."""
+        return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(self.setting.pass_k))
+
+    @functools.cached_property
+    def markov_optimal_policy(self) -> TablePolicy | None:
+        """Maximise pass@1 over policies that see layer and state alone; None where the search would grow too large.
+
+        With K > 1 that problem is not concave, and its optimum is not known: None too.
+        """
+        return best_markov_policy(self.setting) if self.setting.pass_k == 1 else None
+
+    def ceiling(self) -> dict[str, float]:
+        """Give the limit of pass@K for large K of policies with full coverage: P(the question is not empty)."""
+        values = [1.0 - float(np.prod((1.0 - c.levels) ** c.counts)) for c in self.classes]
+        return {"ceiling": float(np.mean(values))} | {f"task_{i}/ceiling": value for i, value in enumerate(values)}
+
+    def squeezed_policy(self) -> EqualMassPolicy:
+        """Put all mass on the most common CoTs of each task: the optimum of pass@1, the limit of training on it."""
+        return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(1))
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute metrics, averaged over tasks and (under "task_0/" and so on) for each task."""
+        own = f"pass@{self.setting.pass_k}"
+        wanted = {own} | (set() if metrics is None else {name.split("/")[-1] for name in metrics})
+        ks = sorted(_tries(wanted) | (set(STANDARD_KS) if metrics is None else set()))
+        tasks = [self._described(i, values) for i, values in enumerate(self._measure_tasks(policy, ks))]
+        means = {name: self._mean(name, [task[name] for task in tasks]) for name in tasks[0]}
+        values = {name.replace(own, "objective"): x for name, x in means.items() if name in (own, f"{own}_se")}
+        return values | means | {f"task_{i}/{name}": x for i, task in enumerate(tasks) for name, x in task.items()}
+
+    def _mean(self, name: str, values: list[float]) -> float:
+        """Average over tasks; standard errors add in squares."""
+        if name.endswith("_se"):
+            return float(np.sqrt(np.sum(np.square(values)))) / len(values)
+        return float(np.mean(values))
+
+    def _measure_tasks(self, policy: Any, ks: list[int]) -> list[dict[str, float]]:
+        probs = functools.partial(self.probs, policy)
+        dependence = getattr(policy, "depends_on", "prefix")
+        if dependence in ("state", "position"):
+            rows = self.node_rows(policy, dependence)
+            return measure_chain(self.setting, self.code, self.classes, rows, self.questions, ks)
+        if self.num_prefixes <= MAX_PREFIXES:
+            return self.listing.measure(probs, self.questions, ks)
+        if isinstance(policy, EqualMassPolicy) and policy.fingerprint == self.setting.fingerprint:
+            pairs = zip(self.classes, policy.masses, strict=True)
+            return [measure_classes(classes, masses[: len(classes.levels)], ks) for classes, masses in pairs]
+        return estimate(self.setting, self.code, self.classes, probs, ks)
+
+    def _described(self, task: int, values: dict[str, float]) -> dict[str, float]:
+        """Add the metrics that follow from others."""
+        reference = self._reference_hard[task]
+        valid = values.pop("valid")
+        values.setdefault("hard", max(0.0, valid - values["easy"]))
+        values["invalid"] = max(0.0, 1.0 - valid)
+        values["effective_paths"] = float(np.exp(values["entropy"])) if valid > 0 else 0.0
+        values["retention"] = values["hard"] / reference if reference > 0 else 1.0
+        if "valid_se" in values:
+            values["invalid_se"] = values.pop("valid_se")
+            values["effective_paths_se"] = values["effective_paths"] * values["entropy_se"]
+            values["retention_se"] = values["hard_se"] / reference if reference > 0 else 0.0
+        return values
+
+    @functools.cached_property
+    def _reference_hard(self) -> list[float]:
+        return [float(((c.per_code - c.easy) * c.probability).sum()) for c in self.classes]
+
+    def node_rows(self, policy: Any, dependence: str) -> np.ndarray:
+        """Return the row at each node of a policy that declares "state" or "position", float64 (nodes, M).
+
+        Raises:
+            PolicyError: on further observations of a node it shows other probabilities.
+        """
+        setting = self.setting
+        nodes = np.arange(setting.shape.num_nodes)
+        position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
+        state = np.where(position == 0, nodes, (nodes - setting.M0) % setting.M)
+        rng, tries = np.random.default_rng(0), 1 if isinstance(policy, TablePolicy) else 1 + CHECKS
+        history = rng.integers(1, setting.M + 1, (tries, len(nodes), setting.L))
+        history[:, :, 0] = rng.choice(setting.tree.starts, (tries, len(nodes))) + 1
+        observations = np.where(np.arange(setting.L) < position[:, None], history, 0)
+        observations[:, nodes, position] = state + 1
+        observations = observations.astype(setting.observation_dtype)
+        if tries > 1:
+            rows = nodes if dependence == "state" else position
+            self.check_dependence(policy, observations.reshape(-1, setting.L), np.tile(rows, tries))
+        return self.probs(policy, observations[0])
+
+
+def _tries(names: Iterable[str]) -> set[int]:
+    """Give the K of names "pass@K" with K in 1..512."""
+    found = (re.fullmatch(r"pass@([1-9]\d{0,2})", name) for name in names)
+    return {int(match[1]) for match in found if match and int(match[1]) <= MAX_K}

@@ -1,0 +1,1 @@
+"""Pictures of the tree, of its policies and of an environment while it runs."""

@@ -1,0 +1,245 @@
+"""Figures of arXiv 2511.07368 on TreeMarkovChain: training on the first task, sampled runs over their exact limits.
+
+All learners are plain stochastic gradient ascent from the base chain's logits, learning rate .05, 1000 updates of one
+CoT, as in the paper; reject-easy takes five more CoTs a question. Theory is the population flow of each
+(`flow`), evaluated exactly like the runs. Tasks are numbered from 1, as in the paper.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Exhibit,
+    Quantity,
+    Series,
+    Study,
+    Table,
+    measured,
+)
+from theorybench.envs.tree.markov_chain.evidence.language_model import LANGUAGE_MODEL
+from theorybench.envs.tree.markov_chain.evidence.published_table import PAPER_TABLE
+from theorybench.envs.tree.markov_chain.experiments import Training, measure
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+#: Points of a curve of training.
+POINTS = 40
+#: The K of the curves of pass@K, those at which points stand on them, and those of the table.
+CURVE_KS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+POINT_KS = (1, 2, 4, 8, 16, 32, 64, 128)
+TABLE_KS = (1, 8, 128)
+#: Questions on which pass@K of a policy, or of all runs of a learner, is counted; CoTs that answer each.
+QUESTIONS, GROUP = 6000, max(POINT_KS)
+#: What the paper prints for REINFORCE, of task 1 and of task 2.
+PUBLISHED = ({"easy": 0.943, "hard": 0.034}, {"easy": 0.015, "hard": 0.009})
+#: Groups in the order of their colours, the same in all studies.
+GROUPS = ("REINFORCE", "KL 0.1", "KL 0.5", "reject-easy", "pass@6 optimum", "reference", "squeezed")
+
+REINFORCE, REJECT_EASY = Training(), Training(reject_easy=5)
+LEARNERS = {"REINFORCE": REINFORCE, "KL 0.1": Training(kl=0.1), "KL 0.5": Training(kl=0.5), "reject-easy": REJECT_EASY}
+#: Less noise, so that runs are closer to their flow.
+MANY_QUESTIONS = dataclasses.replace(REJECT_EASY, questions=16)
+#: As many queries as the other learners.
+FEW_UPDATES = dataclasses.replace(REJECT_EASY, updates=REINFORCE.updates // REJECT_EASY.episodes)
+
+
+def training(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+    """Show P(easy), P(hard) and P(invalid) of both tasks while REINFORCE trains on the first."""
+    kinds = ("easy", "hard", "invalid")
+    names = [f"task_{task}/{kind}" for task in range(len(PUBLISHED)) for kind in kinds]
+    updates, values, theory = _courses(REINFORCE, setting, lab, seed, seeds, names)
+    charts, rows = [], []
+    for task, published in enumerate(PUBLISHED):
+        series: list[Series] = []
+        for kind in kinds:
+            place = names.index(f"task_{task}/{kind}")
+            series += _lines(kind, updates, values, theory, place)
+            paper = published.get(kind)
+            series += [] if paper is None else [Series(kind, "published", [REINFORCE.updates], [paper])]
+            ends = [100 * theory[0, place], 100 * theory[-1, place], _quantity(100 * values[:, -1, place])]
+            rows.append((f"task {task + 1}", kind, *ends, paper and 100 * paper))
+        title = f"Task {task + 1}: {'not ' if task else ''}trained on"
+        charts.append(Chart(title, Axis("updates"), Axis("probability", range=(-0.03, 1.03)), tuple(series)))
+    columns = ("", "CoT, %", "before", "theory", "mean of runs", "paper")
+    note = "Percent of CoTs from the task's own start. The paper prints one run."
+    heads = tuple(Column(name, ".2f") for name in columns)
+    table = Table(f"After {REINFORCE.updates} updates", heads, tuple(rows), note)
+    return Exhibit(tables=(table,), charts=tuple(charts), notes=(_scatter(100 * values[:, -1, 0]),))
+
+
+def _scatter(easy: np.ndarray) -> str:
+    """Say how single runs scatter in P(easy), percent (seeds,), and where the paper's is among them."""
+    spread = float(easy.std(ddof=1))
+    away = abs(100 * PUBLISHED[0]["easy"] - float(easy.mean())) / spread
+    return (
+        f"P(easy) on task 1 scatters by {spread:.2f} percentage points from run to run. The paper's run is {away:.1f} "
+        "such deviations from the mean; by default its training starts from a pre-trained model, ours from the exact "
+        "chain."
+    )
+
+
+def pass_at_k(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+    """Show pass@K of the first task against K: trained runs over their flows, fixed policies counted in roll-outs."""
+    learners = {name: dataclasses.replace(learner, seeds=seeds) for name, learner in LEARNERS.items()}
+    limits = {name: learner.flow(setting) for name, learner in learners.items()} | {
+        "pass@6 optimum": lab.at(pass_k=6).oracle.optimal_policy,
+        "reference": lab.oracle.reference_policy,
+        "squeezed": lab.oracle.squeezed_policy(),
+    }
+    series, rows = [], []
+    for number, (name, limit) in enumerate(limits.items()):
+        runs = learners[name].policies(lab, seed) if name in learners else []
+        counted = _count(lab, runs or [limit], seed * len(limits) + number)
+        exact = np.array([_passes(lab, policy, POINT_KS) for policy in runs])
+        series.append(measured(name, POINT_KS, exact) if runs else measured(name, POINT_KS, counted, style="simulated"))
+        series.append(Series(name, "predicted", CURVE_KS, _passes(lab, limit, CURVE_KS)))
+        theory = _passes(lab, limit, TABLE_KS)
+        for k, value in zip(TABLE_KS, theory.tolist(), strict=True):
+            place = POINT_KS.index(k)
+            mean = _quantity(exact[:, place]) if runs else None
+            rows.append((name if k == TABLE_KS[0] else "", k, value, mean, _quantity(counted[:, place])))
+    title = f"Task 1 after {REINFORCE.updates} updates"
+    chart = Chart(title, Axis("tries K", "log", ticks=POINT_KS), Axis("pass@K"), tuple(series))
+    columns = (Column("policy"), Column("K", "d"), *map(Column, ("theory", "mean of runs", "counted in roll-outs")))
+    note = (
+        f"Theory: exact, of the flow or the fixed policy. Mean of runs: exact, of {seeds} trained policies. Counted: "
+        f"of these same policies on about {QUESTIONS:,} fresh questions, {GROUP} CoTs each."
+    )
+    table = Table("pass@K three ways", columns, tuple(rows), note)
+    return Exhibit(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
+
+
+def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
+    """Say from which K on policies that are ahead of the reference at one try are behind it."""
+    tries, notes = range(1, GROUP + 1), []
+    base = _passes(lab, limits["reference"], tries)
+    for name, policy in limits.items():
+        ahead = np.flatnonzero(_passes(lab, policy, tries) >= base)
+        if name != "reference" and len(ahead) and ahead[0] == 0 and ahead[-1] < GROUP - 1:
+            notes.append(f"{name} is ahead of the reference at K = 1 and behind it from K = {ahead[-1] + 2} on.")
+    return notes
+
+
+def diversity(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+    """Show entropy and retention of the first task over training, at equal updates and at equal queries."""
+    names = ["task_0/entropy", "task_0/retention", "task_0/easy", "task_0/pass@1", "task_0/pass@128"]
+    titles = {"Entropy of the valid CoTs": "entropy, nats", "Retention of hard CoTs": "hard CoTs over the reference's"}
+    series: list[list[Series]] = [[] for _ in titles]
+    rows = []
+    for name, learner in LEARNERS.items():
+        updates, values, theory = _courses(learner, setting, lab, seed, seeds, names)
+        for place, held in enumerate(series):
+            held += _lines(name, updates, values, theory, place)
+        rows.append(_end(name, learner, values[:, -1], theory[-1]))
+    many = dataclasses.replace(MANY_QUESTIONS, seeds=seeds).run(lab, seed, names)
+    rows.append(_end("reject-easy, 16 questions an update", MANY_QUESTIONS, many, theory[-1]))
+    few = FEW_UPDATES.expected(setting, names)
+    rows.append(_end(f"reject-easy, {FEW_UPDATES.updates} updates", FEW_UPDATES, None, few))
+    charts = [
+        Chart(title, Axis("updates"), Axis(unit), tuple(held))
+        for (title, unit), held in zip(titles.items(), series, strict=True)
+    ]
+    heads = ("entropy", "of runs", "retention", "of runs", "P(easy)", "pass@1", "pass@128")
+    note = (
+        "Theory's, unless of runs. Rejected questions cost queries too, so reject-easy also stands here with as many "
+        "queries as the others. At one question an update its runs scatter most, and their mean may be off the flow by "
+        "the next order in the step size, a few thousandths; points along one set of runs are not independent."
+    )
+    columns = (Column("task 1"), Column("queries", ",d"), *map(Column, heads))
+    table = Table("At equal updates, and at equal queries", columns, tuple(rows), note)
+    return Exhibit(tables=(table,), charts=tuple(charts), groups=GROUPS)
+
+
+def _end(name: str, learner: Training, runs: np.ndarray | None, theory: np.ndarray) -> tuple[Cell, ...]:
+    """Give a row: queries, entropy and retention of theory and of runs (seeds, metrics), theory's other metrics."""
+    ends = [None, None] if runs is None else [_quantity(runs[:, place]) for place in range(2)]
+    entropy, retention, *others = theory.tolist()
+    return (name, learner.updates * learner.episodes, entropy, ends[0], retention, ends[1], *others)
+
+
+def _courses(
+    learner: Training, setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int, names: Sequence[str]
+) -> tuple[list[int], np.ndarray, np.ndarray]:
+    """Train, and give metrics along the way, the start included.
+
+    Returns:
+        Updates (points,), metrics of the runs float64 (seeds, points, names) and of the flow float64 (points, names).
+    """
+    runs = dataclasses.replace(learner, seeds=seeds).courses(lab, seed, POINTS)
+    start = measure(lab.oracle, lab.oracle.reference_policy, names)
+    values = np.array([[start, *(measure(lab.oracle, policy, names) for _, policy in run)] for run in runs])
+    updates = [0, *(episodes // learner.episodes for episodes, _ in runs[0])]
+    theory = np.array([measure(lab.oracle, policy, names) for policy in learner.flows(setting, updates)])
+    return updates, values, theory
+
+
+def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.ndarray, place: int) -> list[Series]:
+    """Give one metric of runs (seeds, points, metrics) in its band, and of the flow (points, metrics)."""
+    runs = measured(group, updates, values[:, :, place], style="band")
+    return [runs, Series(group, "predicted", updates, theory[:, place])]
+
+
+def _passes(lab: Lab, policy: Any, ks: Sequence[int]) -> np.ndarray:
+    return measure(lab.oracle, policy, [f"task_0/pass@{k}" for k in ks])
+
+
+def _quantity(samples: np.ndarray) -> Quantity:
+    return Quantity(*mean_interval(samples))
+
+
+def _count(lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
+    """Count pass@K of policies in groups of roll-outs that share a question: float64 (groups, POINT_KS).
+
+    Of n tries of which c are rewarded, 1 - C(n - c, K) / C(n, K) is the chance that K drawn of them hold a reward: its
+    mean over questions is pass@K without bias.
+    """
+    groups, found = math.ceil(QUESTIONS / len(policies)), []
+    for number, policy in enumerate(policies):
+        key = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
+        played = lab.simulate(policy, groups * GROUP, key, group_size=GROUP)
+        found.append((played.rewards.reshape(groups, GROUP) > 0).sum(axis=1))
+    failures, drawn = GROUP - np.concatenate(found), np.arange(GROUP)[:, None]
+    none = np.cumprod(np.maximum(failures - drawn, 0) / (GROUP - drawn), axis=0)  # no reward among the first K
+    return 1.0 - none[np.array(POINT_KS) - 1].T
+
+
+def _study(id: str, part: str, title: str, text: str, run: Any) -> Study:
+    return Study(f"tree-{id}", f"arXiv 2511.07368, {part}", title, text, run, parameters={"train_tasks": [0]})
+
+
+STUDIES: tuple[Study, ...] = (
+    _study(
+        "training",
+        "squeezing and forgetting",
+        "Squeezing and forgetting while REINFORCE trains on one task",
+        "On the task that is trained, mass moves to the one easy CoT and leaves the hard ones, although they are right "
+        "as well. On the other task the same shared rows forget what the base model knew.",
+        training,
+    ),
+    _study(
+        "pass-at-k",
+        "consistency is not accuracy",
+        "pass@K against K: what is gained at one try is lost at many",
+        "A squeezed policy begins above the reference and ends below it. Rejecting easy questions ascends pass@6 and "
+        "keeps the CoTs that many tries need.",
+        pass_at_k,
+    ),
+    _study(
+        "diversity",
+        "exploration preserves rare CoTs",
+        "Diversity over training: REINFORCE, a KL penalty, rejecting easy questions",
+        "Entropy and the mass of hard CoTs fall under REINFORCE, more slowly with a penalty to the reference, and stay "
+        "where questions that the model already solves are skipped.",
+        diversity,
+    ),
+    PAPER_TABLE,
+    LANGUAGE_MODEL,
+)

@@ -1,0 +1,151 @@
+"""Exact answers about the metastable chain."""
+
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import SettingPolicy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.tree.metastable_chain.setting import MetastableChain
+from theorybench.envs.tree.metastable_chain.walks import Endings, count_prefixes, departure, flow, follow, walk
+
+#: The largest number of prefixes that are visited.
+MAX_PREFIXES = 10**6
+#: Episodes of a seeded estimate.
+SAMPLES = 4096
+#: Further pasts of each position and last token with which a policy's declared dependence is checked.
+CHECKS = 16
+#: Tokens of observations that are held at a time while a policy's table is read.
+HELD_TOKENS = 2**24
+
+
+class MetastableChainOracle(Oracle[MetastableChain]):
+    """Exact answers about a `MetastableChain`.
+
+    A policy that declares `depends_on` "position" or "state" is followed forward over (cluster, last token) at any
+    size. Any other is followed through all its prefixes where there are at most 10^6; beyond, its metrics are estimated
+    from 4,096 episodes with a fixed seed, and `<key>_se` stands beside each (not beside an infinite `kl`, which is no
+    estimate). "cluster_1/occupancy" and so on give each cluster's value; without a prefix it is the target's.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "probability of reaching the target within the horizon H",
+        "success@0.25": "probability of reaching it within H / 4 steps",
+        "success@0.5": "probability of reaching it within H / 2 steps",
+        "success@0.75": "probability of reaching it within 3 H / 4 steps",
+        "time": "expected number of steps to the target, H where it is not reached",
+        "wrong": "probability of ending by a wrong step: a leap, or a step back, from a state that has none",
+        "progress": "expected share of the K - 1 hops that are behind at the end",
+        "occupancy": "probability that the episode ends in a cluster",
+        "kl": "KL divergence of the responses to the reference's, in nats; infinite where wrong steps are tried",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> TablePolicy:
+        """To the exit, leap, and so on; uniform once the target has been reached."""
+        setting = self.setting
+        plan = np.array([np.argmin(setting.ring.wrong[:, setting.M]), setting.M] * (setting.K - 1))
+        table = np.full((setting.horizon, setting.num_actions), 1 / setting.num_actions)
+        table[: len(plan)] = np.eye(setting.num_actions)[plan]
+        return TablePolicy(View.of(setting, "position"), table)
+
+    @functools.cached_property
+    def num_prefixes(self) -> int:
+        """Prefixes at which a policy decides; only a lower bound beyond 10^6."""
+        return count_prefixes(self.setting.ring, self.setting.horizon, MAX_PREFIXES)
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics: expectations of functions of an episode's ending."""
+        endings = self._endings(policy)
+        horizon, hops = self.setting.horizon, self.setting.K - 1
+        functions: dict[str, np.ndarray] = {"objective": endings.time <= horizon}
+        functions |= {f"success@{share:g}": endings.time <= share * horizon for share in (0.25, 0.5, 0.75)}
+        functions |= {
+            "time": np.minimum(endings.time, horizon),
+            "wrong": endings.wrong,
+            "progress": endings.cluster / hops,
+            "occupancy": endings.cluster == hops,
+            "kl": endings.kl,
+        }
+        functions |= {f"cluster_{c + 1}/occupancy": endings.cluster == c for c in range(hops + 1)}
+        happens = endings.weight > 0
+        values = {name: float(endings.weight[happens] @ f[happens]) for name, f in functions.items()}
+        if endings.sampled:
+            finite = [name for name in functions if math.isfinite(values[name])]
+            values |= {f"{name}_se": float(functions[name].std(ddof=1) / math.sqrt(SAMPLES)) for name in finite}
+        return values
+
+    def _endings(self, policy: Any) -> Endings:
+        setting = self.setting
+        if getattr(policy, "depends_on", "prefix") in ("state", "position"):
+            return follow(setting.ring, self._rows(policy), setting.reference_rows)
+        exact = self.num_prefixes <= MAX_PREFIXES
+        rng = None if exact else np.random.default_rng([0x5EED, int(setting.fingerprint, 16)])
+        starts = np.arange(setting.M) if exact else np.arange(SAMPLES) % setting.M
+        tokens = np.zeros((len(starts), 1 + setting.horizon), setting.observation_dtype)
+        tokens[:, 0] = starts + 1
+        return walk(setting.ring, functools.partial(self.probs, policy), setting.reference_rows, tokens, rng)
+
+    def _rows(self, policy: Any) -> np.ndarray:
+        """Read the table of a policy that sees position and last token, checking that it sees no more: (H, A, A)."""
+        setting, tries = self.setting, 1 if isinstance(policy, (TablePolicy, SettingPolicy)) else 1 + CHECKS
+        rng, symbols = np.random.default_rng(0), np.arange(setting.num_actions)
+        together = max(1, HELD_TOKENS // (tries * len(symbols) * (1 + setting.horizon)))
+        parts = []
+        for first in range(0, setting.horizon, together):
+            position = np.repeat(np.arange(first, min(first + together, setting.horizon)), len(symbols))
+            last = np.tile(symbols, len(position) // len(symbols))
+            past = rng.integers(1, 1 + len(symbols), (tries, len(position), 1 + setting.horizon), np.int8)
+            past[:, :, 0] = (past[:, :, 0] - 1) % setting.M + 1
+            past[:, np.arange(len(position)), position] = np.where(position > 0, last, last % setting.M) + 1
+            seen = np.where(np.arange(1 + setting.horizon) <= position[:, None], past, 0).astype(np.int8)
+            if tries > 1:
+                seen_as = position * len(symbols) + np.where(position > 0, last, last % setting.M)
+                groups = position if policy.depends_on == "position" else seen_as
+                self.check_dependence(policy, seen.reshape(-1, seen.shape[-1]), np.tile(groups, tries))
+            parts.append(self.probs(policy, seen[0]))
+        return np.concatenate(parts).reshape(setting.horizon, len(symbols), len(symbols))
+
+    # How long the base model takes.
+
+    def hitting_times(self) -> np.ndarray:
+        """Solve (I - P) h = 1: expected steps of the reference to the target, float64 (K, M) by state, 0 at the target.
+
+        Without steps back the average over cluster 1 is (K - 1) M / eps + K - 2.
+        """
+        setting, ring = self.setting, self.setting.ring
+        inside, before = setting.K - 1, np.arange(setting.K - 1)
+        chain = np.zeros((inside, setting.M, inside, setting.M))
+        rows = np.zeros((setting.M, setting.num_actions))
+        rows[ring.place] = setting.reference_rows
+        for token in range(setting.num_actions):
+            after = np.maximum(before + ring.move[token], 0)
+            stays = before[after < inside]
+            chain[stays, :, after[stays], ring.place[token]] += rows[:, token]
+        size = inside * setting.M
+        times = np.linalg.solve(np.eye(size) - chain.reshape(size, size), np.ones(size))
+        return np.concatenate([times.reshape(inside, setting.M), np.zeros((1, setting.M))])
+
+    def mean_hitting_time(self) -> float:
+        """Give the expected steps of the reference from a start of the setting, without a horizon."""
+        return float(self.hitting_times()[0].mean())
+
+    def hitting_distribution(self, steps: int) -> np.ndarray:
+        """Give the reference's probability to have reached the target after 0, 1, ..., `steps` steps.
+
+        Returns:
+            float64 (steps + 1,).
+
+        Raises:
+            ParameterError: a negative number of steps.
+        """
+        if steps < 0:
+            raise ParameterError("steps", steps, "an integer >= 0")
+        setting = self.setting
+        rows = (setting.reference_rows for _ in range(steps))
+        reached = [r for _, _, r in flow(setting.ring, rows, departure(setting.ring, 1 / setting.M))]
+        return np.cumsum([0.0, *reached])

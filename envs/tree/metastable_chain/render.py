@@ -1,0 +1,135 @@
+"""What an environment of the metastable chain shows while it runs: clusters on a ring, the leaps, and the walk."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theorybench.envs.core.environments.render import headline, status
+from theorybench.envs.tree.markov_chain.pictures.drawing import (
+    COLOURS,
+    EASY_STEP,
+    HARD_STEP,
+    INK,
+    QUIET,
+    WORDS,
+    fitted,
+    page,
+)
+
+if TYPE_CHECKING:
+    from theorybench.envs.core.environments.render import Scene
+    from theorybench.envs.tree.metastable_chain.setting import MetastableChain
+
+_SIDE, _RING = 5.8, 1.75  # inches: side of the ring's square, and the radius on which clusters lie
+#: States of a cluster whose easy steps are drawn, and easy steps of the walk that are.
+_MOST_MESH, _RECENT = 12, 12
+
+
+def walk_of(setting: "MetastableChain", tokens: list[int]) -> np.ndarray:
+    """Follow a walk: int64 (steps + 1, 2), cluster and state from the start on, up to a wrong step.
+
+    Args:
+        setting: the chain.
+        tokens: the start state, then the actions.
+    """
+    ring, at = setting.ring, [(0, tokens[0])]
+    for action in tokens[1:]:
+        cluster, place = at[-1]
+        if ring.wrong[place, action]:
+            break
+        at.append((max(0, cluster + int(ring.move[action])), int(ring.place[action])))
+    return np.array(at)
+
+
+def ring_places(setting: "MetastableChain") -> np.ndarray:
+    """Give the place of each state, float64 (K, M, 2), in inches from the middle of the ring.
+
+    Cluster 1 is at the top and the others follow clockwise. Each is a small circle turned so that its entry looks back
+    and its exit on along the ring; the other states fill the gaps between them.
+    """
+    K, M = setting.K, setting.M
+    entry, exit = entry_and_exit(setting)
+    angle = _angles(K)
+    radius = min(0.5, 0.62 * np.pi * _RING / K)
+    others = [place for place in range(M) if place not in (entry, exit)]
+    half = -(-len(others) // 2)
+    turn = np.empty(M)
+    turn[[exit, entry]] = -np.pi / 2, np.pi / 2  # clockwise is on, seen from the middle
+    turn[others[:half]] = np.pi * ((np.arange(half) + 1) / (half + 1) - 0.5)
+    rest = len(others) - half
+    turn[others[half:]] = np.pi * ((np.arange(rest) + 1) / (rest + 1) + 0.5)
+    around = angle[:, None] + turn
+    centres = _RING * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return centres[:, None] + radius * np.stack([np.cos(around), np.sin(around)], axis=2)
+
+
+def _angles(count: int) -> np.ndarray:
+    """Give the direction of each cluster, float64 (count,): the first at the top, then clockwise."""
+    return np.pi / 2 - 2 * np.pi * np.arange(count) / count
+
+
+def entry_and_exit(setting: "MetastableChain") -> tuple[int, int]:
+    """Give the states to which leaps lead, and from which they leave."""
+    return int(setting.ring.place[setting.M]), int(np.argmin(setting.ring.wrong[:, setting.M]))
+
+
+def ring_picture(setting: "MetastableChain", figure: Any, scene: "Scene") -> None:
+    """Draw clusters, leaps and the walk so far, states the darker the oftener it came by; sets the figure's size."""
+    width, height, size = _SIDE, _SIDE + 0.8, 90 / (1 + 0.06 * setting.K * setting.M)
+    figure.set_size_inches(width, height)
+    axes = page(figure, width, height)
+    middle = width / 2, 0.5 + _SIDE / 2
+    dots = ring_places(setting) + np.array(middle)
+    walk = walk_of(setting, [int(token) - 1 for token in scene.observation if token])
+    here = dots[tuple(walk[-1])]
+    _draw_chain(axes, setting, dots)
+    _draw_walk(axes, dots, walk)
+    visits = np.zeros(dots.shape[:2])
+    np.add.at(visits, tuple(walk.T), 1)
+    shade = (np.log1p(visits) / np.log1p(visits.max())).ravel()
+    flat = dots.reshape(-1, 2)
+    axes.scatter(*flat.T, s=size, color="white", edgecolors=EASY_STEP, linewidths=0.8, zorder=4)
+    axes.scatter(*flat.T, s=size, color=COLOURS[0], alpha=0.85 * shade, linewidths=0, zorder=5)
+    axes.scatter(*here, s=2.2 * size + 20, color="white", edgecolors=INK, linewidths=1.8, zorder=6)
+    axes.text(*middle, f"cluster {walk[-1, 0] + 1}", fontsize=13, color=INK, ha="center", va="bottom", weight="bold")
+    axes.text(middle[0], middle[1] - 0.08, f"of {setting.K}", fontsize=10, color=QUIET, ha="center", va="top")
+    fitted(axes, 0.2, height - 0.22, headline(setting, scene), width - 0.4, 11)
+    words = ": ".join(filter(None, (status(setting, scene), setting.ending(scene))))
+    axes.text(0.2, 0.42, words, fontsize=9, color=INK, va="center")
+    about = f"leaps, of probability {setting.eps:g} at an exit"
+    axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")
+
+
+def _draw_chain(axes: Any, setting: "MetastableChain", dots: np.ndarray) -> None:
+    """Draw easy steps as hairlines, hard ones dashed, and number the clusters."""
+    from matplotlib.collections import LineCollection
+
+    entry, exit = entry_and_exit(setting)
+    inside = np.triu_indices(min(setting.M, _MOST_MESH), 1)
+    mesh = np.stack([dots[:, inside[0]], dots[:, inside[1]]], axis=2).reshape(-1, 2, 2)
+    axes.add_collection(LineCollection(list(mesh), colors=HARD_STEP, linewidths=0.5, zorder=1))
+    leaps = np.stack([dots[:-1, exit], dots[1:, entry]], axis=1)
+    axes.add_collection(
+        LineCollection(list(leaps), colors=COLOURS[1], linewidths=1.2, linestyles=[(0, (3, 1.6))], zorder=2)
+    )
+    centres, angle = dots.mean(axis=1), _angles(setting.K)
+    out = np.abs(dots - centres[:, None]).max() + 0.27
+    labels = centres + out * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for number, (x, y) in enumerate(labels, 1):
+        word = {1: "1\nstart", setting.K: f"{setting.K}\ntarget"}.get(number, str(number))
+        style = {"color": INK, "weight": "bold"} if number == setting.K else {"color": QUIET}
+        axes.text(x, y, word, fontsize=9, ha="center", va="center", linespacing=1.0, **style)
+
+
+def _draw_walk(axes: Any, dots: np.ndarray, walk: np.ndarray) -> None:
+    """Draw the hard steps that were taken, and the last easy ones, the older the fainter."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgb
+
+    path = dots[tuple(walk.T)]
+    steps = np.stack([path[:-1], path[1:]], axis=1)
+    hard = walk[1:, 0] != walk[:-1, 0]
+    axes.add_collection(LineCollection(steps[hard], colors=COLOURS[1], linewidths=3.0, zorder=3))
+    recent = steps[~hard][-_RECENT:]
+    colours = [(*to_rgb(COLOURS[0]), 0.9 - 0.06 * age) for age in reversed(range(len(recent)))]
+    axes.add_collection(LineCollection(recent, colors=colours, linewidths=1.6, zorder=3))

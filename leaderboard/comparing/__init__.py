@@ -1,0 +1,1 @@
+"""From records to a board: statistics, rankings, learning curves, ladders of difficulty."""

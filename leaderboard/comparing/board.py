@@ -1,0 +1,261 @@
+"""From records to a board: standings, curves, failures, provenance.
+
+The table, the page, the picture and the JSON form all show this one object.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+
+from theorybench.envs.core.errors import RecordError
+from theorybench.leaderboard.comparing.groups import AgentInfo, EnvironmentInfo, Group, group_records
+from theorybench.leaderboard.comparing.ladders import LadderBoard, ladder_boards
+from theorybench.leaderboard.comparing.ranking import RANKED_SEEDS, Ranker, Row
+from theorybench.leaderboard.comparing.series import Panel, Series, learning_curves, pass_panels, profiles
+from theorybench.leaderboard.records.record import Record
+
+#: Version of the JSON form.
+BOARD_SCHEMA = 2
+#: What agents are told, in titles of tracks on which not all are told the same.
+FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
+#: Bootstrap draws of growth laws, whose fits take longer than means.
+LADDER_DRAWS = 300
+#: How the numbers are made, for whoever reads the board.
+METHOD = (
+    "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
+    "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
+    "An aggregate is the interquartile mean of all runs of all environments of its track, those that teach by rewards, "
+    "by comparisons and by labels each apart; environments weigh the same.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
+    "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
+    "share a rank, and a rank is one more than the number of agents that are surely better.",
+    "Queries: how often one response asks a reward model at test time; what training asked is not counted.",
+    f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
+)
+
+
+#: The same of ladders of difficulty.
+LADDER_METHOD = (
+    METHOD[0],
+    "A run on a ladder ends when its score reaches the target; a run that does not reach it took longer than its "
+    "budget, and counts so. Between two scored policies the score is linear in the logarithm of the episodes.",
+    "Rungs for which theory asks for more episodes than the budget holds are left out for agents of its way.",
+    "Laws of growth are fitted to the runs by maximum likelihood, ln q = ln(c + e^(a + b x)) + noise (exponential) and "
+    "ln q = ln(c + e^a x^b) + noise (polynomial), on four climbed rungs or more.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each rung: they speak of "
+    "these rungs. The likelier law is that of most draws.",
+    "Theory's rate is that of its law on the rungs that the agent climbed.",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """The agents on a track, on all tracks, or on one environment.
+
+    Attributes:
+        title: for people.
+        scope: "overall", a track, or the id of an environment.
+        split: of its environments.
+        environments: their ids.
+        rows: ranked agents, then unranked, then privileged ones.
+        profiles: share of runs above a score, by agent; empty for one environment.
+    """
+
+    title: str
+    scope: str
+    split: str
+    environments: tuple[str, ...]
+    rows: tuple[Row, ...]
+    profiles: tuple[Series, ...] = ()
+
+    @property
+    def queried(self) -> bool:
+        """Whether responses of some agent cost queries of a reward model."""
+        return any(row.queries_per_response > 0 for row in self.rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentBoard:
+    """One environment: its standing, learning curves (score by episodes) and pass@K panels."""
+
+    environment: EnvironmentInfo
+    standing: Standing
+    curves: tuple[Series, ...]
+    passes: tuple[Panel, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A run that failed."""
+
+    environment: str
+    agent: str
+    seed: int
+    status: str
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Provenance:
+    """Where the numbers come from; several values where runs differ."""
+
+    first_started_at: str
+    last_started_at: str
+    hardware: tuple[str, ...]
+    versions: dict[str, tuple[str, ...]]
+    git_commits: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Board:
+    """All that is shown; made by `make_board`.
+
+    Attributes:
+        title: of the page.
+        runs: number of records.
+        seeds: all that occur.
+        agents: by label.
+        standings: by track and feedback, then overall where an agent learns on several tracks; canonical instances
+            apart.
+        environments: by track and label.
+        ladders: of difficulty; their runs are in no standing.
+        failures: every failed run.
+        provenance: of the records.
+        method: how the numbers are made, in sentences.
+    """
+
+    title: str
+    runs: int
+    seeds: tuple[int, ...]
+    agents: tuple[AgentInfo, ...]
+    standings: tuple[Standing, ...]
+    environments: tuple[EnvironmentBoard, ...]
+    ladders: tuple[LadderBoard, ...]
+    failures: tuple[Failure, ...]
+    provenance: Provenance
+    method: tuple[str, ...] = METHOD
+
+    @property
+    def summary(self) -> str:
+        """What the board says: counts, then who leads each standing."""
+        counts = (len(self.agents), "agent"), (len(self.environments), "environment"), (len(self.ladders), "ladder")
+        agents, *places = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts if n)
+        where, runs = " and ".join(places), f"{self.runs} run{'s' * (self.runs != 1)}"
+        failed = f"{len(self.failures)} failed" if self.failures else "none failed"
+        said = f"{agents} on {where}, {runs}, {failed}."
+        leaders = [*map(_leaders, self.standings), *map(_highest, self.ladders)]
+        return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the board as strict JSON: the fields of these classes by name, and "schema"."""
+        values = {"schema": BOARD_SCHEMA, **dataclasses.asdict(self)}
+        return json.dumps(values, indent=indent, allow_nan=False)
+
+
+def make_board(
+    records: Iterable[Record], *, title: str = "TheoryBench leaderboard", draws: int = 2000, seed: int = 0
+) -> Board:
+    """Compare the agents of some records.
+
+    Args:
+        records: of any environments and agents; their order does not matter.
+        title: of the board.
+        draws: bootstrap draws of each interval.
+        seed: of these draws.
+
+    Raises:
+        RecordError: there are no records.
+    """
+    held = sorted({record.key: record for record in records}.values(), key=lambda r: (r.started_at, r.key))
+    if not held:
+        raise RecordError("there are no records to compare: run `theorybench run` first")
+    every = group_records(held)
+    agents = {group.agent.id: group.agent for group in every}.values()
+    groups = [group for group in every if group.records[0].rung is None]
+    climbing = [group for group in every if group.records[0].rung is not None]
+    environments = list({group.environment.id: group.environment for group in groups}.values())
+    ranker = Ranker(draws, seed)
+    return Board(
+        title=title,
+        runs=len(held),
+        seeds=tuple(sorted({record.seed for record in held})),
+        agents=tuple(sorted(agents, key=lambda agent: agent.label)),
+        standings=tuple(_standings(environments, groups, ranker)),
+        environments=tuple(_environment_board(info, groups, ranker) for info in environments),
+        ladders=ladder_boards(climbing, min(draws, LADDER_DRAWS), seed),
+        failures=tuple(
+            Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
+            for group in every
+            for record in group.records
+            if record.status != "ok"
+        ),
+        provenance=_provenance(held),
+        method=METHOD + LADDER_METHOD[1:] if groups and climbing else LADDER_METHOD if climbing else METHOD,
+    )
+
+
+def _leaders(standing: Standing) -> str:
+    """Say in a sentence who is first; "" where nobody is ranked."""
+    first = [f"{row.label} ({row.score.value:.2f})" for row in standing.rows if row.rank == 1]
+    if not first:
+        return ""
+    if len(first) == 1:
+        return f"{standing.title}: {first[0]} leads."
+    return f"{standing.title}: {', '.join(first[:-1])} and {first[-1]} share the first rank."
+
+
+def _highest(ladder: LadderBoard) -> str:
+    """Say in a sentence who climbs a ladder highest."""
+    top = ladder.climbs[0].top
+    if top == 0:
+        return ""
+    return f"{ladder.title}: {ladder.climbs[0].label} climbs highest, to {top:g} of {ladder.sizes[-1]:g}."
+
+
+def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
+    """Give a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
+
+    def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
+        members = [group for group in groups if group.environment in own]
+        series = profiles(members, ranker.draws, ranker.seed)
+        ids = tuple(info.id for info in own)
+        return Standing(scope.capitalize() + ending, scope, split, ids, ranker.rows(members), series)
+
+    splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
+    for track in dict.fromkeys(info.track for info in infos):
+        on_track = [info for info in infos if info.track == track]
+        kinds = list(dict.fromkeys(info.feedback for info in on_track))
+        for kind in kinds:
+            same = [info for info in on_track if info.feedback == kind]
+            word = f", {FEEDBACK.get(kind, 'no learner')}" if len(kinds) > 1 else ""
+            own = [[info for info in same if info.split == split] for split in splits]
+            several = sum(map(bool, own)) > 1
+            for split, members in zip(splits, own, strict=True):
+                if members:
+                    yield standing(track, split, members, word + (f", {split} instances" if several else ""))
+    learning = [group for group in groups if group.records[0].feedback != "none"]
+    learners = {(group.agent.id, group.environment.split, group.environment.track) for group in learning}
+    for split in splits:
+        tracks = {info.track for info in infos if info.split == split}
+        agents = {agent for agent, own, _ in learners if own == split}
+        if len(tracks) > 1 and any(all((agent, split, track) in learners for track in tracks) for agent in agents):
+            members = [info for info in infos if info.split == split]
+            yield standing("overall", split, members, f", {split} instances" if len(splits) > 1 else "")
+
+
+def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], ranker: Ranker) -> EnvironmentBoard:
+    own = [group for group in groups if group.environment.id == info.id]
+    standing = Standing(info.label, info.id, info.split, (info.id,), ranker.rows(own))
+    return EnvironmentBoard(info, standing, learning_curves(own, ranker.draws, ranker.seed), pass_panels(own))
+
+
+def _provenance(records: Sequence[Record]) -> Provenance:
+    """Collect where runs were made; records come by increasing time."""
+    names = sorted({name for record in records for name in record.versions})
+    return Provenance(
+        first_started_at=records[0].started_at,
+        last_started_at=records[-1].started_at,
+        hardware=tuple(sorted({record.hardware for record in records})),
+        versions={n: tuple(sorted({r.versions[n] for r in records if n in r.versions})) for n in names},
+        git_commits=tuple(sorted({record.git_commit for record in records if record.git_commit})),
+    )

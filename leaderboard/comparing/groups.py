@@ -1,0 +1,127 @@
+"""Groups of runs that may be averaged: one agent on one environment.
+
+Runs of an environment have the same id, parameters, fingerprint, split and budget; those of an agent the same
+reference, hyper-parameters and digest of its source.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.leaderboard.comparing.labels import Subject, distinct_labels
+from theorybench.leaderboard.comparing.statistics import clip_scores
+from theorybench.leaderboard.records.record import Record
+
+#: Tracks in the order in which they are shown; others follow.
+TRACKS = ("reasoning", "curriculum", "preference")
+#: What a failed run counts as.
+FAILED_SCORE = -1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentInfo:
+    """An agent of the board; `id` is a hash of agent, hyper-parameters and digest."""
+
+    id: str
+    label: str
+    agent: str
+    hyperparameters: dict[str, Any]
+    agent_digest: str
+    privileged: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentInfo:
+    """An environment of the board; `id` is a hash of what its runs have in common.
+
+    `feedback` is what agents learnt from on it, "none" where none of them learns.
+    """
+
+    id: str
+    label: str
+    env_id: str
+    parameters: dict[str, Any]
+    fingerprint: str
+    split: str
+    track: str
+    budget: int
+    feedback: str = "none"
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The runs of one agent on one environment, by seed."""
+
+    agent: AgentInfo
+    environment: EnvironmentInfo
+    records: tuple[Record, ...]
+    scores: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Clip scores; a failed run counts as -1."""
+        raw = [-1.0 if record.score is None else record.score for record in self.records]
+        object.__setattr__(self, "scores", clip_scores(raw))
+
+
+def group_records(records: Sequence[Record]) -> list[Group]:
+    """Group records, by track and label of the environment, then by label of the agent.
+
+    Args:
+        records: by increasing time: labels are those of the latest.
+    """
+    environments = _distinct(records, _environment_of, lambda e: Subject(e.env_id, e.label, _details(e), e.fingerprint))
+    agents = _distinct(records, _agent_of, lambda a: Subject(a.agent, a.label, a.hyperparameters, a.agent_digest))
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for record in sorted(records, key=lambda r: r.seed):
+        place = _environment_of(record).id
+        grouped.setdefault((place, _agent_of(record).id), []).append(record)
+        if record.feedback != "none":
+            environments[place] = dataclasses.replace(environments[place], feedback=record.feedback)
+    groups = [Group(agents[agent], environments[env], tuple(runs)) for (env, agent), runs in grouped.items()]
+    return sorted(groups, key=lambda g: (*_place(g.environment), g.agent.label))
+
+
+def _place(info: EnvironmentInfo) -> tuple[int, str, str]:
+    return (TRACKS.index(info.track) if info.track in TRACKS else len(TRACKS), info.track, info.label)
+
+
+def _distinct(
+    records: Sequence[Record], make: Callable[[Record], Any], subject: Callable[[Any], Subject]
+) -> dict[str, Any]:
+    """Return what `make` makes of the records, by id, each with a label of its own."""
+    found: dict[str, Any] = {}
+    for info in map(make, records):
+        earlier = found.get(info.id)
+        found[info.id] = info if info.label or earlier is None else earlier
+    ordered = [found[id] for id in sorted(found)]
+    labels = distinct_labels([subject(info) for info in ordered])
+    return {info.id: dataclasses.replace(info, label=label) for info, label in zip(ordered, labels, strict=True)}
+
+
+def _environment_of(record: Record) -> EnvironmentInfo:
+    names = ("env_id", "parameters", "fingerprint", "split", "budget")
+    values = {name: getattr(record, name) for name in names}
+    rung = {"rung": [record.rung.ladder, record.rung.target]} if record.rung else {}
+    return EnvironmentInfo(id=_hash(values | rung), label=record.env_label or "", track=record.track, **values)
+
+
+def _agent_of(record: Record) -> AgentInfo:
+    values = {name: getattr(record, name) for name in ("agent", "hyperparameters", "agent_digest")}
+    return AgentInfo(
+        id=_hash(values),
+        label=record.agent_label or "",
+        privileged=record.privileged,
+        **values,
+    )
+
+
+def _details(info: EnvironmentInfo) -> dict[str, Any]:
+    return {**info.parameters, "budget": info.budget}
+
+
+def _hash(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,213 @@
+"""How a cost grows with size: exponential and polynomial laws fitted to runs, some of which never arrived.
+
+A run on a ladder of difficulty costs q episodes at size x, or more than its budget where it did not arrive. Two laws
+are fitted to the logarithms,
+
+    exponential   ln q = ln(c + e^(a + b x)) + noise       (what grows is multiplied by e^b for each unit of size),
+    polynomial    ln q = ln(c + e^a x^b) + noise           (it grows as x^b),
+
+c > 0 being what learning costs however small the task and b >= 0: laws of growth, so that of a cost that falls they
+say that it does not grow. They are fitted by maximum likelihood with normal noise, a run
+that did not arrive counting with its probability to take longer than it was given (a Tobit model; Tobin 1958): the
+expectation step replaces its logarithm by its conditional mean, a damped Gauss-Newton step (Levenberg 1944) moves
+(a, b, ln c). Intervals are percentile bootstrap intervals: runs are drawn with replacement within each rung, so that
+they speak of the rungs that were run and of no others. The same draws compare the two laws, which have equally many
+parameters: the share of draws in which the exponential one is likelier.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from theorybench.leaderboard.comparing.ranking import Estimate
+
+#: Rungs on which some run must arrive before a law is fitted: three parameters go through three.
+FEWEST_RUNGS = 4
+#: Where c starts, as a share of the smallest cost; the likeliest end is kept.
+STARTS = (0.02, 0.5, 0.95)
+#: Steps of the fit, and how its damping changes when a step is taken or refused.
+STEPS, TAKEN, REFUSED = 80, 0.4, 4.0
+#: Smallest deviation of the noise: runs without any still have a likelihood.
+LEAST_DEVIATION = 1e-3
+#: Share of draws from which a law is said to be the likelier one.
+SURE = 0.95
+#: The exponent up to which, with the upper end of its interval, a cost is said not to grow.
+FLAT = 0.15
+
+
+class Fit(NamedTuple):
+    """Laws fitted to draws of runs.
+
+    Attributes:
+        slope: float64 (draws,), b.
+        likelihood: float64 (draws,), the logarithm of the largest likelihood.
+    """
+
+    slope: np.ndarray
+    likelihood: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """What is known of the growth of a cost.
+
+    Attributes:
+        factor: by which the cost grows for each unit of size, if its growth is exponential; None where too few rungs
+            were climbed.
+        exponent: of the size, if its growth is polynomial; None likewise.
+        exponential_share: of the bootstrap draws in which the exponential law is likelier; None likewise.
+    """
+
+    factor: Estimate | None
+    exponent: Estimate | None
+    exponential_share: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Which law it is: "exponential", "polynomial", "undecided", "no growth", or "too few rungs"."""
+        if self.exponential_share is None or self.exponent is None:
+            return "too few rungs"
+        if (self.exponent.value if self.exponent.high is None else self.exponent.high) <= FLAT:
+            return "no growth"
+        if self.exponential_share >= SURE:
+            return "exponential"
+        return "polynomial" if self.exponential_share <= 1 - SURE else "undecided"
+
+
+def fit_growth(
+    sizes: Sequence[float], costs: Sequence[Sequence[float]], arrived: Sequence[Sequence[bool]], draws: int, seed: int
+) -> Growth:
+    """Fit both laws to the runs of an agent.
+
+    Args:
+        sizes: of the rungs, positive.
+        costs: of the runs of each rung: episodes until it arrived, or those it was given.
+        arrived: whether each run did.
+        draws: of the bootstrap.
+        seed: of these draws.
+    """
+    climbed = sum(any(rung) for rung in arrived)
+    if climbed < FEWEST_RUNGS:
+        return Growth(None, None, None)
+    rng = np.random.default_rng(seed)
+    x = np.repeat(np.array(sizes, np.float64), [len(rung) for rung in costs])
+    y, known = np.log(np.concatenate(costs)), np.concatenate(arrived).astype(bool)
+    weights = np.concatenate([_multiplicities(rng, len(rung), draws) for rung in costs], axis=1)
+    exponential, polynomial = (fit_law(place, y, known, weights) for place in (x, np.log(x)))
+    better = (exponential.likelihood - polynomial.likelihood)[1:]
+    share = float(np.mean((better > 0) + 0.5 * (better == 0)))
+    alone = any(len(rung) < 2 for rung in costs)
+    return Growth(_estimate(np.exp(exponential.slope), alone), _estimate(polynomial.slope, alone), share)
+
+
+def fit_law(x: np.ndarray, y: np.ndarray, known: np.ndarray, weights: np.ndarray) -> Fit:
+    """Fit y = ln(c + e^(a + b x)) + noise for each draw.
+
+    Args:
+        x: float64 (n,), with two different values or more.
+        y: float64 (n,), values, or what an unknown value exceeds.
+        known: bool (n,), whether it is a value.
+        weights: float64 (draws, n), how often each counts.
+    """
+    scale = x.std()
+    place = (x - x.mean()) / scale
+    slope = np.polyfit(place, y, 1)
+    fits = [
+        _descend(np.array([slope[1], max(slope[0], 0.1), y.min() + math.log(share)]), place, y, known, weights)
+        for share in STARTS
+    ]
+    likelihoods = np.stack([likelihood for _, likelihood in fits])
+    best = likelihoods.argmax(axis=0)
+    every = np.arange(len(weights))
+    slopes = np.stack([parameters[:, 1] for parameters, _ in fits])
+    return Fit(slopes[best, every] / scale, likelihoods[best, every])
+
+
+def _descend(
+    start: np.ndarray, x: np.ndarray, y: np.ndarray, known: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return (a, b, ln c), float64 (draws, 3), and the likelihoods (draws,)."""
+    parameters = np.tile(start, (len(weights), 1))
+    damping = np.ones(len(weights))
+    value, variance = np.broadcast_to(y, weights.shape), np.zeros(weights.shape)
+    total = weights.sum(axis=1, keepdims=True)
+    for _ in range(STEPS):
+        line, jacobian = _line(parameters, x)
+        residual = value - line
+        deviation = np.maximum(
+            np.sqrt((weights * (residual**2 + variance)).sum(axis=1, keepdims=True) / total), LEAST_DEVIATION
+        )
+        if not known.all():
+            value, variance = _expected(y, known, line, deviation)
+            residual = value - line
+        gradient = np.einsum("bn,bnk->bk", weights * residual, jacobian)
+        normal = np.einsum("bn,bnk,bnl->bkl", weights, jacobian, jacobian)
+        normal += (damping[:, None] * (1e-6 + np.einsum("bkk->bk", normal)))[:, :, None] * np.eye(3)
+        step = np.clip(np.linalg.solve(normal + 1e-9 * np.eye(3), gradient[:, :, None])[:, :, 0], -2.0, 2.0)
+        tried = parameters + step
+        tried[:, 1] = np.maximum(tried[:, 1], 0.0)
+        loss = (weights * residual**2).sum(axis=1)
+        better = (weights * (value - _line(tried, x)[0]) ** 2).sum(axis=1) <= loss
+        parameters = np.where(better[:, None], tried, parameters)
+        damping = np.clip(damping * np.where(better, TAKEN, REFUSED), 1e-9, 1e9)
+    line = _line(parameters, x)[0]
+    residual = value - line
+    squares = (weights * (residual**2 + variance)).sum(axis=1, keepdims=True)
+    return parameters, _likelihood(y, known, line, np.maximum(np.sqrt(squares / total), LEAST_DEVIATION), weights)
+
+
+def _line(parameters: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ln(c + e^(a + b x)), (draws, n), and its derivatives by (a, b, ln c), (draws, n, 3)."""
+    rising = parameters[:, :1] + parameters[:, 1:2] * x
+    line = np.logaddexp(rising, parameters[:, 2:])
+    share = np.exp(rising - line)
+    return line, np.stack([share, share * x, 1 - share], axis=-1)
+
+
+def _expected(
+    y: np.ndarray, known: np.ndarray, line: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of each logarithm, given that an unknown one exceeds y."""
+    from scipy.stats import norm
+
+    z = (y - line) / deviation
+    hazard = np.exp(norm.logpdf(z) - norm.logsf(z))
+    value = np.where(known, y, line + deviation * hazard)
+    return value, np.where(known, 0.0, deviation**2 * np.maximum(1 + z * hazard - hazard**2, 0.0))
+
+
+def _likelihood(
+    y: np.ndarray, known: np.ndarray, line: np.ndarray, deviation: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the logarithm of the likelihood of each draw, (draws,)."""
+    from scipy.stats import norm
+
+    z = (y - line) / deviation
+    return np.asarray((weights * np.where(known, norm.logpdf(z) - np.log(deviation), norm.logsf(z))).sum(axis=1))
+
+
+def law_growth(sizes: Sequence[float], costs: Sequence[float]) -> tuple[float, float]:
+    """Return factor and exponent of theory's costs: both laws fitted to them by least squares.
+
+    Args:
+        sizes: of two rungs or more, positive.
+        costs: positive and finite.
+    """
+    x, y = np.array(sizes, np.float64), np.log(costs)
+    slopes = [float(np.polyfit(place, y, 1)[0]) for place in (x, np.log(x))]
+    return math.exp(slopes[0]), slopes[1]
+
+
+def _multiplicities(rng: np.random.Generator, runs: int, draws: int) -> np.ndarray:
+    """Draw runs with replacement: float64 (1 + draws, runs), how often each occurs; once in the first row."""
+    drawn = rng.multinomial(runs, np.full(runs, 1 / runs), size=draws)
+    return np.concatenate([np.ones((1, runs)), drawn])
+
+
+def _estimate(values: np.ndarray, alone: bool) -> Estimate:
+    """Return the first value with the percentiles of the others, unknown where a rung has one run only."""
+    low, high = (None, None) if alone else (float(end) for end in np.quantile(values[1:], [0.025, 0.975]))
+    return Estimate(float(values[0]), low, high)

@@ -1,0 +1,275 @@
+"""Ladders of difficulty on a board: what learning costs each agent on each rung, beside what theory asks for."""
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.groups import Group
+from theorybench.leaderboard.comparing.growth import Growth, fit_growth, law_growth
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.records.record import Record
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The runs of an agent on a rung.
+
+    Attributes:
+        size: of the task.
+        arrived: how many runs reached the target.
+        runs: how many there are.
+        median: episodes of the median run; None where it did not arrive.
+        fastest: episodes of the fastest run; None where none arrived.
+        slowest: episodes of the slowest run; None where some did not arrive.
+    """
+
+    size: float
+    arrived: int
+    runs: int
+    median: float | None
+    fastest: float | None
+    slowest: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Climb:
+    """An agent on a ladder.
+
+    Attributes:
+        agent: id of the agent.
+        label: of the agent.
+        way: "direct" or "curriculum".
+        points: by size; rungs for which theory asks for more than the budget are left out.
+        growth: of its cost.
+        theory: factor and exponent of the law of its way on the rungs on which it arrived; None where theory is silent.
+    """
+
+    agent: str
+    label: str
+    way: str
+    points: tuple[Point, ...]
+    growth: Growth
+    theory: tuple[float, float] | None
+
+    @property
+    def top(self) -> float:
+        """The largest size at which the median run arrived; 0 where there is none."""
+        return max((point.size for point in self.points if point.median is not None), default=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class LawLine:
+    """What theory asks for along a ladder.
+
+    Attributes:
+        way: "direct" or "curriculum".
+        growth: "exponential" or "polynomial".
+        formula: as people read it.
+        source: paper, theorem or equation.
+        sizes: of the rungs for which it is finite.
+        queries: episodes there.
+    """
+
+    way: str
+    growth: str
+    formula: str
+    source: str
+    sizes: tuple[float, ...]
+    queries: tuple[float, ...]
+
+    def growth_up_to(self, most: float) -> tuple[float, float] | None:
+        """Return factor and exponent on the rungs that ask for so many episodes at most; None for fewer than two."""
+        met = [(size, asked) for size, asked in zip(self.sizes, self.queries, strict=True) if asked <= most]
+        return law_growth([size for size, _ in met], [asked for _, asked in met]) if len(met) > 1 else None
+
+    def crossing(self, level: float, *, linear: bool) -> tuple[float, float]:
+        """Return size and episodes where it first asks for so many, or its end where it never does.
+
+        Between rungs the logarithm of the episodes is taken to be linear in the size, or in its logarithm.
+        """
+        for (x, low), (z, high) in itertools.pairwise(zip(self.sizes, self.queries, strict=True)):
+            if low < level <= high:
+                share = math.log(level / low) / math.log(high / low)
+                return (x + share * (z - x) if linear else x * (z / x) ** share), level
+        return self.sizes[-1], self.queries[-1]
+
+
+@dataclasses.dataclass(frozen=True)
+class LadderBoard:
+    """One ladder: rungs, laws, and the agents that climb it, the highest first.
+
+    Attributes:
+        label: of the environments, without the rung.
+        env_id: of the setting.
+        parameters: of the setting, the same on all rungs.
+        parameter: that is raised.
+        values: of the parameter.
+        size: what growth is measured against.
+        sizes: of the rungs.
+        budget: episodes of a run.
+        target: score that counts as learnt.
+        laws: what theory says.
+        climbs: the agents.
+    """
+
+    label: str
+    env_id: str
+    parameters: dict[str, Any]
+    parameter: str
+    values: tuple[float, ...]
+    size: str
+    sizes: tuple[float, ...]
+    budget: int
+    target: float
+    laws: tuple[LawLine, ...]
+    climbs: tuple[Climb, ...]
+
+    @property
+    def title(self) -> str:
+        """What is climbed."""
+        return f"{self.label} along {self.parameter}"
+
+    @property
+    def exponential(self) -> bool:
+        """Whether theory has an exponential law on it: a straight line over linear sizes."""
+        return any(law.growth == "exponential" for law in self.laws)
+
+    @property
+    def missed_levels(self) -> dict[str, float]:
+        """Where agents are drawn on rungs that their median run did not learn: a row for each, above the budget."""
+        missing = [c.agent for c in self.climbs if any(point.median is None for point in c.points)]
+        return {agent: self.budget * 2.4 * 1.6**row for row, agent in enumerate(missing)}
+
+
+def episodes_to(record: Record, target: float) -> float | None:
+    """Return the episodes after which a run reached a score, or None where it never did.
+
+    Between two scored policies the score is taken to be linear in the logarithm of the episodes.
+    """
+    if record.status != "ok":
+        return None
+    before = None
+    for point in record.curve:
+        score = point.metrics["score"]
+        if score >= target:
+            if before is None or before[0] < 1 or not math.isfinite(before[1]):
+                return float(max(point.episodes, 1))
+            share = (target - before[1]) / (score - before[1])
+            return float(before[0] * (point.episodes / before[0]) ** share)
+        before = point.episodes, score
+    return None
+
+
+def ladder_boards(groups: Sequence[Group], draws: int, seed: int) -> tuple[LadderBoard, ...]:
+    """Return the ladders on which records stand.
+
+    Args:
+        groups: of records that have a rung.
+        draws: of the bootstrap.
+        seed: of these draws.
+    """
+    found: dict[Any, list[Group]] = {}
+    for group in groups:
+        rung = group.records[0].rung
+        if rung is not None:
+            fixed = {k: v for k, v in group.environment.parameters.items() if k != rung.ladder}
+            mark = group.environment.env_id, rung.ladder, rung.target, group.environment.budget, str(fixed)
+            found.setdefault(mark, []).append(group)
+    boards = (_ladder(own, draws, seed) for own in found.values())
+    return tuple(board for board in boards if board is not None)
+
+
+def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | None:
+    """Make the board of one ladder; None where its setting or ladder is not registered here."""
+    first, rung = groups[0].environment, groups[0].records[0].rung
+    assert rung is not None
+    try:
+        entry = lookup(resolve_env(first.env_id))
+        difficulty = entry.difficulty(rung.ladder)
+    except TheoryBenchError:
+        return None
+    values = {float(group.environment.parameters[rung.ladder]) for group in groups}
+    kind = type(difficulty.values[0])
+    settings = {
+        value: entry.make_setting({**first.parameters, rung.ladder: kind(value)})
+        for value in {*values, *map(float, difficulty.values)}
+    }
+    sizes = {value: difficulty.place(setting) for value, setting in settings.items()}
+    every = sorted(sizes, key=sizes.__getitem__)
+    oracles = {sizes[value]: entry.oracle(settings[value]) for value in every}
+    laws = tuple(_law_line(difficulty, way, oracles) for way in ("direct", "curriculum") if difficulty.law(way))
+    agents: dict[str, list[Group]] = {}
+    for group in sorted(groups, key=lambda g: sizes[float(g.environment.parameters[rung.ladder])]):
+        agents.setdefault(group.agent.id, []).append(group)
+    climbs = [
+        _climb(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws, seed)
+        for own in agents.values()
+    ]
+    label = first.label.removesuffix(f" {rung.ladder}={first.parameters[rung.ladder]:g}")
+    return LadderBoard(
+        label=label or short_name(first.env_id),
+        env_id=first.env_id,
+        parameters={name: value for name, value in first.parameters.items() if name != rung.ladder},
+        parameter=rung.ladder,
+        values=tuple(every),
+        size=difficulty.size,
+        sizes=tuple(sizes[value] for value in every),
+        budget=first.budget,
+        target=rung.target,
+        laws=laws,
+        climbs=tuple(sorted(climbs, key=lambda c: (-c.top, _cost_at_top(c), c.label))),
+    )
+
+
+def _law_line(difficulty: Difficulty, way: str, oracles: dict[float, Any]) -> LawLine:
+    law = difficulty.law(way)
+    assert law is not None
+    known = {size: difficulty.queries(oracle, way) or math.inf for size, oracle in oracles.items()}
+    finite = {size: queries for size, queries in known.items() if math.isfinite(queries)}
+    return LawLine(way, law.growth, law.formula, law.source, tuple(finite), tuple(finite.values()))
+
+
+def _climb(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int, seed: int) -> Climb:
+    """Make the climb of one agent: one group and one size for each rung."""
+    rung = groups[0].records[0].rung
+    assert rung is not None
+    found = [[episodes_to(record, rung.target) for record in group.records] for group in groups]
+    points = tuple(_point(size, own) for size, own in zip(sizes, found, strict=True))
+    costs = [
+        [float(g.environment.budget) if q is None else q for q in own] for g, own in zip(groups, found, strict=True)
+    ]
+    growth = fit_growth(sizes, costs, [[q is not None for q in own] for own in found], draws, seed)
+    law = next((law for law in laws if law.way == rung.way), None)
+    theory = None
+    if law is not None:
+        asked = dict(zip(law.sizes, law.queries, strict=True))
+        met = [point.size for point in points if point.arrived and point.size in asked]
+        theory = law_growth(met, [asked[size] for size in met]) if len(met) > 1 else None
+    agent = groups[0].agent
+    return Climb(agent.id, agent.label, rung.way, points, growth, theory)
+
+
+def _point(size: float, found: Sequence[float | None]) -> Point:
+    arrived = sorted(q for q in found if q is not None)
+    costs = arrived + [math.inf] * (len(found) - len(arrived))
+    median = statistics.median_low(costs)
+    return Point(
+        size=size,
+        arrived=len(arrived),
+        runs=len(found),
+        median=median if math.isfinite(median) else None,
+        fastest=arrived[0] if arrived else None,
+        slowest=arrived[-1] if len(arrived) == len(found) else None,
+    )
+
+
+def _cost_at_top(climb: Climb) -> float:
+    """Return the median cost of the largest task that the agent learnt."""
+    return next((p.median for p in climb.points if p.size == climb.top and p.median is not None), math.inf)

@@ -1,0 +1,1 @@
+"""Claims and studies: bound to their settings, measured, reported."""

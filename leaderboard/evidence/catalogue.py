@@ -1,0 +1,123 @@
+"""What there is: environments, agents, suites, claims and studies, as rows for the command line."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from theorybench.agents.api.loading import agent_class, list_agents
+from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
+from theorybench.envs.core.evidence.claim import Claim, Experiment
+from theorybench.envs.core.evidence.study import Study
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.evidence.lab import claims, studies
+from theorybench.leaderboard.running.config import list_suites, named_suite
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def environments() -> Rows:
+    """Return the registered environments: id, track, feedback, default budget, claims, studies, one line."""
+    rows = []
+    for id in list_envs():
+        entry = lookup(id)
+        rows.append(
+            {
+                "id": id,
+                "description": _first_line(entry.setting.__doc__),
+                "track": entry.setting.track,
+                "feedback": entry.setting.feedback,
+                "budget": entry.budget,
+                "claims": len(entry.claims()),
+                "studies": [study.id for study in entry.studies()],
+            }
+        )
+    return {"environments": rows}
+
+
+def agents() -> Rows:
+    """Return the registered agents: name, what they learn from, one line."""
+    rows = []
+    for name in list_agents():
+        try:
+            cls = agent_class(name)
+        except TheoryBenchError as error:
+            rows.append({"name": name, "description": str(error), "feedback": "unknown"})
+            continue
+        text = sys.modules[cls.__module__].__doc__ or cls.__doc__
+        rows.append({"name": name, "description": _first_line(text), "feedback": getattr(cls, "feedback", "reward")})
+    return {"agents": rows}
+
+
+def suites() -> Rows:
+    """Return the suites that ship, and what they run."""
+    rows = []
+    for name in list_suites():
+        suite = named_suite(name)
+        rows.append(
+            {
+                "name": name,
+                "description": suite.description,
+                "environments": [entry.label or short_name(entry.id) for entry in suite.environments],
+                "agents": [entry.label or entry.agent for entry in suite.agents],
+                "seeds": len(suite.seeds),
+            }
+        )
+    return {"suites": rows}
+
+
+def environment_named(name: str) -> str | None:
+    """Return the id of the environment that a name refers to, importing the file that it names; None where none is.
+
+    Raises:
+        ConfigurationError: the file cannot be imported.
+    """
+    try:
+        return resolve_env(name)
+    except UnknownNameError:
+        return None
+
+
+def find_claims(names: Sequence[str]) -> list[Claim]:
+    """Return claims by their own ids or by those of environments, "file.py:" before either; all where nothing is named.
+
+    Raises:
+        UnknownNameError: neither; the closest are suggested.
+    """
+    return _find(names, claims, "claim")
+
+
+def find_studies(names: Sequence[str]) -> list[Study]:
+    """Return studies by their own ids or by those of environments, as `find_claims` does.
+
+    Raises:
+        UnknownNameError: neither; the closest are suggested.
+    """
+    return _find(names, studies, "study")
+
+
+E = TypeVar("E", bound=Experiment)
+
+
+def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list[E]:
+    found: list[E] = [] if names else [experiment for id in list_envs() for experiment in of(id)]
+    for name in names:
+        id = environment_named(name)
+        found += of(id) if id else [_search(name.rpartition(":")[2], of, kind)]
+    return list({experiment.id: experiment for experiment in found}.values())
+
+
+def _search(name: str, of: Callable[[str], list[E]], kind: str) -> E:
+    """Return the experiment of this id; environments are asked one after the other, until one has it."""
+    known = []
+    for id in list_envs():
+        for experiment in of(id):
+            if experiment.id == name:
+                return experiment
+            known.append(experiment.id)
+    raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known])
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]

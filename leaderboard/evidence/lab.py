@@ -1,0 +1,154 @@
+"""Claims and studies bound to their settings, and the laboratory in which they are measured."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+
+from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
+from theorybench.agents.api.loading import make_agent
+from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.envs.core.evidence.claim import Claim, Experiment
+from theorybench.envs.core.evidence.study import Study
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import Entry, lookup
+from theorybench.envs.core.setting import Setting
+
+#: Environments that a simulation steps together.
+SIMULATED_TOGETHER = 4096
+#: Runs that are trained together: more saves no time and costs memory.
+TRAINED_TOGETHER = 64
+
+
+def claims(env_id: str) -> list[Claim]:
+    """Return the claims of an environment, ready to be checked.
+
+    Args:
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
+
+    Returns:
+        Claims whose `check(seed=0)` trains or simulates on the setting with the claim's own parameters.
+
+    Raises:
+        UnknownNameError: no such id; the closest are suggested.
+        ParameterError: a claim whose parameters its setting refuses.
+    """
+    entry = lookup(resolve_env(env_id))
+    return [_bound(claim, entry) for claim in entry.claims()]
+
+
+def studies(env_id: str) -> list[Study]:
+    """Return the studies of an environment, ready to be run.
+
+    Args:
+        env_id: as for `claims`.
+
+    Returns:
+        Studies whose `exhibit(seed=0)` trains or simulates on the setting with the study's own parameters.
+
+    Raises:
+        the errors of `claims`.
+    """
+    entry = lookup(resolve_env(env_id))
+    return [_bound(study, entry) for study in entry.studies()]
+
+
+E = TypeVar("E", bound=Experiment)
+
+
+def _bound(experiment: E, entry: Entry) -> E:
+    setting = entry.make_setting(dict(experiment.parameters))
+    make_lab = functools.partial(TrainingLab, entry.id)
+    return dataclasses.replace(experiment, env_id=entry.id, setting=setting, make_lab=make_lab)
+
+
+class TrainingLab:
+    """Trains registered agents and simulates policies on one setting: the `Lab` of `evidence.claim`.
+
+    Args:
+        env_id: a registered id.
+        setting: one of that id's settings.
+    """
+
+    def __init__(self, env_id: str, setting: Setting) -> None:
+        self._id, self.setting = env_id, setting
+
+    @functools.cached_property
+    def oracle(self) -> Any:
+        """The oracle of the setting."""
+        return lookup(self._id).oracle(self.setting)
+
+    def train(self, agent_name: str, seeds: Sequence[int], budget: int, **hyperparameters: Any) -> list[Any]:
+        """Train an agent once for each seed with `budget` episodes, together where it can; return its policies.
+
+        Raises:
+            UnknownNameError: no such agent.
+            ParameterError: a hyper-parameter that the agent does not have, or out of its range.
+            AgentError: the agent cannot learn from the setting's feedback.
+        """
+        return [run.policy for run in self._train(agent_name, seeds, budget, hyperparameters)]
+
+    def trace(
+        self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **hyperparameters: Any
+    ) -> list[list[tuple[int, Any]]]:
+        """Train an agent once for each seed; return its policies along the way.
+
+        Args:
+            agent_name: as for `train`, whose errors this raises too.
+            seeds: of the runs.
+            budget: episodes of each run.
+            points: equal parts of the budget, after each of which the policy that was logged next is kept.
+            hyperparameters: of the agent.
+
+        Returns:
+            For each seed (episodes spent, policy) by increasing episodes; the last policy is the result of the run.
+            An agent that logs more rarely than the parts end has fewer.
+        """
+        traces: list[dict[int, Any]] = [{} for _ in seeds]
+
+        def keep(trace: dict[int, Any]) -> Checkpoint:
+            return lambda policy, spent, _: trace.__setitem__(spent, policy)
+
+        fractions = [(i + 1) / points for i in range(points)]
+        runs = self._train(agent_name, seeds, budget, hyperparameters, [keep(trace) for trace in traces], fractions)
+        return [list({**trace, run.budget.spent: run.policy}.items()) for trace, run in zip(traces, runs, strict=True)]
+
+    def _train(
+        self,
+        agent_name: str,
+        seeds: Sequence[int],
+        budget: int,
+        hyperparameters: dict[str, Any],
+        checkpoints: Sequence[Checkpoint] | None = None,
+        fractions: Sequence[float] = FRACTIONS,
+    ) -> list[Trained]:
+        """Train as many runs at a time as is worth it."""
+        agent, runs = make_agent(agent_name, **hyperparameters), []
+        for i in range(0, len(seeds), TRAINED_TOGETHER):
+            part = slice(i, i + TRAINED_TOGETHER)
+            watched = None if checkpoints is None else checkpoints[part]
+            runs += train(agent, self._id, self.setting.parameters, seeds[part], budget, watched, fractions=fractions)
+        return runs
+
+    def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Episodes:
+        """Roll out `episodes` episodes of a policy.
+
+        Args:
+            policy: any object with `probs`.
+            episodes: how many.
+            seed: keys the environments and the policy's own draws.
+            options: `group_size`, `prompts`, `stage` and `hint` of `theorybench.rollout`.
+        """
+        envs = gym.make_vec(self._id, num_envs=min(episodes, SIMULATED_TOGETHER), **self.setting.parameters)
+        try:
+            envs.reset(seed=seed)
+            return rollout(envs, policy, episodes=episodes, rng=np.random.default_rng([seed, 1]), **options)
+        finally:
+            envs.close()
+
+    def at(self, **parameters: Any) -> "TrainingLab":
+        """Return the lab of the same id with other parameters."""
+        return TrainingLab(self._id, lookup(self._id).make_setting({**self.setting.parameters, **parameters}))

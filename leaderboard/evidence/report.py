@@ -1,0 +1,108 @@
+"""What checking claims and running studies gave: the rows that tables and pages show."""
+
+import dataclasses
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.study import Exhibit, Study
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.running.runner import describe
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedClaim:
+    """A claim and what came of it; numbers are None where it could not be measured, and `error` says why."""
+
+    id: str
+    environment: str
+    source: str
+    statement: str
+    formula: str
+    falsified_by: str
+    tolerance: float
+    predicted: float | None = None
+    measured: float | None = None
+    low: float | None = None
+    high: float | None = None
+    holds: bool = False
+    seconds: float | None = None
+    error: str | None = None
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownStudy:
+    """A study and what it shows; `exhibit` is None where it failed, and `error` says why."""
+
+    id: str
+    environment: str
+    source: str
+    title: str
+    text: str
+    seed: int
+    seeds: int
+    seconds: float
+    exhibit: Exhibit | None = None
+    error: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Chapter:
+    """The claims and studies of one environment."""
+
+    environment: str
+    label: str
+    description: str
+    claims: tuple[CheckedClaim, ...]
+    studies: tuple[ShownStudy, ...]
+
+    @property
+    def holding(self) -> int:
+        """How many of the claims hold."""
+        return sum(claim.holds for claim in self.claims)
+
+
+def check_claim(claim: Claim, seed: int) -> CheckedClaim:
+    """Check a claim; one that cannot be measured does not hold, and says why."""
+    names = ("id", "source", "statement", "formula", "falsified_by", "tolerance")
+    about: dict[str, Any] = {name: getattr(claim, name) for name in names} | {"environment": claim.env_id}
+    about["seed"] = seed
+    try:
+        result = claim.check(seed)
+    except Exception as error:
+        return CheckedClaim(**about, error=describe(error))
+    return CheckedClaim(**about, **{**dataclasses.asdict(result), "holds": bool(result.holds)})
+
+
+def show_study(study: Study, seed: int, seeds: int | None) -> ShownStudy:
+    """Run a study; one that fails says why."""
+    names = ("id", "source", "title", "text")
+    about: dict[str, Any] = {name: getattr(study, name) for name in names} | {"environment": study.env_id}
+    about |= {"seed": seed, "seeds": study.seeds if seeds is None else seeds}
+    start = time.perf_counter()
+    try:
+        exhibit = study.exhibit(seed, seeds)
+    except Exception as error:
+        return ShownStudy(**about, seconds=time.perf_counter() - start, error=describe(error))
+    return ShownStudy(**about, seconds=time.perf_counter() - start, exhibit=exhibit)
+
+
+def chapters(claims: Sequence[CheckedClaim], studies: Sequence[ShownStudy]) -> list[Chapter]:
+    """Put claims and studies together by environment, in the order in which environments occur."""
+    return [
+        Chapter(
+            id,
+            short_name(id),
+            (lookup(id).setting.__doc__ or "").strip().partition("\n")[0],
+            tuple(claim for claim in claims if claim.environment == id),
+            tuple(study for study in studies if study.environment == id),
+        )
+        for id in dict.fromkeys(_environments([*claims, *studies]))
+    ]
+
+
+def _environments(shown: Iterable[CheckedClaim | ShownStudy]) -> Iterable[str]:
+    return (one.environment for one in shown)

@@ -1,0 +1,1 @@
+"""Records of runs: their schema, their key, their store."""

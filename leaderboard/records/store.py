@@ -1,0 +1,321 @@
+"""The record store: one SQLite file in WAL mode, written by many processes; JSON lines and CSV as exchange forms.
+
+A record is written once, in one transaction, under its key. Each operation opens the file and closes it again, so that
+a store may be used from any thread and process, and a process killed at any moment leaves the file whole.
+"""
+
+import contextlib
+import csv
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import struct
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from theorybench.envs.core.errors import RecordError
+from theorybench.leaderboard.records.record import SCHEMA, Record, parse_record
+
+#: Name of the file within the store's folder.
+FILE_NAME = "records.sqlite"
+#: "THRB": marks the file as ours, in the header of every SQLite database.
+APPLICATION_ID = 0x54485242
+#: Seconds to wait for other writers.
+PATIENCE = 60.0
+_MAGIC = b"SQLite format 3\x00"
+_TABLE = """CREATE TABLE records (
+    key TEXT PRIMARY KEY, env_id TEXT NOT NULL, agent TEXT NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL,
+    record TEXT NOT NULL, digest TEXT NOT NULL
+)"""
+_INSERT = "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)"
+_RESTORE = "Restore the file from a copy or an export, or choose another folder; nothing has been changed."
+
+
+class RecordStore:
+    """The records of one folder.
+
+    Args:
+        directory: the folder; made when it does not exist.
+        create: whether to make folder and store where there is none; False for reading.
+
+    Raises:
+        RecordError: no store there (with `create=False`), or its file is truncated, foreign or of another schema; then
+            nothing is written.
+    """
+
+    def __init__(self, directory: str | Path, *, create: bool = True) -> None:
+        self.path = Path(directory) / FILE_NAME
+        if not self.path.exists():
+            if not create:
+                raise RecordError(f"there are no records in {directory}: run `theorybench run --out {directory}` first")
+            self._create()
+        self._check_header()
+
+    def add(self, record: Record, *, replace: bool = False) -> bool:
+        """Write a record, atomically.
+
+        Args:
+            record: what to write; the same record again changes nothing.
+            replace: whether it may replace a record of the same key whose status is not "ok".
+
+        Returns:
+            Whether anything was written.
+
+        Raises:
+            RecordError: another record has this key; the store is as it was.
+        """
+        return self.add_all([record], replace=replace) == 1
+
+    def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
+        """Write records in one transaction, all or none; return how many changed the store.
+
+        Args:
+            records: what to write; see `add`.
+            replace: whether they may replace records of the same key whose status is not "ok".
+
+        Raises:
+            RecordError: another record has one of the keys; the store is as it was.
+        """
+        with self._connect() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                written = sum(_insert(db, record, replace) for record in records)
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+        return written
+
+    def keys(self, *, status: str | None = None) -> set[str]:
+        """Return the keys of all records, or of those with one status."""
+        with self._connect() as db:
+            if status is None:
+                return {key for (key,) in db.execute("SELECT key FROM records")}
+            return {key for (key,) in db.execute("SELECT key FROM records WHERE status = ?", (status,))}
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        with self._connect() as db:
+            return int(db.execute("SELECT count(*) FROM records").fetchone()[0])
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a record with this key."""
+        with self._connect() as db:
+            return db.execute("SELECT 1 FROM records WHERE key = ?", (key,)).fetchone() is not None
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterate over all records, checked, in an order that does not depend on when they were written.
+
+        Raises:
+            RecordError: a damaged page, or a record that is not what was written.
+        """
+        with self._connect() as db:
+            problem = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if problem != "ok":
+                raise RecordError(f"{self.path} is damaged: {problem}. {_RESTORE}")
+            rows = db.execute("SELECT * FROM records ORDER BY env_id, agent, seed, key").fetchall()
+        for *columns, text, digest in rows:
+            changed = f"{self.path} is damaged: the record {columns[0]} is not what was written. {_RESTORE}"
+            if _digest(text) != digest:
+                raise RecordError(changed)
+            record = parse_record(text, f"{self.path}, record {str(columns[0])[:16]}")
+            if columns != _columns(record):
+                raise RecordError(changed)
+            yield record
+
+    def export_jsonl(self, path: str | Path) -> int:
+        """Write all records as JSON lines, atomically; return how many."""
+        records = list(self)
+        with atomic_write(path) as file:
+            file.writelines(f"{record.to_json()}\n" for record in records)
+        return len(records)
+
+    def import_jsonl(self, path: str | Path) -> int:
+        """Add the records of a JSON-lines file, all or none; return how many were new.
+
+        Raises:
+            RecordError: a line that is no record, or one whose key another record has; nothing is written.
+        """
+        return self.add_all(load_jsonl(path))
+
+    def export_csv(self, path: str | Path) -> int:
+        """Write all records as a table, one row each, atomically; return how many.
+
+        Nested fields become columns such as "metrics.pass@1"; `curve` and lists are JSON; infinities are "inf".
+        """
+        rows = [_flatten(json.loads(record.to_json())) for record in self]
+        names = list(Record.model_json_schema(by_alias=True)["properties"])
+        order = {name: i for i, name in enumerate(names)}
+        columns = sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n))
+        with atomic_write(path) as file:
+            writer = csv.DictWriter(file, columns or names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        return len(rows)
+
+    def _create(self) -> None:
+        """Make an empty store beside its place and link it there: no process ever sees a half-made one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".records-") as folder:
+            made = Path(folder) / FILE_NAME
+            with contextlib.closing(sqlite3.connect(made)) as db:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {SCHEMA}")
+                db.execute(_TABLE)
+                db.commit()
+            with contextlib.suppress(FileExistsError):
+                os.link(made, self.path)
+
+    def _check_header(self) -> None:
+        """Raise RecordError unless the file is a whole store of this schema; reads, and writes nothing."""
+        try:
+            header = _read_header(self.path)
+            if not header.startswith(_MAGIC) or len(header) < 100:
+                raise RecordError(f"{self.path} is no record store, or was truncated. {_RESTORE}")
+            version, application = struct.unpack(">I", header[60:64])[0], struct.unpack(">I", header[68:72])[0]
+            if application != APPLICATION_ID:
+                raise RecordError(f"{self.path} is a database of another program. Choose another folder.")
+            if version != SCHEMA:
+                advice = "install the version of theorybench that wrote it, or choose another folder"
+                raise RecordError(f"{self.path} has schema {version}, this version reads {SCHEMA}: {advice}.")
+            for _ in range(3):  # another process may be moving its log into the file just now
+                if self._is_whole():
+                    return
+                time.sleep(0.02)
+        except OSError as error:
+            raise RecordError(f"cannot read {self.path}: {error.strerror}") from error
+        raise RecordError(f"{self.path} was truncated. {_RESTORE}")
+
+    def _is_whole(self) -> bool:
+        """Return whether the file has all pages that its header counts, or a log that holds the rest."""
+        log = Path(f"{self.path}-wal")
+        header = _read_header(self.path)
+        size = struct.unpack(">H", header[16:18])[0]
+        pages = struct.unpack(">I", header[28:32])[0]
+        if self.path.stat().st_size >= pages * (65536 if size == 1 else size):
+            return True
+        if not log.exists() or log.stat().st_size == 0:
+            return False
+        try:
+            with self._open("ro") as db:
+                return bool(db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+        except sqlite3.Error:
+            return False
+
+    @contextlib.contextmanager
+    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
+        uri = f"{self.path.resolve().as_uri()}?mode={mode}"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        """Check the file and open it; SQLite's errors become RecordError.
+
+        Readers open it for writing as well, for then SQLite takes its log away when the last of them leaves; a file
+        that may only be read is read as it is.
+        """
+        self._check_header()
+        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        try:
+            with self._open("rw" if writable else "ro&immutable=1") as db:
+                yield db
+        except sqlite3.OperationalError as error:
+            raise RecordError(f"cannot use {self.path}: {error}") from error
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.path} is damaged: {error}. {_RESTORE}") from error
+
+
+def load_jsonl(path: str | Path) -> list[Record]:
+    """Read a JSON-lines file of records.
+
+    Raises:
+        RecordError: no such file, or a line that is no record; names the line.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(f"cannot read {path}: {error}") from error
+    if lines.pop():
+        raise RecordError(f"{path} was truncated: its last line does not end")
+    return [parse_record(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+def load_records(path: str | Path) -> list[Record]:
+    """Read the records of a folder, or of a JSON-lines file.
+
+    Raises:
+        RecordError: no store there, or a damaged one.
+    """
+    path = Path(path)
+    return load_jsonl(path) if path.is_file() else list(RecordStore(path, create=False))
+
+
+def read_records(path: str | Path) -> list[dict[str, Any]]:
+    """Read the records of a folder, or of a JSON-lines file, as dictionaries: see `Record` for their fields.
+
+    Raises:
+        RecordError: no store there, or a damaged one.
+    """
+    return [record.to_dict() for record in load_records(path)]
+
+
+@contextlib.contextmanager
+def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file for writing that takes its place only when all has been written, and else leaves no trace."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
+    try:
+        with open(draft, f"x{mode[1:]}", **options) as file:
+            yield file
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
+    """Insert one record; return 1 when anything was written."""
+    text = record.to_json()
+    held = db.execute("SELECT record, status FROM records WHERE key = ?", (record.key,)).fetchone()
+    if held is not None:
+        if held[0] == text:
+            return 0
+        if not replace or held[1] == "ok":
+            run = f"{record.agent} on {record.env_id}, seed {record.seed}"
+            raise RecordError(f"another record of the run {run} is in the store already (key {record.key[:16]})")
+    db.execute(_INSERT, (*_columns(record), text, _digest(text)))
+    return 1
+
+
+def _read_header(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(100)
+
+
+def _columns(record: Record) -> list[Any]:
+    """Return what the database can search by; the record itself says the same."""
+    return [record.key, record.env_id, record.agent, record.seed, record.status]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Give nested tables one column for each entry; lists stay JSON."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value) if isinstance(value, list) else value
+    return flat

@@ -1,0 +1,1 @@
+"""From a configuration to runs: the matrix, its workers, one run."""

@@ -1,0 +1,220 @@
+"""What a sweep runs, read from a TOML file and checked to the last field.
+
+A suite names environments, agents and seeds; everything else has a default:
+
+    name = "pass-at-k"
+    seeds = 5                       # seeds 0..4; or a list: seeds = [0, 1, 2]
+    agents = [
+        "reference",
+        "rlvr",
+        "rlvr[learning_rate=0.1]",
+        "my_agent.py:MyAgent",      # a file beside this one, or a path from where the command is given
+        { agent = "astar-po", label = "A*-PO cold", hyperparameters = { beta_2 = 0.01 } },
+    ]
+
+    [[environments]]
+    id = "TreeMarkovChain"          # an id, its short form, "module:ID" or "my_setting.py:ID"
+    label = "tree pass@4"           # how the board calls it; made from the parameters where it is left out
+    budget = 20000                  # episodes of each run; the id's own default where it is left out
+    parameters = { pass_k = 4, instance = 10000 }
+
+    [[environments]]                # every rung of a ladder of difficulty, each run until its score reaches `target`
+    id = "ReasoningTree"
+    ladder = "L"
+    budget = 600000
+
+Optional, with their defaults: `description = ""`, `budget` (of environments that name none), `workers` (processes; the
+number of cores), `timeout = 600` (seconds of one run, evaluation included), `lift = true` (train seeds together where
+the agent can), `target = 0.9`.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from theorybench.envs.core.errors import ConfigurationError, UnknownNameError, closest
+
+#: Where the suites lie that ship with the package.
+SUITES = Path(__file__).parents[1] / "suites"
+#: A seed fits into a signed 64-bit integer.
+SEED_LIMIT = 2**63
+
+
+def _agents(value: Any) -> Any:
+    """Read a list of references and tables: a reference alone is a table that holds nothing else."""
+    if not isinstance(value, list) or not value:
+        raise ValueError("expected a list of agents, such as ['random', 'rlvr[learning_rate=0.1]']")
+    return [{"agent": entry} if isinstance(entry, str) else entry for entry in value]
+
+
+def _seeds(value: Any) -> Any:
+    """Read a number of seeds or a list of distinct ones."""
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 100_000:
+        return list(range(value))
+    entries = value if isinstance(value, list) else []
+    integers = all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s < SEED_LIMIT for s in entries)
+    if not entries or not integers or len(set(entries)) < len(entries):
+        raise ValueError("expected a number of seeds in 1..100000, or a list of distinct integers >= 0")
+    return value
+
+
+#: A name for people: one line.
+Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", max_length=200)]
+
+
+class _Table(BaseModel):
+    """A table of the file: no field that is not declared, no value that must be converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class EnvironmentEntry(_Table):
+    """One environment of a suite.
+
+    Attributes:
+        id: an id, its short form, "module:ID" or "path/to/file.py:ID".
+        parameters: of the setting; its defaults where left out.
+        budget: episodes of each run; None for the suite's, or else the id's own.
+        label: how the board calls it; None to make one.
+        ladder: a parameter along which the id has a ladder of difficulty: the entry stands for all of its rungs, and
+            `parameters` for those that differ from the ladder's own.
+    """
+
+    id: str
+    parameters: dict[str, Any] = {}
+    budget: Annotated[int, Field(ge=1)] | None = None
+    label: Label | None = None
+    ladder: str | None = None
+
+
+class AgentEntry(_Table):
+    """One agent of a suite.
+
+    Attributes:
+        agent: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
+        hyperparameters: they win over those in brackets.
+        label: how the board calls it; None for its name and the hyper-parameters that were given.
+    """
+
+    agent: str
+    hyperparameters: dict[str, Any] = {}
+    label: Label | None = None
+
+
+class Suite(_Table):
+    """Environments, agents and seeds, and how to run them.
+
+    Attributes:
+        name: names the default folder of results.
+        description: one line, shown by `theorybench list --suites`.
+        environments: at least one.
+        agents: at least one.
+        seeds: the seeds themselves; a number N in the file means 0..N-1.
+        budget: episodes of each run, for environments that name none; None for each id's own default.
+        workers: processes that train.
+        timeout: seconds that one run may take, evaluation included; runs trained together get the sum of theirs.
+        lift: train the seeds of an agent together where it can; False for comparisons of time and memory.
+        target: score at which a run on a ladder ends, having learnt its task.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    description: str = ""
+    environments: Annotated[list[EnvironmentEntry], Field(min_length=1)]
+    agents: Annotated[list[AgentEntry], BeforeValidator(_agents)]
+    seeds: Annotated[list[int], BeforeValidator(_seeds)] = [0, 1, 2, 3, 4]
+    budget: Annotated[int, Field(ge=1)] | None = None
+    workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=lambda: os.cpu_count() or 1)
+    timeout: Annotated[float, Field(gt=0, le=1e7)] = 600.0
+    lift: bool = True
+    target: Annotated[float, Field(gt=0, le=1)] = 0.9
+
+
+def make_suite(values: Mapping[str, Any], source: str = "suite") -> Suite:
+    """Check the values of a suite.
+
+    Args:
+        values: as a TOML file holds them.
+        source: where they come from, for errors.
+
+    Raises:
+        ConfigurationError: names the first field that is wrong, its value, what is allowed and the closest name.
+    """
+    try:
+        return Suite.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigurationError(f"{source}: {_explain(error)}") from None
+
+
+def load_suite(path: str | Path) -> Suite:
+    """Read a suite from a TOML file; agents and settings in files are found beside it.
+
+    Raises:
+        ConfigurationError: no such file, no TOML, or a field that is wrong.
+    """
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(f"there is no configuration file {path}; suites by name: {_names()}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read {path}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} is no TOML: {error}") from error
+    suite = make_suite({"name": path.stem.replace(" ", "-"), **values}, str(path))
+    environments = [e.model_copy(update={"id": _beside(path.parent, e.id)}) for e in suite.environments]
+    agents = [a.model_copy(update={"agent": _beside(path.parent, a.agent)}) for a in suite.agents]
+    return suite.model_copy(update={"environments": environments, "agents": agents})
+
+
+def named_suite(name: str) -> Suite:
+    """Return a suite that ships with the package.
+
+    Raises:
+        UnknownNameError: no such suite; the closest are suggested.
+    """
+    if name not in list_suites():
+        raise UnknownNameError("suite", name, list_suites())
+    return load_suite(SUITES / f"{name}.toml")
+
+
+def list_suites() -> list[str]:
+    """Return the names of the suites that ship, sorted."""
+    return sorted(path.stem for path in SUITES.glob("*.toml"))
+
+
+def _names() -> str:
+    return ", ".join(list_suites())
+
+
+def _beside(folder: Path, reference: str) -> str:
+    """Make the file of a reference absolute where it lies beside the configuration."""
+    file, colon, rest = reference.partition(".py:")
+    return f"{(folder / file).resolve()}.py:{rest}" if colon and (folder / f"{file}.py").is_file() else reference
+
+
+def _explain(error: ValidationError) -> str:
+    """Say in one sentence what is wrong first: field, value, what is allowed, and the closest known field."""
+    first = error.errors(include_url=False)[0]
+    path = [part for part in first["loc"] if part not in ("int", "list[int]")]
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    if first["type"] == "extra_forbidden":
+        known = _fields_at(path[:-1])
+        hint = closest(str(path[-1]), known)
+        return f"unknown field {field!r}; {hint}"
+    if first["type"] == "missing":
+        return f"{field} is missing; a suite has {', '.join(_fields_at(path[:-1]))}"
+    value = repr(first["input"])
+    value = value if len(value) <= 80 else f"{value[:77]}..."
+    allowed = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"{field} = {value}: expected {allowed.removeprefix('expected ')}"
+
+
+def _fields_at(path: Iterable[str | int]) -> list[str]:
+    """Return the fields that the table at a path of the file may have."""
+    tables: dict[str, type[BaseModel]] = {"environments": EnvironmentEntry, "agents": AgentEntry}
+    named = [tables[str(part)] for part in path if str(part) in tables]
+    return list((named or [Suite])[-1].model_fields)

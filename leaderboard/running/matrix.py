@@ -1,0 +1,326 @@
+"""The run matrix: every agent on every environment of a suite with every seed, each run once."""
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.harness import FRACTIONS, can_lift
+from theorybench.agents.api.loading import make_agent
+from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.records.identity import Identity, given_name, identify
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
+from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, run_many
+from theorybench.leaderboard.running.workers import Event, execute
+
+#: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
+SMALLEST_GAP = 0.02
+#: Episodes after which a run on a ladder is scored for the first time.
+FIRST_LOOK = 8
+#: In the folder of the records: what agents print, and where they crash.
+OUTPUT_NAME = "output.log"
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Runs of one agent on one environment that one worker trains, together where there are several.
+
+    Attributes:
+        names: of environment and agent, for people.
+        environment: reference of the environment, as the suite names it.
+        agent: reference of the agent, likewise.
+        hyperparameters: those that the suite gives beside the reference.
+        runs: they differ in their seeds.
+        seconds: time limit of one run.
+        fractions: of the budget at which policies are scored; they are no part of a run's key.
+    """
+
+    names: tuple[str, str]
+    environment: str
+    agent: str
+    hyperparameters: dict[str, Any]
+    runs: tuple[Identity, ...]
+    seconds: float
+    fractions: tuple[float, ...] = FRACTIONS
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that all of its runs may take."""
+        return self.seconds * len(self.runs)
+
+    @property
+    def name(self) -> str:
+        """One phrase for progress and errors."""
+        environment, agent = self.names
+        seeds = f"{len(self.runs)} seeds" if len(self.runs) > 1 else f"seed {self.runs[0].seed}"
+        return f"{agent} on {environment}, {seeds}"
+
+    def split(self) -> "list[Job]":
+        """Return one job for each run."""
+        return [dataclasses.replace(self, runs=(run,)) for run in self.runs]
+
+    def execute(self, progress: Callable[[float], None]) -> list[Record]:
+        """Train and score; what goes wrong with the agent stands in the records."""
+        first = self.runs[0]
+        return run_many(
+            self.environment,
+            self.agent,
+            [run.seed for run in self.runs],
+            budget=first.budget,
+            parameters=first.parameters,
+            hyperparameters=self.hyperparameters,
+            env_label=first.env_label,
+            agent_label=first.agent_label,
+            progress=progress,
+            fractions=self.fractions,
+            rung=first.rung,
+        )
+
+    def failures(self, event: Event) -> list[Record]:
+        """Return the records of runs that ended without telling anything."""
+        attempt = Attempt(lifted=len(self.runs), status=event.kind, error=event.value)
+        attempt.seconds_wall, attempt.seconds_cpu = event.seconds / len(self.runs), None
+        return [record_of(run, attempt) for run in self.runs]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a suite amounts to.
+
+    Attributes:
+        jobs: in the order of the suite.
+        skipped: names of the (environment, agent) pairs whose feedback does not match.
+        hopeless: names of the pairs for which theory asks for more episodes than the budget holds.
+    """
+
+    jobs: list[Job]
+    skipped: list[tuple[str, str]]
+    hopeless: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def keys(self) -> set[str]:
+        """Keys of all runs."""
+        return {run.key for job in self.jobs for run in job.runs}
+
+    def without(self, done: set[str]) -> list[Job]:
+        """Return the jobs that remain when runs are done."""
+        remaining = ((job, tuple(run for run in job.runs if run.key not in done)) for job in self.jobs)
+        return [dataclasses.replace(job, runs=runs) for job, runs in remaining if runs]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a sweep did.
+
+    Attributes:
+        runs: of the suite.
+        resumed: runs whose records were there before.
+        failed: records of the suite, old and new, whose status is not "ok".
+    """
+
+    runs: int
+    resumed: int
+    failed: list[Record]
+
+
+class Watcher:
+    """Is told what a sweep does; this one says nothing."""
+
+    def begin(self, plan: Plan, jobs: Sequence[Job]) -> None:
+        """Hear what the suite amounts to, and which jobs remain."""
+
+    def see(self, event: Event, records: Sequence[Record]) -> None:
+        """Hear what happened to a job, and the records that were saved."""
+
+    def end(self) -> None:
+        """Hear that there is nothing more to come."""
+
+
+def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, retry: bool = False) -> Outcome:
+    """Run what a suite asks for and a folder has no record of; each record is saved the moment its run ends.
+
+    A sweep that is stopped, by whatever means, loses nothing but the runs under way: call this again.
+
+    Args:
+        suite: what to run.
+        folder: of the records; made where there is none.
+        watcher: is told what happens.
+        retry: also run again what did not end well before.
+
+    Raises:
+        ConfigurationError: the suite cannot be run; see `plan`.
+        RecordError: the folder holds a record store that is damaged or foreign.
+        TheoryBenchError: workers cannot start.
+    """
+    return fulfil(plan(suite), folder, suite.workers, watcher=watcher, retry=retry)
+
+
+def fulfil(
+    planned: Plan, folder: str | Path, workers: int, *, watcher: Watcher | None = None, retry: bool = False
+) -> Outcome:
+    """Run what a plan asks for and a folder has no record of, as `sweep` does.
+
+    Raises:
+        RecordError: the folder holds a record store that is damaged or foreign.
+        TheoryBenchError: workers cannot start.
+    """
+    store, watcher = RecordStore(folder), watcher or Watcher()
+    done = store.keys(status="ok") if retry else store.keys()
+    queue = deque(planned.without(done))
+    watcher.begin(planned, list(queue))
+    events = execute(queue, workers, Path(folder) / OUTPUT_NAME)
+    try:
+        for event in events:
+            records = []
+            if event.kind == "killed" and len(event.job.runs) > 1:
+                queue.extend(event.job.split())  # so that none pays for another
+            elif event.kind == "done":
+                records = event.value
+            elif event.kind not in ("started", "progress"):
+                records = event.job.failures(event)
+            # Another sweep may have saved the same run meanwhile.
+            store.add_all([record for record in records if retry or record.key not in store], replace=retry)
+            watcher.see(event, records)
+    finally:
+        events.close()
+        watcher.end()
+    failed = [record for record in store if record.key in planned.keys and record.status != "ok"]
+    return Outcome(len(planned.keys), len(planned.keys & done), failed)
+
+
+def plan(suite: Suite) -> Plan:
+    """Check a suite against what is registered, and list its runs.
+
+    Raises:
+        ConfigurationError: an environment or agent that is unknown or listed twice, a parameter out of its range, an
+            instance whose optimum is hardly better than its reference, or an agent that matches no environment.
+    """
+    environments, settings = [], []
+    for i, named in enumerate(suite.environments):
+        rungs = _checked(f"environments[{i}]", _rungs, named)
+        environments += rungs
+        settings += [_checked(f"environments[{i}]", _setting, rung) for rung in rungs]
+    agents = [_checked(f"agents[{i}]", _agent, entry) for i, entry in enumerate(suite.agents)]
+    jobs: list[Job] = []
+    skipped: list[tuple[str, str]] = []
+    hopeless: list[tuple[str, str]] = []
+    for environment, (id, setting) in zip(environments, settings, strict=True):
+        for entry, agent in zip(suite.agents, agents, strict=True):
+            way = getattr(agent, "way", "direct")
+            rung = {"ladder": environment.ladder, "target": suite.target, "way": way}
+            names = (_env_name(environment), entry.label or given_name(short_name(entry.agent), entry.hyperparameters))
+            identity = identify(
+                id,
+                setting,
+                agent,
+                seed=0,
+                budget=environment.budget or suite.budget or lookup(id).budget,
+                reference=entry.agent,
+                env_label=environment.label,
+                agent_label=entry.label,
+                rung=rung if environment.ladder else None,
+            )
+            if not learns_from(agent, setting.feedback):
+                skipped.append(names)
+                continue
+            if environment.ladder and _asks_for(id, setting, environment.ladder, way) > identity.budget:
+                hopeless.append(names)
+                continue
+            runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
+            fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
+            job = Job(names, environment.id, entry.agent, entry.hyperparameters, runs, suite.timeout, fractions)
+            jobs += [job] if suite.lift and can_lift(agent) else job.split()
+    _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
+    _refuse_twice(jobs)
+    return Plan(jobs, skipped, hopeless)
+
+
+def _rungs(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
+    """Return an entry for each rung of a ladder, and the entry itself where it names none."""
+    if entry.ladder is None:
+        return [entry]
+    difficulty = lookup(resolve_env(entry.id)).difficulty(entry.ladder)
+    if entry.ladder in entry.parameters:
+        raise ConfigurationError(f"parameters hold {entry.ladder}, which the ladder changes: leave it out")
+    name = _env_name(entry)
+    return [
+        entry.model_copy(
+            update={"parameters": rung | entry.parameters, "label": f"{name} {entry.ladder}={rung[entry.ladder]:g}"}
+        )
+        for rung in difficulty.rungs()
+    ]
+
+
+def _asks_for(id: str, setting: Setting, ladder: str, way: str) -> float:
+    """Return the episodes that theory asks for, 0 where it is silent."""
+    return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), way) or 0.0
+
+
+def _finely(budget: int) -> tuple[float, ...]:
+    """Return fractions of a budget from `FIRST_LOOK` episodes on, each larger than the last by a factor of 2^(1/4)."""
+    count = max(0, math.floor(4 * math.log2(budget / FIRST_LOOK)))
+    return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))
+
+
+def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
+    """Return id and setting; refuse one on which nothing can be won."""
+    id = resolve_env(entry.id)
+    setting = lookup(id).make_setting(entry.parameters)
+    oracle = oracle_of(id, setting)
+    gap = oracle.optimal_value - oracle.reference_value
+    if not gap >= SMALLEST_GAP * abs(oracle.optimal_value):
+        raise ConfigurationError(
+            f"{_env_name(entry)}: the optimum ({oracle.optimal_value:.4g}) is better than the "
+            f"reference ({oracle.reference_value:.4g}) by less than {SMALLEST_GAP:.0%}: choose other parameters"
+        )
+    return id, setting
+
+
+def _env_name(entry: EnvironmentEntry) -> str:
+    return entry.label or given_name(short_name(entry.id.rpartition(":")[2]), entry.parameters)
+
+
+def _agent(entry: AgentEntry) -> Any:
+    return make_agent(entry.agent, **entry.hyperparameters)
+
+
+def _checked(where: str, check: Callable[[Any], T], entry: Any) -> T:
+    """Say where in the suite something is wrong."""
+    try:
+        return check(entry)
+    except TheoryBenchError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
+
+
+def _refuse_mismatch(suite: Suite, agents: Sequence[Any], offered: set[str]) -> None:
+    for i, agent in enumerate(agents):
+        if not any(learns_from(agent, feedback) for feedback in offered):
+            wanted = getattr(agent, "feedback", "reward")
+            raise ConfigurationError(
+                f"agents[{i}]: {suite.agents[i].agent} learns from feedback {wanted!r}; the environments give "
+                f"{' and '.join(sorted(offered))}"
+            )
+
+
+def _refuse_twice(jobs: Sequence[Job]) -> None:
+    """Refuse runs that are asked for twice, and different ones that boards would call the same."""
+    seen: dict[Any, Job] = {}
+    for job in jobs:
+        first = job.runs[0]
+        marks = {first.key: "the same run", (job.names, first.seed): "called the same"}
+        for mark, fault in marks.items():
+            if mark in seen:
+                fix = "leave one out, or give them different labels"
+                raise ConfigurationError(f"{seen[mark].name} and {job.name} are {fault}: {fix}")
+            seen[mark] = job

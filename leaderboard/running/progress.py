@@ -1,0 +1,84 @@
+"""What a sweep shows while it runs: a bar with what runs and what remains, or plain lines where nobody looks."""
+
+import statistics
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.running.matrix import Job, Plan, Watcher
+from theorybench.leaderboard.running.workers import Event
+from theorybench.leaderboard.showing.table import format_number
+
+
+class ProgressWatcher(Watcher):
+    """Prints a line for each job that ends and, on a terminal, a bar for the suite and one for each running job.
+
+    Args:
+        console: where to print.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress: Progress | None = None
+        self._running: dict[str, TaskID] = {}
+        self._total, self._done = 0, 0
+
+    def begin(self, plan: Plan, jobs: Sequence[Job]) -> None:
+        """Show how much there is to do."""
+        self._total = len(plan.keys)
+        self._done = self._total - sum(len(job.runs) for job in jobs)
+        for environment in dict.fromkeys(where for where, _ in plan.skipped):
+            agents = ", ".join(agent for where, agent in plan.skipped if where == environment)
+            self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
+        for agent in dict.fromkeys(who for _, who in plan.hopeless):
+            count = sum(who == agent for _, who in plan.hopeless)
+            said = f"{agent} is spared {count} rungs for which theory asks for more episodes than the budget holds"
+            self._print(f"[dim]{escape(said)}[/dim]")
+        if self._done:
+            self._print(f"resuming: {self._done} of {self._total} runs are there already")
+        if not self._console.is_terminal or not jobs:
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=self._console, transient=True)
+        self._all = self._progress.add_task("[bold]all runs[/bold]", total=self._total, completed=self._done)
+        self._progress.start()
+
+    def see(self, event: Event, records: Sequence[Record]) -> None:
+        """Show what happened to a job."""
+        job = event.job
+        if event.kind == "started":
+            if self._progress is not None:
+                self._running[job.name] = self._progress.add_task(escape(job.name), total=100)
+        elif event.kind == "progress":
+            if self._progress is not None:
+                self._progress.update(self._running[job.name], completed=round(100 * event.value))
+        else:
+            self._done += len(records)
+            if self._progress is not None:
+                self._progress.remove_task(self._running.pop(job.name))
+                self._progress.update(self._all, completed=self._done)
+            done, result = f"{self._done:>4}/{self._total}", _result(event, records)
+            self._print(f"[dim]{done}[/dim] {escape(job.name)}: {result} ({event.seconds:.1f} s)")
+
+    def end(self) -> None:
+        """Take the bars away."""
+        if self._progress is not None:
+            self._progress.stop()
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+
+def _result(event: Event, records: Sequence[Record]) -> str:
+    """Say how a job ended: the median score, or what went wrong."""
+    if not records:
+        return "[red]killed[/red]: each seed is tried alone"
+    failed = [record for record in records if record.status != "ok"]
+    scores = [record.score for record in records if record.score is not None]
+    parts = [f"score {format_number(statistics.median(scores))}"] if scores else []
+    if failed:
+        parts.append(f"[red]{len(failed)} {failed[0].status}[/red]: {escape((failed[0].error or '')[:200])}")
+    return ", ".join(parts)

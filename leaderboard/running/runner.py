@@ -1,0 +1,354 @@
+"""One run: train an agent under a budget, score it exactly on the way, and write down what happened.
+
+What is wrong with the request (an unknown id, a parameter out of range, feedback that does not match) is raised. What
+goes wrong with the agent is a result: a record whose status is not "ok" and whose `error` says what happened.
+"""
+
+import dataclasses
+import datetime
+import functools
+import math
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.harness import FRACTIONS, can_lift, check_feedback, train
+from theorybench.agents.api.loading import is_agent, make_agent
+from theorybench.envs.core.errors import (
+    AgentError,
+    NonFiniteError,
+    ParameterError,
+    PolicyError,
+    TargetReached,
+    TheoryBenchError,
+)
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.records.identity import Identity, identify
+from theorybench.leaderboard.records.record import Record, make_record
+from theorybench.leaderboard.running.provenance import (
+    Stopwatch,
+    git_commit,
+    hardware,
+    peak_memory,
+    restart_peak_memory,
+    versions,
+    warm_up,
+)
+
+#: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
+REPORTED = "train/"
+#: Told the share of the budget that is spent.
+Progress = Callable[[float], None]
+
+
+def run(env_id: str, agent: Any, *, seed: int = 0, budget: int | None = None, **parameters: Any) -> Record:
+    """Train an agent once and score it.
+
+    Args:
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
+        agent: an object with `train`, or a reference: "rlvr", "rlvr[learning_rate=0.1]", "my_agent.py:MyAgent".
+        seed: the only source of randomness.
+        budget: episodes; None for the id's own default.
+        parameters: of the setting.
+
+    Returns:
+        The record, with the exact metrics at fractions of the budget (`curve`) and at the end (`metrics`, `score`).
+        An agent that fails gives a record whose `status` is "failed" or "nonfinite" and whose `error` says why, and a
+        warning.
+
+    Raises:
+        UnknownNameError: no such id or agent; the closest are suggested.
+        ParameterError: a parameter, hyper-parameter, seed or budget out of its range.
+        AgentError: no agent, or one that cannot learn from the setting's feedback.
+        ConfigurationError: a reference that cannot be read or imported.
+    """
+    record = run_many(env_id, agent, [seed], budget=budget, parameters=parameters)[0]
+    if record.status != "ok":
+        warnings.warn(f"{record.agent} {record.status} on {record.env_id}: {record.error}", stacklevel=2)
+    return record
+
+
+def run_many(
+    env_id: str,
+    agent: Any,
+    seeds: Sequence[int],
+    *,
+    budget: int | None = None,
+    parameters: dict[str, Any] | None = None,
+    hyperparameters: dict[str, Any] | None = None,
+    env_label: str | None = None,
+    agent_label: str | None = None,
+    lift: bool = True,
+    progress: Progress | None = None,
+    fractions: Sequence[float] = FRACTIONS,
+    rung: dict[str, Any] | None = None,
+) -> list[Record]:
+    """Train an agent once for each seed, together where it can, and score every run.
+
+    Args:
+        env_id: as in `run`.
+        agent: as in `run`; one made from a reference is made afresh for each run that is trained alone.
+        seeds: of the runs.
+        budget: episodes of each run; None for the id's own default.
+        parameters: of the setting.
+        hyperparameters: of an agent that is named; they win over those in brackets.
+        env_label: how boards call the environment; None to let them make a name.
+        agent_label: how boards call the agent; None to let them make a name.
+        lift: train seeds together where the agent can.
+        progress: told the share of the budget that is spent.
+        fractions: of the budget at which policies are scored, increasing, the last of them 1.
+        rung: of a ladder of difficulty, whose target ends a run; None to spend the whole budget.
+
+    Returns:
+        One record for each seed. Where runs trained together fail, each is tried alone, so that none pays for another.
+
+    Raises:
+        the errors of `run`.
+    """
+    id = resolve_env(env_id)
+    setting = lookup(id).make_setting(parameters or {})
+    oracle_of(id, setting)
+    budget = lookup(id).budget if budget is None else budget
+    for field, value, low in (("budget", budget, 1), *(("seed", seed, 0) for seed in seeds)):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**63:
+            raise ParameterError(field, value, f"an integer >= {low}")
+
+    def fresh() -> Any:
+        return make_agent(agent, **(hyperparameters or {})) if isinstance(agent, str) else agent
+
+    subject = fresh()
+    if not is_agent(subject):
+        raise AgentError(
+            f"{subject!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name"
+        )
+    check_feedback(subject, id)
+    if can_lift(subject):
+        warm_up()
+    together = lift and len(seeds) > 1 and can_lift(subject)
+    identity = identify(
+        id,
+        setting,
+        subject,
+        seed=seeds[0],
+        budget=budget,
+        reference=agent if isinstance(agent, str) else None,
+        env_label=env_label,
+        agent_label=agent_label,
+        rung=rung,
+    )
+    identities = [identity.with_seed(seed) for seed in seeds]
+    attempts = _attempt(subject, identities, setting, progress, fractions) if together else []
+    if not attempts:
+        attempts = [_attempt(fresh(), [one], setting, progress, fractions)[0] for one in identities]
+    return [record_of(identity, attempt) for identity, attempt in zip(identities, attempts, strict=True)]
+
+
+def evaluate(policy: Any, env_id: str, **parameters: Any) -> dict[str, float]:
+    """Return the exact metrics of a policy, and its score.
+
+    Args:
+        policy: any object with `probs(observations) -> (n, num_actions)`.
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
+        parameters: of the setting.
+
+    Returns:
+        The oracle's metrics by name, and "score": 0 for the reference policy, 1 for the optimal one. A value that is a
+        seeded estimate has its standard error beside it under `<name>_se`.
+
+    Raises:
+        UnknownNameError: no such id; the closest are suggested.
+        ParameterError: a parameter out of its range.
+        PolicyError: the policy's probabilities are no distributions.
+    """
+    id = resolve_env(env_id)
+    return _measure(oracle_of(id, lookup(id).make_setting(parameters)), policy)
+
+
+@functools.lru_cache(maxsize=8)
+def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
+    """Return the oracle of a setting, with the two values that scores refer to.
+
+    Raises:
+        ParameterError: nothing can be won, so that there is no score.
+    """
+    oracle = lookup(env_id).oracle(setting)
+    oracle.normalise(oracle.reference_value)
+    return oracle
+
+
+@dataclasses.dataclass
+class Attempt:
+    """What came of one run.
+
+    Attributes:
+        started_at: UTC, ISO 8601.
+        lifted: how many runs were trained together.
+        curve: {"episodes": spent, "metrics": {...}} at each scored policy; the last is the result.
+        spent: episodes and steps.
+        status: "ok", "failed", "nonfinite", "timeout" or "killed".
+        error: what went wrong, or None.
+        queries: of the result, for each response.
+        seconds_wall: training alone, without scoring; of runs trained together, their share.
+        seconds_cpu: likewise, of all threads of the process.
+        peak_memory: bytes of the process, or None where it cannot be told.
+        reached: whether it has reached the target of its rung: what follows is no part of it.
+    """
+
+    started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    lifted: int = 1
+    curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})
+    status: str = "ok"
+    error: str | None = None
+    queries: float = 0.0
+    seconds_wall: float = 0.0
+    seconds_cpu: float | None = 0.0
+    peak_memory: int | None = None
+    reached: bool = False
+
+    def spend(self, budget: Budget) -> None:
+        """Note what has been spent."""
+        self.spent = {"episodes": budget.spent, "steps": budget.steps}
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the first thing that went wrong."""
+        if self.status == "ok":
+            self.status = "nonfinite" if isinstance(error, NonFiniteError) else "failed"
+            self.error = describe(error)
+
+
+def _attempt(
+    agent: Any,
+    identities: Sequence[Identity],
+    setting: Setting,
+    progress: Progress | None,
+    fractions: Sequence[float],
+) -> list[Attempt]:
+    """Train runs together and score each; nothing where several fail together, for who is to blame is then unknown."""
+    first = identities[0]
+    oracle = oracle_of(first.env_id, setting)
+    attempts = [Attempt(lifted=len(identities)) for _ in identities]
+    restart_peak_memory()
+    watch = Stopwatch()
+
+    def checkpoint(number: int, attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
+        def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
+            if attempt.reached:
+                return
+            with watch.paused():
+                _score(attempt, oracle, policy, spent, scalars)
+                if progress is not None:
+                    progress(spent / first.budget)
+            if first.rung is not None and attempt.status == "ok":
+                attempt.reached = attempt.curve[-1]["metrics"]["score"] >= first.rung["target"]
+            if attempt.reached:
+                attempt.spend(ledger[number])
+                _conclude(attempt, oracle, policy)
+                if all(other.reached for other in attempts):
+                    raise TargetReached("every run has reached its target")
+
+        return score
+
+    seeds = [identity.seed for identity in identities]
+    checkpoints = [checkpoint(number, attempt) for number, attempt in enumerate(attempts)]
+    ledger: list[Budget] = []
+    try:
+        trained = train(agent, first.env_id, setting.parameters, seeds, first.budget, checkpoints, ledger, fractions)
+    except (Exception, SystemExit) as error:
+        if len(attempts) > 1:
+            return []
+        attempts[0].fail(error)
+        trained = []
+    wall, cpu = watch.read()
+    memory = peak_memory()
+    for attempt in attempts:
+        attempt.seconds_wall, attempt.seconds_cpu = wall / len(attempts), cpu / len(attempts)
+        attempt.peak_memory = memory
+    running = [number for number, attempt in enumerate(attempts) if not attempt.reached]
+    for number in running:
+        if number < len(ledger):
+            attempts[number].spend(ledger[number])
+        if number < len(trained):
+            _conclude(attempts[number], oracle, trained[number].policy)
+    return attempts
+
+
+def _score(
+    attempt: Attempt, oracle: Oracle[Any], policy: Any, spent: int, reported: Mapping[str, float] | None = None
+) -> None:
+    """Add a policy to the curve of a run, or replace one of as many episodes, with what the agent reported there."""
+    try:
+        metrics = _measure(oracle, policy)
+    except Exception as error:
+        attempt.fail(error)
+        return
+    same = attempt.curve.pop()["metrics"] if attempt.curve and attempt.curve[-1]["episodes"] == spent else {}
+    kept = {name: x for name, x in same.items() if name.startswith(REPORTED)}
+    new = {REPORTED + name: x for name, x in (reported or {}).items()}
+    attempt.curve.append({"episodes": spent, "metrics": metrics | kept | new})
+
+
+def record_of(identity: Identity, attempt: Attempt) -> Record:
+    """Write down what was asked for and what came of it; a run that failed has no score."""
+    metrics = attempt.curve[-1]["metrics"] if attempt.curve else {}
+    return make_record(
+        **identity.fields,
+        spent=attempt.spent,
+        curve=attempt.curve,
+        metrics={name: x for name, x in metrics.items() if name != "score" and not name.startswith(REPORTED)},
+        score=metrics["score"] if attempt.status == "ok" else None,
+        status=attempt.status,
+        error=attempt.error,
+        queries_per_response=attempt.queries,
+        seconds_wall=attempt.seconds_wall,
+        seconds_cpu=attempt.seconds_cpu,
+        lifted=attempt.lifted,
+        peak_memory_bytes=attempt.peak_memory,
+        hardware=hardware(),
+        versions=versions(),
+        git_commit=git_commit(),
+        started_at=attempt.started_at,
+    )
+
+
+def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
+    """Score the result of a run, and note what its responses cost."""
+    _score(attempt, oracle, policy, attempt.spent["episodes"])
+    queries = getattr(policy, "queries_per_response", 0.0)
+    if isinstance(queries, (int, float, np.number)) and 0 <= queries < math.inf:
+        attempt.queries = float(queries)
+    else:
+        attempt.fail(PolicyError(f"queries_per_response = {queries!r}: expected a finite number >= 0"))
+    if attempt.status == "ok" and not math.isfinite(attempt.curve[-1]["metrics"]["score"]):
+        attempt.fail(NonFiniteError(f"the score is {attempt.curve[-1]['metrics']['score']}"))
+
+
+def _measure(oracle: Oracle[Any], policy: Any) -> dict[str, float]:
+    """Return all metrics and the score."""
+    metrics = oracle.evaluate(policy)
+    return {**metrics, "score": oracle.normalise(metrics["objective"])}
+
+
+def describe(error: BaseException) -> str:
+    """Say in one line what went wrong and, unless it is our own finding, where in the agent's file it happened."""
+    text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    if isinstance(error, TheoryBenchError):
+        return text
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    where = f" ({Path(own[-1].filename).name}, line {own[-1].lineno}, in {own[-1].name})" if own else ""
+    return text + where
+
+
+def _is_ours(filename: str) -> bool:
+    """Return whether a source file belongs to the parts of the package that run agents."""
+    root, file = Path(__file__).resolve().parents[2], Path(filename).resolve()
+    return any(file.is_relative_to(root / room) for room in ("agents", "leaderboard", "envs/core"))

@@ -1,0 +1,102 @@
+"""HTML files that need nothing else: plotly.js, figures and styles stand in them."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.table import (
+    format_bytes,
+    format_interval,
+    format_number,
+    format_queries,
+    format_seconds,
+    format_share,
+)
+
+FOLDER = Path(__file__).parent
+#: Share of its width that a strip leaves free at each end.
+MARGIN = 0.04
+
+
+class Scale(NamedTuple):
+    """Places numbers on a strip from `low` to `high`, in percent of its width."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, low: float, high: float) -> Self:
+        """Make a strip that shows both ends with a margin."""
+        margin = MARGIN * (high - low)
+        return cls(low - margin, high + margin)
+
+    def at(self, value: float) -> str:
+        """Return the place of a number."""
+        return f"{100 * (value - self.low) / (self.high - self.low):.2f}"
+
+    def width(self, low: float, high: float) -> str:
+        """Return the width of an interval."""
+        return f"{100 * (high - low) / (self.high - self.low):.2f}"
+
+
+def write_document(text: str, path: str | Path) -> Path:
+    """Write a page, atomically; return its absolute path."""
+    with atomic_write(path) as file:
+        file.write(text)
+    return Path(path).resolve()
+
+
+def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **values: Any) -> str:
+    """Fill a template that extends base.html.j2.
+
+    Values are escaped wherever they stand, and the page's own policy runs no script but its two.
+
+    Args:
+        template: name of the file.
+        figures: plotly figures by name, for the id of each place.
+        values: what the template names.
+    """
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": format_number,
+        "interval": format_interval,
+        "share": format_share,
+        "queries": format_queries,
+        "seconds": format_seconds,
+        "bytes": format_bytes,
+    }
+    scripts = [get_plotlyjs(), (FOLDER / "page.js").read_text(encoding="utf-8")]
+    return environment.get_template(template).render(
+        figures=Markup(_embedded(figures)),
+        scripts=[Markup(script) for script in scripts],
+        policy=_policy(scripts),
+        **values,
+    )
+
+
+def _embedded(value: Any) -> str:
+    """Return JSON that can stand in an HTML script element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Return a content security policy that runs these scripts alone and loads nothing."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"

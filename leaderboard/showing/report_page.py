@@ -1,0 +1,93 @@
+"""The claims report as one HTML file: each claim with its strip, then the studies' figures and tables."""
+
+import base64
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from theorybench.envs.core.evidence.study import Chart, Picture, Quantity, Table
+from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy
+from theorybench.leaderboard.showing.document import Scale, render_document, write_document
+from theorybench.leaderboard.showing.exhibit_charts import study_figure
+from theorybench.leaderboard.showing.exhibit_layout import chart_key
+from theorybench.leaderboard.showing.exhibit_table import cell, number
+from theorybench.leaderboard.showing.styles import Style, style
+
+TITLE = "Claims: what the papers say, and what was measured"
+
+
+class Section(NamedTuple):
+    """A study as the page shows it: charts with an id each, pictures as data, and the styles of its groups."""
+
+    study: ShownStudy
+    charts: list[tuple[str, Chart]]
+    pictures: list[tuple[Picture, str]]
+    styles: dict[str, Style]
+
+
+def write_report(chapters: Sequence[Chapter], path: str | Path) -> Path:
+    """Write the page, atomically; return its absolute path."""
+    return write_document(render_report(chapters), path)
+
+
+def render_report(chapters: Sequence[Chapter]) -> str:
+    """Return the page. It opens offline and loads nothing."""
+    sections = {study.id: _section(study) for chapter in chapters for study in chapter.studies}
+    figures = {
+        place: {"": study_figure(chart, section.styles, place)}
+        for section in sections.values()
+        for place, chart in section.charts
+    }
+    claims = [claim for chapter in chapters for claim in chapter.claims]
+    return render_document(
+        "report.html.j2",
+        figures,
+        title=TITLE if claims else "Studies: what a paper would print",
+        version=importlib.metadata.version("theorybench"),
+        chapters=chapters,
+        sections=sections,
+        claims=claims,
+        strip=_strip,
+        cell=cell,
+        is_text=_is_text,
+        key=chart_key,
+        value=number,
+    )
+
+
+def _section(study: ShownStudy) -> Section:
+    exhibit = study.exhibit
+    if exhibit is None:
+        return Section(study, [], [], {})
+    charts = [(f"chart-{study.id}-{i}", chart) for i, chart in enumerate(exhibit.charts)]
+    # An image runs no script and loads nothing, whatever its SVG says.
+    drawn = [(picture, base64.b64encode(picture.svg.encode()).decode()) for picture in exhibit.pictures]
+    return Section(study, charts, drawn, {group: style(i) for i, group in enumerate(exhibit.all_groups())})
+
+
+def _strip(claim: CheckedClaim) -> dict[str, str] | None:
+    """Return the places of a claim's numbers on its strip in percent; None where one is missing or infinite."""
+    numbers = (claim.predicted, claim.measured, claim.low, claim.high)
+    if any(value is None or abs(value) == float("inf") or value != value for value in numbers):
+        return None
+    predicted, measured, low, high = (float(value or 0.0) for value in numbers)
+    ends = predicted - claim.tolerance, predicted + claim.tolerance
+    left, right = min(low, ends[0], measured), max(high, ends[1], measured)
+    if left == right:
+        left, right = left - 1.0, right + 1.0
+    scale = Scale.around(left, right)
+    return {
+        "predicted": scale.at(predicted),
+        "from": scale.at(ends[0]),
+        "tolerance": scale.width(*ends),
+        "measured": scale.at(measured),
+        "low": scale.at(low),
+        "interval": scale.width(low, high),
+    }
+
+
+def _is_text(table: Table, column: int) -> bool:
+    """Return whether a column holds no numbers."""
+    cells: list[Any] = [row[column] for row in table.rows]
+    return not any(isinstance(value, int | float | Quantity) for value in cells)

@@ -1,0 +1,85 @@
+"""Budgets: charged at the first action of an episode, in the environment itself."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from theorybench.agents.api.budget import attach
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ParameterError
+
+
+def test_an_episode_is_charged_at_its_first_action(make):
+    envs = make("Copy", 4)
+    (budget,) = attach(envs, 10)
+    for seed in range(5):
+        envs.reset(seed=seed)  # unused resets are free
+    assert (budget.total, budget.spent, budget.remaining, budget.steps) == (10, 0, 10, 0)
+    first = np.array([0, 1, 2, 0])
+    envs.reset()
+    for t in range(4):
+        envs.step((first + t) % 3)
+        assert (budget.spent, budget.remaining, budget.steps) == (4, 6, 4 * (t + 1))
+    envs.step(first)  # the next episodes, begun by auto-reset
+    assert budget.spent == 8
+    assert repr(budget) == "Budget(spent=8, total=10, steps=20)"
+
+
+def test_nothing_moves_when_the_budget_is_exhausted(make):
+    envs = make("TwoArms", 4, seed=0)
+    (budget,) = attach(envs, 6)
+    actions = np.zeros(4, int)
+    envs.step(actions)
+    before = envs.unwrapped.batch.observe(), envs.unwrapped.batch.state.prompt.copy()
+    for target in (envs, envs.unwrapped, gym.vector.VectorWrapper(envs)):
+        with pytest.raises(BudgetExhausted, match="4 episodes and 2 of 6 are left"):
+            target.step(actions)
+    np.testing.assert_array_equal(envs.unwrapped.batch.observe(), before[0])
+    np.testing.assert_array_equal(envs.unwrapped.batch.state.prompt, before[1])
+    assert (budget.spent, budget.steps) == (4, 4)
+
+
+def test_ghost_steps_of_next_step_cost_nothing(make):
+    envs = make("TwoArms", 3, seed=0, autoreset_mode="NextStep")
+    (budget,) = attach(envs, 100)
+    for _ in range(6):
+        envs.step(np.zeros(3, int))
+    assert (budget.spent, budget.steps) == (9, 9)
+
+
+def test_partial_resets_are_charged_for_what_they_begin(make):
+    envs = make("TwoArms", 4, seed=0, autoreset_mode="Disabled")
+    (budget,) = attach(envs, 6)
+    envs.step(np.zeros(4, int))
+    envs.reset(options={"reset_mask": np.array([True, False, True, False])})
+    assert budget.spent == 4
+
+
+def test_runs_are_counted_apart(make):
+    envs = make("TwoArms", 6, seed=0)
+    budgets = attach(envs, 5, runs=3)
+    batch = envs.unwrapped.batch
+    batch.step(batch.actions([0, 1], 2), np.array([0, 5]))
+    assert [budget.spent for budget in budgets] == [1, 0, 1]
+    batch.begin(np.array([0, 5]))
+    for _ in range(2):
+        envs.step(np.zeros(6, int))
+    assert [(budget.spent, budget.steps) for budget in budgets] == [(5, 5), (4, 4), (5, 5)]
+    with pytest.raises(BudgetExhausted):
+        envs.step(np.zeros(6, int))
+    assert [budget.spent for budget in budgets] == [5, 4, 5]
+
+
+def test_environments_must_divide_into_runs(make):
+    with pytest.raises(AgentError, match="6 environments do not divide into 4 runs"):
+        attach(make("TwoArms", 6), 5, runs=4)
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 2.5, True, "many"])
+def test_a_budget_is_a_positive_integer(make, episodes):
+    with pytest.raises(ParameterError, match="budget"):
+        attach(make("TwoArms", 2), episodes)
+
+
+def test_foreign_environments_are_refused():
+    with pytest.raises(AgentError, match="make_vec"):
+        attach(gym.make_vec("CartPole-v1", num_envs=2), 10)

@@ -1,0 +1,295 @@
+"""check_agent: passes good agents, and names each broken promise."""
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import theorybench as tb
+from theorybench.agents import Agent, ConfiguredAgent, GradientAgent, Policy
+from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.validation import real
+from theorybench.testing import CheckFailed, check_agent
+
+ARMS = "Toy/TwoArms-v0"
+
+
+class Counts(Agent):
+    """Pulls arms at random and prefers the better one: a good agent."""
+
+    num_envs = 8
+
+    def train(self, envs, budget, *, seed, log):
+        rng = np.random.default_rng(seed)
+        envs.reset(seed=seed)
+        paid, pulled = np.ones(2), 2 * np.ones(2)
+        while budget.remaining >= 8:
+            actions = rng.integers(2, size=8)
+            _, rewards, *_ = envs.step(actions)
+            paid += np.bincount(actions, rewards, 2)
+            pulled += np.bincount(actions, minlength=2)
+            log(self.policy(envs, paid / pulled))
+        return self.policy(envs, paid / pulled)
+
+    def policy(self, envs, means):
+        return tb.TablePolicy(tb.View.of(envs.unwrapped.setting), (means / means.sum())[None])
+
+
+class Minimal:
+    """No base class, no declarations."""
+
+    def train(self, envs, budget, *, seed, log):
+        envs.reset(seed=seed)
+        envs.step(np.zeros(64, int))
+        return Fixed([0.5, 0.5])
+
+
+class Fixed:
+    def __init__(self, row):
+        self.row = row
+
+    def probs(self, observations):
+        return np.tile(self.row, (len(observations), 1))
+
+
+def returning(policy, **attributes):
+    """Make an agent that takes one step and returns a policy."""
+
+    class Returning(Agent):
+        num_envs = 4
+
+        def train(self, envs, budget, *, seed, log):
+            envs.reset(seed=seed)
+            envs.step(np.zeros(4, int))
+            return policy
+
+    for name, value in attributes.items():
+        setattr(Returning, name, value)
+    return Returning()
+
+
+@pytest.mark.parametrize("agent", [Counts(), Counts, Minimal(), RLVR(episodes_per_update=16)])
+def test_good_agents_pass(agent):
+    check_agent(agent, ARMS)
+    check_agent(agent, ARMS, good=0.4)
+
+
+def test_a_compatible_setting_is_found():
+    check_agent(RLVR())
+    check_agent(returning(Fixed([0.5, 0.5])), ARMS)
+    with pytest.raises(CheckFailed, match="learns from feedback 'reward'"):
+        check_agent(Counts(), "Toy/Duel-v0")
+
+
+def test_without_a_compatible_setting_the_check_says_so(monkeypatch):
+    monkeypatch.setattr("theorybench.agents.api.checks.list_envs", lambda: [ARMS])
+    with pytest.raises(CheckFailed, match="no registered setting gives feedback 'label'"):
+        check_agent(returning(Fixed([0.5, 0.5]), feedback="label"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"feedback": "rewards"}, "feedback is 'rewards': one of 'reward'"),
+        ({"num_envs": 0}, "num_envs is 0"),
+        ({"num_envs": "many"}, "num_envs is 'many'"),
+        ({"autoreset_mode": "same"}, "autoreset_mode is 'same': one of"),
+        ({"made_with": {"x": object()}}, "not JSON"),
+        ({"train": None}, "has no method train"),
+        ({"train": lambda self, envs: None}, "define train"),
+    ],
+)
+def test_declarations(attributes, message):
+    with pytest.raises(CheckFailed, match=message):
+        check_agent(returning(Fixed([0.5, 0.5]), **attributes), ARMS)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([0.5, 0.6], "no distribution"),
+        ([np.nan, 0.5], "NaN"),
+        ([0.5, 0.25, 0.25], "shape"),
+        (["a", "b"], "expected an array of numbers"),
+    ],
+)
+def test_policies_are_distributions(row, message):
+    with pytest.raises(CheckFailed, match=message):
+        check_agent(returning(Fixed(row)), ARMS)
+
+
+def test_no_policy():
+    with pytest.raises(CheckFailed, match="expected an object with probs"):
+        check_agent(returning(None), ARMS)
+
+
+def policy(probs, **attributes):
+    return type("Custom", (Policy,), {"probs": probs, **attributes})()
+
+
+def _writes(self, observations):
+    observations[:] = 0
+    return np.full((len(observations), 2), 0.5)
+
+
+def _random(self, observations):
+    return np.random.default_rng().dirichlet([1, 1], len(observations))
+
+
+def _batch(self, observations):
+    share = 1 / (1 + len(observations))
+    return np.tile([share, 1 - share], (len(observations), 1))
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"), [(_random, "two answers"), (_batch, "depend on the others in the batch")]
+)
+def test_probabilities_are_a_function_of_the_observation(probs, message):
+    with pytest.raises(CheckFailed, match=message):
+        check_agent(returning(policy(probs)), ARMS)
+
+
+def test_observations_are_not_written_and_dependence_is_declared_right():
+    def third(self, observations):
+        legal = np.ones((len(observations), 3)) / 3
+        legal[observations[:, 0] > 5] = [0.2, 0.3, 0.5]
+        return legal
+
+    with pytest.raises(CheckFailed, match="changed its argument"):
+        check_agent(returning(policy(lambda self, o: _writes(self, o) @ np.ones((2, 3)) / 3)), "Toy/Copy-v0")
+    check_agent(returning(policy(third)), "Toy/Copy-v0")
+    with pytest.raises(CheckFailed, match="depends_on is 'position', but"):
+        check_agent(returning(policy(third, depends_on="position")), "Toy/Copy-v0")
+    with pytest.raises(CheckFailed, match="depends_on is 'everything'"):
+        check_agent(returning(policy(third, depends_on="everything")), "Toy/Copy-v0")
+
+
+def test_saving_must_keep_what_probs_needs():
+    class Hidden(Policy):
+        def __init__(self):
+            self._row = np.array([0.5, 0.5])
+            self._secret = lambda: self._row
+
+        def probs(self, observations):
+            return np.tile(self._secret(), (len(observations), 1))
+
+    class Unsavable(Hidden):
+        def __init__(self):
+            super().__init__()
+            self.function = self._secret
+
+    with pytest.raises(CheckFailed, match="a loaded policy fails"):
+        check_agent(returning(Hidden()), ARMS)
+    check_agent(returning(Unsavable()), ARMS)  # save says itself that it cannot
+
+
+def agent_with(body, base=Agent, **attributes):
+    """Make an agent that does something and then trains as Counts does."""
+
+    def train(self, envs, budget, *, seed, log):
+        body(self, envs, seed)
+        return Counts.train(self, envs, budget, seed=seed, log=log)
+
+    return type("Custom", (base,), {"train": train, "num_envs": 8, "policy": Counts.policy, **attributes})()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda self, envs, seed: np.random.rand(), "global random generator"),  # noqa: NPY002
+        (lambda self, envs, seed: random.random(), "global random generator"),
+        (lambda self, envs, seed: torch.manual_seed(seed), "global random generator"),
+        (lambda self, envs, seed: envs.unwrapped.oracle, "scored=True.*privileged = True"),
+        (lambda self, envs, seed: 1 / 0, "ZeroDivisionError"),
+        (lambda self, envs, seed: [envs.step(np.zeros(8, int)) for _ in range(100)], "ResetNeeded"),
+    ],
+)
+def test_training_misbehaves(body, message):
+    with pytest.raises(CheckFailed, match=message):
+        check_agent(agent_with(body), ARMS)
+
+
+def test_an_exhausted_budget_without_a_policy():
+    def overspend(self, envs, seed):
+        envs.reset(seed=seed)
+        while True:
+            envs.step(np.zeros(8, int))
+
+    with pytest.raises(CheckFailed, match=r"exhausted its budget .* call log\(policy\)"):
+        check_agent(agent_with(overspend), ARMS)
+
+
+def test_state_between_runs_and_unseeded_environments():
+    class Remembers(Counts):
+        runs = 0
+
+        def train(self, envs, budget, *, seed, log):
+            Remembers.runs += 1
+            return Fixed([Remembers.runs / 10, 1 - Remembers.runs / 10]) if budget.total and self.spend(envs) else None
+
+        def spend(self, envs):
+            envs.reset(seed=0)
+            envs.step(np.zeros(8, int))
+            return True
+
+    with pytest.raises(CheckFailed, match="the same seed gave another policy"):
+        check_agent(Remembers(), ARMS)
+
+    class Unseeded(Counts):
+        def train(self, envs, budget, *, seed, log):
+            envs.reset()
+            _, rewards, *_ = envs.step(np.ones(8, int))
+            return self.policy(envs, np.array([1.0, 1 + rewards @ np.arange(8)]))
+
+    failed = 0
+    for _ in range(3):  # equal by chance with probability below .1 each
+        try:
+            check_agent(Unseeded(), ARMS)
+        except CheckFailed as error:
+            failed += "the same seed gave another policy" in str(error)
+    assert failed
+
+
+def test_hyperparameters_must_stay():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Decays(ConfiguredAgent):
+        rate: float = real(0.1, 0, 1, "step size")
+        num_envs = 8
+        policy = Counts.policy
+
+        def train(self, envs, budget, *, seed, log):
+            object.__setattr__(self, "rate", self.rate / 2)
+            return Counts.train(self, envs, budget, seed=seed, log=log)
+
+    with pytest.raises(CheckFailed, match="changed the hyper-parameters"):
+        check_agent(Decays(), ARMS)
+
+
+def test_spending_nothing_is_no_training():
+    def lazy(self, envs, budget, *, seed, log):
+        return Fixed([0.5, 0.5])
+
+    with pytest.raises(CheckFailed, match="spent none of"):
+        check_agent(returning(None, train=lazy), ARMS)
+    check_agent(returning(None, train=lazy, feedback="none"), ARMS)
+
+
+def test_large_batches_get_the_settings_own_budget():
+    check_agent(RLVR(episodes_per_update=6000), ARMS)
+
+
+def test_runs_together_must_equal_runs_alone():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Leaks(GradientAgent):
+        def run(self, trainer):
+            data = trainer.samples(trainer.collect(self.episodes_per_update))
+            mean = data.rewards.mean()  # over all runs
+            trainer.update(lambda logs, part: ((mean - part.rewards) * logs.sum(-1)).mean(), data)
+
+        def loss(self, log_probs, data):
+            raise NotImplementedError
+
+    with pytest.raises(CheckFailed, match=r"train_runs gave seed \d another policy or cost"):
+        check_agent(Leaks(), ARMS)

@@ -1,0 +1,138 @@
+"""Agents by name, by module and by file; hyper-parameters in brackets; and every way to get it wrong."""
+
+import textwrap
+
+import pytest
+
+from theorybench.agents import hyperparameters, list_agents, make_agent
+from theorybench.agents.api.loading import agent_class, agent_digest, display_name, split_reference
+from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError
+
+OURS = [
+    "astar-po",
+    "curriculum-rlvr",
+    "dpo-offline",
+    "dpo-on-policy",
+    "optimal",
+    "random",
+    "reference",
+    "rlvr",
+    "sb3-ppo",
+]
+
+
+def test_all_nine_are_registered():
+    assert set(OURS) <= set(list_agents())
+    for name in OURS:
+        assert agent_class(name).__doc__
+
+
+def test_defaults_and_hyperparameters():
+    agent = make_agent("rlvr")
+    assert agent == RLVR()
+    values = hyperparameters(agent)
+    assert values["learning_rate"] == RLVR().learning_rate
+    assert list(values) == sorted(values)
+    assert hyperparameters(make_agent("random")) == {}
+
+
+def test_values_in_brackets_and_by_keyword():
+    agent = make_agent("rlvr[learning_rate=1e-3, baseline=none,kl=.5,group_size=4]")
+    assert (agent.learning_rate, agent.baseline, agent.kl, agent.group_size) == (0.001, "none", 0.5, 4)
+    assert make_agent("rlvr[kl=.5]", kl=0.25).kl == 0.25
+    assert make_agent("theorybench.baselines.rlvr:RLVR[kl=1]").kl == 1.0
+    assert hyperparameters(make_agent("rlvr[kl=1]")) == hyperparameters(make_agent("rlvr", kl=1.0))
+    assert split_reference("a") == split_reference("a[]") == ("a", {})
+    assert split_reference("f.py:A[x=true,y=no,z=-2]") == ("f.py:A", {"x": True, "y": "no", "z": -2})
+
+
+@pytest.fixture
+def write(tmp_path):
+    def file(text, name="mine.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    return file
+
+
+MINE = """
+    class Mine:
+        def __init__(self, width=3):
+            self.width = width
+        def train(self, envs, budget, *, seed, log):
+            return envs.unwrapped.reference_policy
+    class Untrained: pass
+    number = 3
+"""
+
+
+def test_an_agent_from_a_file(write):
+    path = write(MINE)
+    agent = make_agent(f"{path}:Mine[width=7]")
+    assert (agent.width, hyperparameters(agent)) == (7, {"width": 7})
+    assert hyperparameters(make_agent(f"{path}:Mine")) == {}
+    assert display_name(f"{path}:Mine[width=7]") == "mine.py:Mine"
+    assert display_name("rlvr[kl=1]") == "rlvr"
+
+
+def test_the_digest_tells_versions_of_a_file_apart(write):
+    first = agent_digest(make_agent(f"{write(MINE, 'a.py')}:Mine"))
+    same = agent_digest(make_agent(f"{write(MINE, 'b.py')}:Mine"))
+    other = agent_digest(make_agent(write(MINE + "    # edited", "c.py") + ":Mine"))
+    assert first == same != other
+    assert len(first) == 16
+
+
+def test_unknown_names_are_answered_with_the_closest():
+    with pytest.raises(UnknownNameError, match="did you mean rlvr"):
+        make_agent("rlrv")
+    with pytest.raises(UnknownNameError, match="did you mean dpo-offline or dpo-on-policy"):
+        make_agent("dpo-online")
+
+
+@pytest.mark.parametrize(
+    ("reference", "field", "hint"),
+    [
+        ("rlvr[learing_rate=1]", "learing_rate", "did you mean learning_rate"),
+        ("rlvr[kl=-1]", "kl", "a finite number in"),
+        ("rlvr[kl=nan]", "kl", "a finite number in"),
+        ("rlvr[kl=many]", "kl", "a finite number in"),
+        ("rlvr[baseline=mean]", "baseline", "one of 'none', 'leave-one-out'"),
+        ("rlvr[group_size=2.5]", "group_size", "an integer in"),
+        ("rlvr[group_size=3]", "episodes_per_update", "a multiple of 3"),
+        ("astar-po[beta_1=0]", "beta_1", "a finite number in (0"),
+        ("sb3-ppo[num_envs=0]", "num_envs", "an integer in"),
+        ("dpo-offline[rounds=2]", "rounds", "an integer in 1..1"),
+    ],
+)
+def test_wrong_hyperparameters_are_named(reference, field, hint):
+    with pytest.raises(ParameterError) as caught:
+        make_agent(reference)
+    assert caught.value.field == field
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reference", ["rlvr[", "rlvr]", "rlvr[kl]", "rlvr[=1]", "rlvr[k l=1]", "", "[kl=1]", "rlvr[a=1]b"]
+)
+def test_references_that_cannot_be_read(reference):
+    with pytest.raises(ConfigurationError, match="expected"):
+        make_agent(reference)
+
+
+def test_files_and_modules_that_cannot_be_used(write):
+    path = write(MINE)
+    for reference, message in (
+        (f"{path}:Nothing", "holds no class Nothing"),
+        (f"{path}:number", "holds no class number"),
+        (f"{path}:Untrained", "has no method train"),
+        (f"{path}:Mine[depth=2]", "cannot make"),
+        (f"{path}x.py:Mine", "there is no Python file"),
+        ("no_such_module:Mine", "cannot import no_such_module"),
+        (f"{write('1/0', 'broken.py')}:Mine", "ZeroDivisionError"),
+        (f"{write('def f(:', 'syntax.py')}:Mine", "SyntaxError"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            make_agent(reference)

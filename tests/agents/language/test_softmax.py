@@ -1,0 +1,177 @@
+"""Language models under our own trainer: what transformers computes, read once, and learnt from."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import theorybench as tb
+from theorybench.agents import make_agent, rollout, train
+from theorybench.agents.language import SHAPES, LanguagePolicy, build
+from theorybench.agents.language import softmax as module
+from theorybench.agents.language.decoder import Decoder
+from theorybench.agents.policies.softmax import SHAPES as NAMES
+from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.envs.core.registry import lookup
+
+TREE, KFOLD, COUNTDOWN = (f"TheoryBench/{name}-v0" for name in ("ReasoningTree", "KFoldComposition", "Countdown"))
+ADVANTAGE, PREFERENCE = "TheoryBench/OptimalAdvantage-v0", "TheoryBench/PreferenceBandit-v0"
+shapes = pytest.mark.parametrize("shape", SHAPES)
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """Random models in place of pre-trained ones, for what does not depend on the weights."""
+    monkeypatch.setattr(module, "pretrained", lambda setting, kind, **model: build(setting, **model))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder of pre-trained models for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("THEORYBENCH_CACHE", str(tmp_path_factory.mktemp("models")))
+        yield
+
+
+def words_of(model, count=5):
+    task, generator = model.config.task, torch.Generator().manual_seed(0)
+    length = task["prompt_words"] + task["response_words"]
+    return torch.randint(1, task["num_actions"] + 1, (count, length), generator=generator)
+
+
+def seen(env_id, episodes=40):
+    envs = gym.make_vec(env_id, num_envs=episodes)
+    envs.reset(seed=0)
+    played = rollout(envs, envs.unwrapped.reference_policy, episodes=episodes, rng=np.random.default_rng(0))
+    return played.observations[np.arange(played.observations.shape[1]) < played.lengths[:, None]]
+
+
+def test_the_shapes_have_the_names_that_agents_know():
+    assert tuple(SHAPES) == NAMES
+
+
+@shapes
+def test_the_decoder_computes_what_transformers_computes(shape):
+    model = build(TREE, shape=shape, size=(24, 2, 3))
+    decoder, words = Decoder.of(model), words_of(model)
+    flat = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+    for _ in range(2):
+        flat = (flat + 0.1 * torch.randn(flat.shape, generator=torch.Generator().manual_seed(1))).requires_grad_()
+        torch.nn.utils.vector_to_parameters(flat.detach().clone(), model.parameters())
+        theirs = model.base_model(words, use_cache=False).last_hidden_state[..., : decoder.width]
+        ours, _ = decoder(decoder.weights(flat), words)
+        torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
+        model.zero_grad()
+        theirs.sin().sum().backward()
+        gradient = torch.cat(
+            [torch.zeros_like(w).ravel() if w.grad is None else w.grad.ravel() for w in model.parameters()]
+        )
+        (own,) = torch.autograd.grad(ours.sin().sum(), flat)
+        torch.testing.assert_close(own, gradient, atol=2e-4, rtol=1e-3)
+        flat = flat.detach()
+
+
+@shapes
+def test_a_cache_of_which_rows_are_chosen_changes_nothing(shape):
+    model = build(TREE, shape=shape, size=(24, 2, 3))
+    decoder, words = Decoder.of(model), words_of(model)
+    weights = decoder.weights(torch.nn.utils.parameters_to_vector(model.parameters()).detach())
+    whole, _ = decoder(weights, words)
+    begun, cache = decoder(weights, words[:, :7])
+    rows = torch.tensor([3, 0, 0, 4])
+    rest, grown = decoder(weights, words[rows, 7:], [(keys[rows], values[rows]) for keys, values in cache])
+    torch.testing.assert_close(begun, whole[:, :7], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(rest, whole[rows, 7:], atol=1e-5, rtol=1e-4)
+    assert grown[0][0].shape[2] == words.shape[1]
+
+
+@shapes
+@pytest.mark.parametrize("env_id", [TREE, KFOLD, COUNTDOWN, ADVANTAGE, PREFERENCE])
+def test_the_class_is_the_policy_of_its_snapshot(untrained, shape, env_id):
+    setting = lookup(env_id).make_setting({})
+    softmax, observations = SoftmaxClass.of(setting, shape), seen(env_id)
+    parameters = softmax.start(0)
+    policy = softmax.snapshot(parameters)
+    assert isinstance(policy, LanguagePolicy)
+    logits = softmax.logits(torch.from_numpy(parameters), torch.from_numpy(softmax.encode(observations))).numpy()
+    wanted = policy.probs(observations)
+    legal = wanted > 0
+    weights = np.where(legal, np.exp(logits - logits.max(axis=1, keepdims=True)), 0.0)
+    np.testing.assert_allclose(weights / weights.sum(axis=1, keepdims=True), wanted, atol=2e-5)
+
+
+@pytest.mark.parametrize("env_id", [TREE, KFOLD, COUNTDOWN, PREFERENCE])
+def test_what_is_sampled_is_what_is_trained(untrained, env_id):
+    """Step by step with what was read before, and whole responses at once: the same log-probabilities."""
+    agent, found = make_agent("rlvr" if env_id != PREFERENCE else "ipo", policy="qwen"), []
+
+    class Spy(type(agent)):
+        def run(self, trainer):
+            for episodes in (24, 60):  # the second in two waves
+                data = trainer.samples(trainer.collect(episodes))
+                part = type(data)(*(field[0] for field in data))
+                with torch.no_grad():
+                    found.append((data.sampled[0], trainer.log_probs(trainer.parameters[0], part)))
+
+    train(Spy(policy="qwen", episodes_per_update=32), env_id, {}, [3], 200)
+    for sampled, trained in found:
+        assert float(sampled.abs().max()) > 0.1
+        torch.testing.assert_close(sampled, trained, atol=2e-5, rtol=1e-5)
+
+
+def test_each_beginning_is_read_once(untrained, monkeypatch):
+    setting = lookup(TREE).make_setting({})
+    softmax, observations = SoftmaxClass.of(setting, "llama"), np.repeat(seen(TREE), 2, axis=0)
+    encoded, rows = torch.from_numpy(softmax.encode(observations)), []
+    read = type(softmax.decoder).__call__
+    monkeypatch.setattr(
+        type(softmax.decoder),
+        "__call__",
+        lambda self, w, words, cache=None: (rows.append(len(words)), read(self, w, words, cache))[1],
+    )
+    softmax.logits(torch.from_numpy(softmax.start(0)), encoded)
+    beginnings = {tuple(row[: np.flatnonzero(row)[-1] + 1]) for row in observations}
+    ends = {
+        row for row in beginnings if not any(row == other[: len(row)] for other in beginnings if len(other) > len(row))
+    }
+    assert rows == [len(ends)] and len(ends) < len(observations) / 4
+
+
+@shapes
+def test_a_critic_begins_at_zero_and_learns(untrained, shape):
+    softmax = SoftmaxClass.of(lookup(TREE).make_setting({}), shape)
+    encoded = torch.from_numpy(softmax.encode(seen(TREE)))
+    start = torch.from_numpy(softmax.value_start(0)).requires_grad_()
+    values = softmax.values(start, encoded)
+    assert not values.any()
+    ((values - 1.0) ** 2).sum().backward()
+    assert float(softmax.values(start.detach() - 1e-2 * start.grad.sign(), encoded).mean()) > 1e-3
+
+
+def test_our_algorithms_learn_with_a_language_model(kept):
+    """The tree's initial score is 0 and the best 1; the same loss trains a table and a model."""
+    for name in ("rlvr", "grpo", "ppo", "rebel"):
+        record = tb.run("TheoryBench/TreeMarkovChain-v0", f"{name}[policy=llama]", seed=0, budget=768)
+        assert (record.status, record.error) == ("ok", None)
+        assert record.score > 0.8, name
+
+
+def test_runs_of_one_call_are_those_of_many(kept):
+    agent = make_agent("grpo", policy="llama", episodes_per_update=16, group_size=4)
+    observations = seen("TheoryBench/TreeMarkovChain-v0")
+    together = train(agent, "TheoryBench/TreeMarkovChain-v0", {}, [1, 2], 64)
+    alone = [train(agent, "TheoryBench/TreeMarkovChain-v0", {}, [seed], 64)[0] for seed in (1, 2)]
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(one.policy.probs(observations), other.policy.probs(observations))
+    first, second = (run.policy.probs(observations) for run in together)
+    assert np.abs(first - second).max() > 0
+
+
+def test_training_begins_at_the_initial_policy_also_where_pairs_are_compared(kept):
+    setting = lookup("Toy/Duel-v0").make_setting({})
+    softmax, observations = SoftmaxClass.of(setting, "llama"), seen("Toy/Duel-v0")
+    start = softmax.snapshot(softmax.start(0)).probs(observations)
+    np.testing.assert_allclose(start, setting.initial_probs(observations), atol=0.05)
+    record = tb.run("Toy/Duel-v0", "dpo-on-policy[policy=llama,gradient_steps=100]", seed=0, budget=64)
+    assert (record.status, record.error) == ("ok", None)
+    assert record.score > 0

@@ -1,0 +1,271 @@
+"""The transformer: where it starts, what it sees, an independent forward pass, its gradient, and that it learns."""
+
+import itertools
+import math
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from theorybench.agents import Policy, View, make_agent, rollout
+from theorybench.agents.api.harness import train
+from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.agents.policies.transformer import Transformer, TransformerPolicy
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import lookup
+
+MACHINE = "TheoryBench/Semiautomaton-v0"
+CASES = [
+    ("Toy/Copy-v0", {}),
+    ("Toy/Duel-v0", {}),
+    ("TheoryBench/PreferenceBandit-v0", {"dimension": 3, "theta_init": 2.0}),
+    ("TheoryBench/TreeMarkovChain-v0", {}),
+    ("TheoryBench/ReasoningTree-v0", {}),
+    ("TheoryBench/RelativeBudget-v0", {}),
+    ("TheoryBench/Countdown-v0", {}),
+    ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
+    (MACHINE, {"N": 3, "T": 4}),
+]
+#: Where every action is legal, and some with masks: rewards or pairs.
+LEARNERS = [
+    ("rlvr", "TheoryBench/Countdown-v0"),
+    ("ppo", "Toy/Copy-v0"),
+    ("grpo", MACHINE),
+    ("mixture-rlvr", "TheoryBench/Parity-v0"),
+    ("adaptive-curriculum", "TheoryBench/KFoldComposition-v0"),
+    ("astar-po", "TheoryBench/OptimalAdvantage-v0"),
+    ("dpo-on-policy[gradient_steps=10]", "Toy/Duel-v0"),
+]
+
+
+def observed(env_id, parameters, episodes=100):
+    envs = gym.make_vec(env_id, num_envs=50, **parameters)
+    envs.reset(seed=0)
+    played = rollout(envs, envs.unwrapped.reference_policy, episodes=episodes, rng=np.random.default_rng(0))
+    taken = np.arange(played.observations.shape[1]) < played.lengths[:, None]
+    return envs.unwrapped.setting, played.observations[taken]
+
+
+def moved(softmax, seed=1):
+    return 4 * np.random.default_rng(seed).normal(size=softmax.start(0).shape)
+
+
+def by_hand(network, weights, seen):
+    """Compute one answer from the visible tokens alone, token by token, head by head."""
+    own, at = {}, 0
+    for name, (shape, inputs, _) in network.entries.items():
+        size = math.prod(shape)
+        own[name], at = weights[at : at + size].reshape(shape) / inputs, at + size
+    answer, start, width = int(seen[-1]), network.prompt_length, own["last"].shape[0]
+    places = [place for place in range(answer + 1) if seen[place]]
+    rows = {p: own["token"][int(seen[p])] + (own["place"][p - start] if p >= start else 0.0) for p in places}
+    size = width // network.heads
+
+    def norm(row):
+        return row / np.sqrt(np.mean(row**2) + 1e-6)
+
+    for layer in range(network.layers):
+        block = {name.split()[0]: matrix for name, matrix in own.items() if name.endswith(f" {layer}")}
+        after = {}
+        for i in places:
+            mixed = np.zeros(width)
+            for head in range(network.heads):
+                part = slice(head * size, (head + 1) * size)
+                query = (norm(rows[i]) @ block["query"])[part]
+                back = [j for j in places if j <= i]
+                scores = [
+                    query @ ((norm(rows[j]) @ block["key"])[part] + block["distance"][i - j][part]) / size
+                    + block["lean"][i - j][head]
+                    for j in back
+                ]
+                weight = np.exp(np.array(scores) - max(scores))
+                values = np.array([(norm(rows[j]) @ block["value"])[part] for j in back])
+                mixed[part] = weight / weight.sum() @ values
+            row = rows[i] + mixed @ block["join"]
+            after[i] = row + np.maximum(norm(row) @ block["up"], 0) @ block["down"]
+        rows = after
+    return norm(rows[answer]) @ own["last"]
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+@pytest.mark.parametrize("start", ["initial", "reference"])
+def test_training_begins_at_the_named_policy(env_id, parameters, start):
+    setting, seen = observed(env_id, parameters)
+    softmax, wanted = SoftmaxClass.of(setting, "transformer", start), SettingPolicy(setting, start)
+    ours = softmax.snapshot(softmax.start(0))
+    np.testing.assert_allclose(ours.probs(seen), wanted.probs(seen), atol=1e-12)
+    assert not softmax.values(torch.as_tensor(softmax.value_start(0)), torch.as_tensor(softmax.encode(seen))).any()
+    other = softmax.snapshot(moved(softmax)).probs(seen)
+    assert np.abs(other - wanted.probs(seen)).max() > 0.1
+    assert (other[wanted.probs(seen) == 0] < 1e-100).all()  # what is illegal stays so
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+@pytest.mark.parametrize("sizes", [(8, 1, 2), (8, 3, 4), (6, 2, 1)])
+def test_the_network_is_what_it_says_token_by_token(env_id, parameters, sizes):
+    setting, seen = observed(env_id, parameters, episodes=12)
+    network = Transformer(setting, *sizes, 5)
+    weights = np.random.default_rng(0).normal(size=network.start(0).shape) * 3
+    rows = network.see(seen)[:8]
+    ours = network(torch.as_tensor(weights), torch.as_tensor(rows)).numpy()
+    np.testing.assert_allclose(ours, [by_hand(network, weights, row) for row in rows], atol=1e-10)
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(env_id, parameters):
+    envs = gym.make_vec(env_id, num_envs=30, **parameters)
+    envs.reset(seed=0)
+    played = rollout(envs, envs.unwrapped.reference_policy, episodes=30, rng=np.random.default_rng(0))
+    softmax = SoftmaxClass.of(envs.unwrapped.setting, "transformer", width=12, layers=2, heads=3)
+    encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[2]))
+    taken = np.arange(played.observations.shape[1]) < played.lengths[:, None]
+    encoded = torch.as_tensor(encoded.reshape(*taken.shape, -1)) * torch.as_tensor(taken)[..., None]
+    weights = torch.as_tensor(moved(softmax))
+    one_by_one, at_once = (read(weights, encoded)[taken] for read in (softmax.logits, softmax.step_logits))
+    np.testing.assert_allclose(at_once, one_by_one, atol=1e-10)
+    stacked = torch.func.vmap(softmax.step_logits)(torch.stack([weights, 2 * weights]), torch.stack([encoded, encoded]))
+    np.testing.assert_allclose(stacked[0][taken], one_by_one, atol=1e-10)
+
+
+def test_what_stands_behind_the_answer_cannot_change_it():
+    setting, seen = observed(MACHINE, {"N": 3, "T": 5})
+    network = Transformer(setting, 8, 2, 2, 3)
+    weights = torch.as_tensor(np.random.default_rng(0).normal(size=network.start(0).shape))
+    rows = network.see(seen)
+    behind = np.arange(network.places) > rows[:, -1:]
+    assert behind.any()
+    other = rows.copy()
+    other[:, :-1][behind] = np.random.default_rng(1).integers(1, setting.num_symbols, size=behind.sum())
+    assert network(weights, torch.as_tensor(rows[:0])).shape == (0, 3)
+    before, after = (network(weights, torch.as_tensor(part)) for part in (rows, other))
+    np.testing.assert_array_equal(before, after)
+    ahead = other.copy()  # and what stands before it does
+    ahead[:, 0] = 1 + ahead[:, 0] % setting.N
+    assert (network(weights, torch.as_tensor(ahead)) != after).all()
+
+
+def test_a_token_further_along_is_read_as_it_was_nearer_to_the_start():
+    """Until vectors of places are learnt, tokens are read alike wherever they stand."""
+    setting = lookup(MACHINE).make_setting({"N": 3, "T": 6})
+    network = Transformer(setting, 16, 2, 2, 3)
+    weights, first = np.random.default_rng(0).normal(size=network.start(0).shape), network.counts[0]
+
+    def answers():
+        rows = np.zeros((2, network.places + 1))  # a mark, and two tokens before it, or two places further along
+        rows[0, 4:7], rows[1, 6:9] = [1, 2, 3], [1, 2, 3]
+        rows[:, -1] = 6, 8
+        return network(torch.as_tensor(weights), torch.as_tensor(rows)).numpy()
+
+    assert network.prompt_length == 7
+    assert np.abs(np.diff(answers(), axis=0)).min() > 1e-3
+    weights[first : first + network.counts[1]] = 0
+    np.testing.assert_allclose(*answers(), atol=1e-12)
+
+
+def test_long_responses_are_read_by_their_last_tokens():
+    setting = lookup("TheoryBench/MetastableChain-v0").make_setting({})
+    assert setting.response_length > 32
+    network = Transformer(setting, 8, 1, 2, 3)
+    rng = np.random.default_rng(0)
+    long = np.zeros((1, setting.prompt_length + setting.response_length), setting.observation_dtype)
+    long[0, 0], long[0, 1:51] = 1, rng.integers(1, setting.num_symbols, size=50)
+    other = long.copy()
+    other[0, 1:19] = 1 + other[0, 1:19] % setting.num_symbols
+    np.testing.assert_array_equal(network.see(long), network.see(other))
+    other[0, 19] = 1 + other[0, 19] % setting.num_symbols
+    assert (network.see(long) != network.see(other)).sum() == 1
+    np.testing.assert_array_equal(network.see(long)[0, 2:34], long[0, 19:51])
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+def test_the_gradient_of_a_likelihood_by_finite_differences(env_id, parameters):
+    setting, seen = observed(env_id, parameters, episodes=20)
+    softmax, rng = SoftmaxClass.of(setting, "transformer", width=8, layers=2, heads=2), np.random.default_rng(1)
+    seen, parameter = seen[:20], moved(softmax)
+    encoded = torch.as_tensor(softmax.encode(seen))
+    actions = (setting.reference_probs(seen) * rng.random((len(seen), 1))).argmax(axis=1)
+
+    def likelihood(values):
+        logs = torch.log_softmax(softmax.logits(values, encoded), dim=-1)
+        return logs[torch.arange(len(seen)), torch.as_tensor(actions)].sum()
+
+    variable = torch.tensor(parameter, requires_grad=True)
+    value = likelihood(variable)
+    probs = softmax.snapshot(parameter).probs(seen)[np.arange(len(seen)), actions]
+    assert float(value.detach()) == pytest.approx(np.log(probs).sum(), rel=1e-10)
+    value.backward()
+    for _ in range(5):
+        direction, step = rng.normal(size=parameter.shape), 1e-6
+        ahead, behind = (float(likelihood(torch.tensor(parameter + s * step * direction))) for s in (1, -1))
+        slope = float((variable.grad.numpy() * direction).sum())
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-5)
+
+
+def test_a_policy_can_be_saved_and_pickled_and_answers_the_same_in_any_batch(tmp_path):
+    for env_id, parameters in CASES[3:]:
+        setting, seen = observed(env_id, parameters)
+        softmax = SoftmaxClass.of(setting, "transformer", width=12, layers=2, heads=3)
+        policy = softmax.snapshot(moved(softmax))
+        policy.save(tmp_path / "policy")
+        for copy in (Policy.load(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):
+            np.testing.assert_array_equal(copy.probs(seen), policy.probs(seen))
+            assert (type(copy), copy.depends_on) == (TransformerPolicy, "prefix")
+        parts = np.concatenate([policy.probs(seen[:3]), policy.probs(seen[3:])])
+        np.testing.assert_allclose(parts, policy.probs(seen), atol=1e-12)
+        many = policy.probs(np.tile(seen, (3000 // len(seen) + 1, 1)))  # more than pass at a time
+        np.testing.assert_allclose(many[-len(seen) :], policy.probs(seen), atol=1e-12)
+
+
+def test_weights_come_from_the_key_and_values_read_what_the_policy_reads():
+    setting = lookup("Toy/Copy-v0").make_setting({})
+    first, same, other = (SoftmaxClass.of(setting, "transformer").start(key) for key in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).mean() > 0.8
+    softmax, observations = SoftmaxClass.of(setting, "transformer"), View.of(setting).observations(np.dtype(np.int8))
+    start = softmax.value_start(0)
+    weights = torch.as_tensor(np.random.default_rng(0).normal(size=start.shape))
+    values = softmax.values(weights, torch.as_tensor(softmax.encode(observations)))
+    assert values.shape == (len(observations),)
+    assert len(np.unique(values)) > 10
+
+
+def test_one_step_moves_the_logits_as_far_at_every_width():
+    setting, seen = observed(MACHINE, {"N": 3, "T": 4})
+    for width, layers in itertools.product((8, 64), (1, 3)):
+        softmax = SoftmaxClass.of(setting, "transformer", width=width, layers=layers, heads=2)
+        encoded, start = torch.as_tensor(softmax.encode(seen)), torch.as_tensor(softmax.start(0))
+        variable = start.clone().requires_grad_()
+        softmax.logits(variable, encoded)[:, 0].sum().backward()
+        step = softmax.logits(start + 0.1 * torch.sign(variable.grad), encoded) - softmax.logits(start, encoded)
+        assert 0.01 < float(step[:, 0].abs().mean()) <= 0.1 + 1e-12
+
+
+def test_sizes_must_fit():
+    with pytest.raises(ParameterError, match="a multiple of heads = 3"):
+        SoftmaxClass.of(lookup("Toy/Copy-v0").make_setting({}), "transformer", width=32, heads=3)
+    with pytest.raises(ParameterError, match="heads"):
+        make_agent("rlvr", policy="transformer", heads=0)
+
+
+@pytest.mark.parametrize(("name", "env_id"), LEARNERS)
+def test_learners_train_it_and_the_same_seed_gives_the_same_policy(name, env_id):
+    name = f"{name[:-1]},policy=transformer]" if name.endswith("]") else f"{name}[policy=transformer]"
+    agent = make_agent(name)
+    setting, seen = observed(env_id, {}, episodes=50)
+    assert not agent.liftable
+    first, again, other = (train(agent, env_id, {}, [seed], 3 * agent.num_envs + 5)[0] for seed in (5, 5, 6))
+    probs = first.policy.probs(seen)
+    np.testing.assert_array_equal(probs, again.policy.probs(seen))
+    assert (probs != other.policy.probs(seen)).any()
+    assert (probs != SettingPolicy(setting, "initial").probs(seen)).any()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
+
+
+def test_it_learns_a_machine_of_two_letters():
+    parameters = {"N": 2, "m": 2, "T": 2}
+    (outcome,) = train(make_agent("rlvr[policy=transformer]"), MACHINE, parameters | {"T": 1}, [0], 6_000)
+    entry = lookup(MACHINE)
+    assert entry.oracle(entry.make_setting(parameters | {"T": 1})).score(outcome.policy) > 0.9

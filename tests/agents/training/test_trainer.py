@@ -1,0 +1,284 @@
+"""The trainer: streams of the runs, what a loss sees, exact gradients, clipping, and runs together against alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from theorybench.agents import make_agent, train
+from theorybench.agents.api.budget import attach
+from theorybench.agents.training.trainer import Trainer
+from theorybench.envs.core.errors import BudgetExhausted
+from theorybench.envs.core.policy import SettingPolicy
+
+
+class Silent:
+    """A log for which nothing is ever due."""
+
+    due = False
+
+    def __call__(self, policy, **scalars):
+        raise AssertionError("nothing was due")
+
+
+def trainer_of(envs, seeds, budget=10**6, logs=None, **options):
+    defaults = {
+        "policy": "auto",
+        "start": "initial",
+        "optimizer": "sgd",
+        "learning_rate": 1.0,
+        "max_gradient_norm": 1e6,
+    }
+    budgets = attach(envs, budget, len(seeds))
+    return Trainer(envs, budgets, seeds, logs or [Silent()] * len(seeds), **(defaults | options))
+
+
+def test_uniforms_differ_between_runs_and_draws_and_not_with_the_number_of_runs(make):
+    together = trainer_of(make("Copy", 15), [7, 8, 9])
+    first, second = together.uniforms(1000), together.uniforms(1000)
+    assert first.shape == (3, 1000)
+    assert len(np.unique([first, second])) == 6000
+    assert ((first >= 0) & (first < 1)).all()
+    assert abs(first.mean() - 0.5) < 5 * (1 / 12 / 3000) ** 0.5
+    for run, seed in enumerate([7, 8, 9]):
+        alone = trainer_of(make("Copy", 5), [seed])
+        np.testing.assert_array_equal(alone.uniforms(1000)[0], first[run])
+        np.testing.assert_array_equal(alone.uniforms(1000)[0], second[run])
+
+
+def test_prompts_are_drawn_uniformly(make):
+    prompts = trainer_of(make("Copy", 4), [0, 1]).draw_prompts(25_000)
+    assert prompts.shape == (2, 25_000)
+    counts = np.bincount(prompts.ravel(), minlength=50)
+    assert len(counts) == 50
+    assert ((counts - 1000) ** 2 / 1000).sum() < 49 + 5 * 98**0.5
+
+
+@pytest.mark.parametrize("num_envs", [2, 10, 24, 64])
+def test_collect_plays_what_each_run_alone_would_play(make, num_envs):
+    """Runs with fewer environments than episodes, and with more."""
+    together = trainer_of(make("Copy", 3 * num_envs), [4, 5, 6])
+    for group_size in (1, 4):
+        episodes = together.collect(24, group_size=group_size)
+        assert len(episodes) == 72
+        for run, seed in enumerate([4, 5, 6]):
+            alone = trainer_of(make("Copy", num_envs), [seed])
+            if group_size == 4:
+                alone.collect(24)
+            own = alone.collect(24, group_size=group_size)
+            part = slice(24 * run, 24 * (run + 1))
+            np.testing.assert_array_equal(own.prompts, episodes.prompts[part])
+            np.testing.assert_array_equal(own.actions, episodes.actions[part])
+            np.testing.assert_array_equal(own.rewards, episodes.rewards[part])
+        prompts = episodes.prompts.reshape(-1, group_size)
+        assert (prompts == prompts[:, :1]).all()
+    assert len(np.unique(episodes.prompts.reshape(3, 24), axis=0)) == 3
+
+
+def test_collect_refuses_what_the_budget_does_not_pay_for(make):
+    trainer = trainer_of(make("Copy", 20), [0, 1], budget=25)
+    trainer.collect(20)
+    assert trainer.remaining == 5
+    with pytest.raises(BudgetExhausted, match="6 episodes are asked for and 5 are left"):
+        trainer.collect(6)
+    assert trainer.remaining == 5
+    trainer.collect(5)
+    assert trainer.remaining == 0
+
+
+def test_samples_are_the_episodes_by_run(make):
+    trainer = trainer_of(make("Copy", 60, strict=True), [0, 1, 2])
+    episodes = trainer.collect(20)
+    values = np.arange(60.0)
+    data = trainer.samples(episodes, values=values)
+    taken = np.arange(4) < episodes.lengths[:, None]
+    np.testing.assert_array_equal(data.taken.reshape(60, 4), taken)
+    np.testing.assert_array_equal(data.rewards.reshape(60), episodes.rewards)
+    np.testing.assert_array_equal(data.values, values.reshape(3, 20))
+    np.testing.assert_array_equal(data.actions.reshape(60, 4), episodes.actions)
+    np.testing.assert_array_equal(data.legal.reshape(60, 4, 3), episodes.action_mask)
+    rows = trainer.softmax.view.index(episodes.observations[taken])
+    np.testing.assert_array_equal(data.encoded.reshape(60, 4).numpy()[taken], rows)
+    reference = SettingPolicy(trainer.setting, "reference").probs(episodes.observations[taken])
+    logs = np.log(reference[np.arange(len(rows)), episodes.actions[taken]])
+    np.testing.assert_allclose(data.reference.reshape(60, 4).numpy()[taken], logs)
+    assert not data.reference.reshape(60, 4).numpy()[~taken].any()
+
+
+def test_log_probs_are_those_of_the_policy_that_acted(make):
+    for name, kind, policy in (
+        ("Copy", {"strict": True}, "auto"),
+        ("Duel", {}, "auto"),
+        ("Copy", {"strict": True}, "mlp"),
+        ("Duel", {}, "mlp"),
+    ):
+        trainer = trainer_of(make(name, 40, **kind), [0, 1], policy=policy)
+        rng = np.random.default_rng(0)
+        trainer.set_parameters(rng.normal(size=trainer.parameters.shape))
+        episodes = trainer.collect(20)
+        data = trainer.samples(episodes)
+        logs = torch.func.vmap(trainer.log_probs)(trainer.parameters, data).detach()
+        np.testing.assert_allclose(logs.reshape(episodes.log_probs.shape), episodes.log_probs, atol=1e-12)
+        np.testing.assert_array_equal(data.sampled.reshape(episodes.log_probs.shape), episodes.log_probs)
+        assert episodes.log_probs.min() < -0.1
+
+
+def test_minibatches_are_a_permutation_of_each_run_from_its_own_stream(make):
+    together = trainer_of(make("Copy", 60), [3, 4, 5])
+    data = together.samples(together.collect(20), values=np.arange(60.0))
+    parts = list(together.minibatches(data, 4))
+    assert [part.rewards.shape for part in parts] == [(3, 5)] * 4
+    numbers = torch.cat([part.values for part in parts], dim=1).numpy()
+    np.testing.assert_array_equal(np.sort(numbers, axis=1), np.arange(60.0).reshape(3, 20))
+    assert len({tuple(row % 20) for row in numbers}) == 3
+    for part in parts:
+        place = part.values.long() % 20
+        for field, whole in zip(part, data, strict=True):
+            np.testing.assert_array_equal(field, whole[torch.arange(3)[:, None], place])
+    alone = trainer_of(make("Copy", 20), [4])
+    first = next(alone.minibatches(alone.samples(alone.collect(20), values=np.arange(20.0)), 4))
+    np.testing.assert_array_equal(first.values[0] + 20, parts[0].values[1])
+    assert len(next(together.minibatches(data, 3)).rewards[0]) == 6
+
+
+def test_gradients_are_clipped_for_each_run_alone(make):
+    trainer = trainer_of(make("Copy", 40), [0, 1], max_gradient_norm=0.25)
+    data = trainer.samples(trainer.collect(20))
+    start = trainer.parameters.detach().clone()
+    scale = torch.tensor([100.0, 1e-3], dtype=torch.float64)
+
+    def loss(log_probs, part):
+        return (part.values * log_probs.sum(-1)).mean()
+
+    data = data._replace(values=scale[:, None].expand(2, 20))
+    trainer.update(loss, data, log=False)
+    moved = (trainer.parameters.detach() - start).flatten(1)
+    norms = torch.linalg.vector_norm(moved, dim=1)
+    assert float(norms[0]) == pytest.approx(0.25, rel=1e-9)
+    assert 0 < float(norms[1]) < 0.01  # as it was: the other run's gradient does not count
+
+    for run in range(2):
+        variable = start[run].clone().requires_grad_()
+        loss(trainer.log_probs(variable, _run(data, run)), _run(data, run)).backward()
+        gradient = variable.grad.flatten()
+        expected = -gradient * min(1.0, 0.25 / float(torch.linalg.vector_norm(gradient)))
+        np.testing.assert_allclose(moved[run], expected, rtol=1e-9, atol=1e-15)
+
+
+def _run(data, run):
+    return type(data)(*(field[run] for field in data))
+
+
+@pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])
+def test_a_critic_fits_returns(make, policy):
+    trainer = trainer_of(make("Copy", 200, strict=True), [0, 1], policy=policy)
+    data = trainer.samples(trainer.collect(100))
+    data = data._replace(returns=data.rewards[..., None] * data.taken)
+    critic = trainer.critic(0.1)
+    assert not critic.values(data).any()
+    for _ in range(300):
+        critic.update(data)
+    values = critic.values(data).numpy()
+    for run in range(2):
+        taken = data.taken[run].numpy() > 0
+        returns, found = data.returns[run].numpy()[taken], values[run][taken]
+        assert not values[run][~taken].any()
+        loss = float(critic.loss(torch.as_tensor(values[run]), _run(data, run)))
+        assert loss == pytest.approx(((found - returns) ** 2).mean() / 2)
+        assert loss < 0.95 * (returns**2).mean() / 2
+        if policy != "mlp":
+            _, rows = np.unique(data.encoded[run].numpy()[taken], return_inverse=True)
+            mean = np.bincount(rows, returns) / np.bincount(rows)
+            np.testing.assert_allclose(found, mean[rows], atol=0.05)
+
+
+def test_networks_are_trained_one_at_a_time(make):
+    agent = make_agent("rlvr", policy="mlp")
+    outcomes = train(agent, "Toy/Copy-v0", {}, [0, 1], 256)
+    assert [outcome.lifted for outcome in outcomes] == [1, 1]
+    observations = make("Copy", 8, seed=0).unwrapped.batch.observe()
+    together = agent.train_runs(*_pieces(make, agent, [0, 1]))
+    for outcome, policy in zip(outcomes, together, strict=True):  # possible, yet not to the last bit
+        np.testing.assert_allclose(outcome.policy.probs(observations), policy.probs(observations), atol=1e-6)
+
+
+def _pieces(make, agent, seeds):
+    envs = make("Copy", agent.num_envs * len(seeds))
+    return envs, attach(envs, 256, len(seeds)), seeds, [Silent()] * len(seeds)
+
+
+def test_policies_are_reported_when_they_are_due(make):
+    seen = []
+
+    class Log:
+        def __init__(self, due):
+            self.due = due
+
+        def __call__(self, policy, **scalars):
+            seen.append((policy.table.copy(), scalars))
+
+    trainer = trainer_of(make("Copy", 40), [0, 1], logs=[Log(True), Log(False)])
+    data = trainer.samples(trainer.collect(20))
+    trainer.update(lambda logs, part: -(part.rewards * logs.sum(-1)).mean(), data, solved=np.array([0.25, 0.5]))
+    wanted = {"solved": 0.25, "reward": float(data.rewards[0].mean()), "length": 4.0, "log_ratio": 0.0}
+    assert [scalars for _, scalars in seen] == [pytest.approx(wanted, abs=1e-12)]
+    np.testing.assert_array_equal(seen[0][0], trainer.policy(0).table)
+
+
+@pytest.mark.parametrize("env_id", ["Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0"])
+@pytest.mark.parametrize("reference", ["rlvr", "astar-po"])
+def test_32_seeds_together_are_those_alone_bit_for_bit(env_id, reference):
+    agent = make_agent(reference)
+    assert agent.episodes_per_update == 64
+    budget, curves = 64 * 8, {}
+
+    def checkpoint(key):
+        return lambda policy, spent, scalars: curves.setdefault(key, []).append((spent, policy.table.copy()))
+
+    together = train(agent, env_id, {}, range(32), budget, [checkpoint(("together", s)) for s in range(32)])
+    for seed in range(32):
+        (alone,) = train(agent, env_id, {}, [seed], budget, [checkpoint(("alone", seed))])
+        assert np.array_equal(alone.policy.table, together[seed].policy.table)
+        assert (alone.lifted, together[seed].lifted) == (1, 32)
+        assert (alone.budget.spent, alone.budget.steps) == (together[seed].budget.spent, together[seed].budget.steps)
+        for (spent, table), (other, same) in zip(curves["alone", seed], curves["together", seed], strict=True):
+            assert spent == other
+            assert np.array_equal(table, same)
+    tables = [outcome.policy.table for outcome in together]
+    assert not any(np.array_equal(tables[0], table) for table in tables[1:])
+
+
+@pytest.mark.parametrize(
+    ("reference", "env_id"),
+    [
+        ("rlvr[kl=0.3,group_size=4]", "Toy/Copy-v0"),
+        ("rlvr[reject_easy=3,baseline=none,episodes_per_update=32]", "Toy/Copy-v0"),
+        ("rlvr[optimizer=sgd,max_gradient_norm=0.01,policy=markov]", "Toy/Copy-v0"),
+        ("curriculum-rlvr[episodes_per_update=20]", "Toy/Copy-v0"),
+        ("raft[num_iterations=3]", "Toy/Copy-v0"),
+        ("rloo[beta=0.1,num_iterations=2,normalize_advantages=true]", "Toy/Copy-v0"),
+        ("grpo[beta=0.1,num_iterations=3]", "TheoryBench/TreeMarkovChain-v0"),
+        ("grpo[scale_rewards=batch,loss_type=dapo,episodes_per_update=32]", "Toy/Copy-v0"),
+        ("ppo[kl=0.1,minibatches=4]", "Toy/Copy-v0"),
+        ("ppo[advantage=process,policy=position]", "TheoryBench/TreeMarkovChain-v0"),
+        ("dpo-on-policy[gradient_steps=30,rounds=2]", "Toy/Duel-v0"),
+        ("dpo-offline[gradient_steps=30,policy=prompt]", "TheoryBench/PreferenceBandit-v0"),
+    ],
+)
+def test_every_option_keeps_tables_together_equal_to_alone(reference, env_id):
+    agent = make_agent(reference)
+    together = train(agent, env_id, {}, [3, 4, 5], 333)
+    for seed, outcome in zip([3, 4, 5], together, strict=True):
+        (alone,) = train(agent, env_id, {}, [seed], 333)
+        assert np.array_equal(alone.policy.table, outcome.policy.table)
+
+
+@pytest.mark.parametrize("solver", ["gradient", "newton"])
+def test_a_single_update_of_a_linear_policy_is_that_alone(solver):
+    agent = make_agent("dpo-on-policy", rounds=1, gradient_steps=1, solver=solver, policy="linear")
+    parameters = {"dimension": 4, "theta_init": 1.0}
+    together = train(agent, "TheoryBench/PreferenceBandit-v0", parameters, range(8), 400)
+    start = np.full(4, 1.0)
+    for seed, outcome in enumerate(together):
+        (alone,) = train(agent, "TheoryBench/PreferenceBandit-v0", parameters, [seed], 400)
+        np.testing.assert_allclose(alone.policy.theta, outcome.policy.theta, rtol=0, atol=1e-10)
+        assert np.abs(alone.policy.theta - start).min() > 1e-3

@@ -1,0 +1,85 @@
+"""Studies: what they refuse, what they compare, and how they are bound."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorybench.envs.core.errors import ParameterError, TheoryBenchError
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
+
+
+def chart(*series: Series) -> Chart:
+    return Chart("a", Axis("x"), Axis("y", "log"), series)
+
+
+@pytest.mark.parametrize(
+    ("style", "x", "y", "low", "high", "field"),
+    [
+        ("dotted", [1], [1], [], [], "style"),
+        ("measured", [], [], [], [], "x"),
+        ("measured", [1, 2], [1], [], [], "y"),
+        ("measured", [1, 2], [1, 2], [1], [2, 3], "low"),
+        ("measured", [1, 2], [1, 2], [1, 2], [], "high"),
+        ("measured", [1, 2], [1, np.nan], [], [], "y"),
+    ],
+)
+def test_a_series_is_whole(style, x, y, low, high, field):
+    with pytest.raises(ParameterError, match=rf"^{field} = "):
+        Series("one", style, np.array(x), np.array(y), np.array(low), np.array(high))
+
+
+def test_a_series_holds_plain_numbers():
+    series = Series("one", "measured", np.arange(3), np.arange(3) / 2)
+    assert series.x == (0.0, 1.0, 2.0) and type(series.y[1]) is float
+    assert (series.low, series.high) == ((), ())
+
+
+def test_a_table_has_a_cell_for_each_column():
+    columns = (Column("name"), Column("value", ".1f"))
+    assert Table("t", columns, (("a", Quantity(1.0, 0.5, 1.5)), ("b", None))).rows[1][1] is None
+    with pytest.raises(ParameterError, match="2 cells"):
+        Table("t", columns, (("a",),))
+
+
+def test_agreement_compares_points_of_the_same_place():
+    theory = Series("a", "predicted", (1, 2, 3), (0.1, 0.2, 0.3))
+    points = Series("a", "measured", (1, 2, 5), (0.15, 0.5, 9), (0.05, 0.4, 8), (0.2, 0.6, 10))
+    counted = Series("a", "simulated", (3,), (0.31,), (0.2,), (0.4,))
+    bare = Series("b", "measured", (1,), (1,))
+    (found,) = chart(theory, points, counted, bare, Series("b", "predicted", (1,), (1,))).agreement()
+    assert (found.group, found.inside, found.points) == ("a", 2, 3)
+    assert found.distance == pytest.approx(0.3)
+
+
+def test_means_of_runs_have_intervals_of_three_standard_errors():
+    samples = np.random.default_rng(0).normal([1.0, 2.0], 1.0, (400, 2))
+    series = measured("a", [10, 20], samples, style="band")
+    assert series.style == "band" and series.x == (10.0, 20.0)
+    error = samples.std(axis=0, ddof=1) / 20
+    np.testing.assert_allclose(series.high, samples.mean(axis=0) + 3 * error)
+    np.testing.assert_allclose(series.low, samples.mean(axis=0) - 3 * error)
+
+
+def test_groups_take_their_colours_in_the_order_that_is_asked_for():
+    lines = [Series(group, "predicted", (1,), (1,)) for group in ("c", "a", "c", "b")]
+    assert chart(*lines).groups == ("c", "a", "b")
+    assert Exhibit(charts=(chart(*lines),), groups=("a", "z")).all_groups() == ("a", "z", "c", "b")
+
+
+def test_a_study_runs_where_it_is_bound():
+    calls = []
+
+    def run(setting, lab, seed, seeds):
+        calls.append((setting, lab, seed, seeds))
+        return Exhibit(notes=("done",))
+
+    study = Study("s", "source", "title", "text", run, seeds=7)
+    with pytest.raises(TheoryBenchError, match=r"study s is unbound.*theorybench\.studies"):
+        study.exhibit()
+    bound = dataclasses.replace(study, setting="setting", make_lab=lambda setting: f"lab of {setting}")
+    assert bound.exhibit(3).notes == ("done",)
+    bound.exhibit(1, seeds=2)
+    assert calls == [("setting", "lab of setting", 3, 7), ("setting", "lab of setting", 1, 2)]
+    with pytest.raises(ParameterError, match="no interval"):
+        bound.exhibit(seeds=1)

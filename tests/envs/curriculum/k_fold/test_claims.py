@@ -1,0 +1,231 @@
+"""Each claim holds, and fails in the laboratory that breaks its mechanism."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from theorybench.envs.curriculum.k_fold.claims import CLAIMS
+from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
+from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
+from theorybench.envs.curriculum.k_fold.training import Ascent, Gradient, Search, tilted, uniform_table
+from theorybench.leaderboard.evidence.lab import TrainingLab
+
+ID = "TheoryBench/KFoldComposition-v0"
+CLAIM = {claim.id.removeprefix("k-fold-"): claim for claim in CLAIMS}
+
+
+class BrokenLab:
+    """A laboratory with a fault: what tests break are switches.
+
+    - "parts": the verifier looks at the last hop alone, from wherever the chain stands.
+    - "shares": it pays the share of hops that are right, from wherever the chain stands.
+    - "noise": it pays every tenth episode, whatever was done.
+    - "first": easier tasks all begin with the first hop. "anywhere": they begin with any.
+    - "plain": all agents train on the full task. "ladder": all climb.
+    """
+
+    def __init__(self, setting, fault):
+        self.fault = fault
+        if fault in ("first", "anywhere"):
+            setting = dataclasses.replace(setting, starts={"first": "first", "anywhere": "uniform"}[fault])
+        self.setting, self.lab = setting, TrainingLab(ID, setting)
+        self.oracle = self.lab.oracle
+
+    def at(self, **parameters):
+        return BrokenLab(dataclasses.replace(self.setting, **parameters), self.fault)
+
+    def train(self, agent_name, seeds, budget, **hyperparameters):
+        agent = {"plain": "rlvr", "ladder": "curriculum-rlvr"}[self.fault]
+        return self.lab.train(agent, seeds, budget, **hyperparameters)
+
+    def trace(self, *arguments, **options):
+        return self.lab.trace(*arguments, **options)
+
+    def simulate(self, policy, episodes, seed, **options):
+        played, setting = self.lab.simulate(policy, episodes, seed, **options), self.setting
+        rewards = played.rewards
+        if self.fault == "parts":
+            seen = played.observations[np.arange(episodes), played.lengths - 1]
+            hop, entry = self.last(seen, options.get("stage", setting.k))
+            right = self.oracle.hidden[hop, entry]
+            if not setting.chain_of_thought:
+                right = seen[np.arange(episodes), hop * setting.N + right] - 1
+            rewards = (played.actions[np.arange(episodes), played.lengths - 1] == right).astype(np.float64)
+        if self.fault == "shares":
+            steps = []
+            for step in range(played.lengths.max()):
+                hop, entry = self.last(played.observations[:, step], step + 1)
+                steps.append(played.actions[:, step] == self.oracle.hidden[hop, entry])
+            rewards = np.mean(steps, axis=0)
+        if self.fault == "noise":
+            rewards = np.where(np.random.default_rng(seed).random(episodes) < 0.1, 1.0, rewards)
+        return dataclasses.replace(played, rewards=rewards)
+
+    def last(self, seen, stage):
+        """The last hop, and the entry at which a chain stands before it (without chain of thought: x)."""
+        cut, n = self.setting.k * self.setting.N, len(seen)
+        hop = (seen[:, cut].astype(int) - self.setting.N - 1 + stage - 1) % self.setting.k
+        made = np.count_nonzero(seen[:, cut + 3 :], axis=1)
+        return hop, seen[np.arange(n), np.where(made > 0, cut + 2 + made, cut + 1)].astype(int) - 1
+
+
+def check(name, fault=None, seed=0, **parameters):
+    claim = CLAIM[name]
+    setting = KFoldComposition(**{**claim.parameters, **parameters})
+    make_lab = (lambda s: TrainingLab(ID, s)) if fault is None else (lambda s: BrokenLab(s, fault))
+    return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=seed)
+
+
+@pytest.mark.parametrize("name", CLAIM)
+def test_claim_holds(name):
+    result = check(name)
+    assert result.holds, result
+
+
+@pytest.mark.parametrize("name", ["order", "one-missing", "response-gradient", "single-hops", "mixture"])
+def test_claim_holds_on_another_instance(name):
+    result = check(name, seed=3, instance=10_007)
+    assert result.holds, result
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("order", "parts"),
+        ("order-answers", "parts"),
+        ("one-missing", "parts"),
+        ("table-gradient", "parts"),
+        ("one-hop-gradient", "noise"),
+        ("response-gradient", "parts"),
+        ("prompt-gradient", "noise"),
+        ("single-hops", "first"),
+        ("easy", "first"),
+        ("mixture", "first"),
+        ("hard", "shares"),
+        ("learners", "plain"),
+        ("learners", "ladder"),
+        ("staircase", "anywhere"),
+    ],
+)
+def test_claim_fails_when_its_mechanism_is_broken(name, fault):
+    result = check(name, fault)
+    assert not result.holds, result
+
+
+@pytest.mark.parametrize(("size", "k"), [(2, 3), (3, 1), (3, 2), (4, 2)])
+def test_derivatives_at_the_base_model_vanish_up_to_order_k_minus_one(size, k):
+    """J is a polynomial, linear in each hop's table: every mixed difference is a derivative, exactly."""
+    setting = KFoldComposition(N=size, k=k)
+    oracle, rng = KFoldOracle(setting), np.random.default_rng(0)
+    directions = rng.standard_normal((k, size, size))
+    directions -= directions.mean(axis=2, keepdims=True)  # rows keep their sum
+
+    def objective(hops):
+        table = uniform_table(setting)
+        for hop in hops:
+            table[hop] += 0.1 / size * directions[hop]
+        return oracle.agreement(table)[0]
+
+    for order in range(1, k + 1):
+        for hops in itertools.combinations(range(k), order):
+            mixed = sum(
+                (-1) ** (order - len(some)) * objective(some)
+                for count in range(order + 1)
+                for some in itertools.combinations(hops, count)
+            )
+            scale = (0.1 / size) ** order
+            if order < k:
+                assert abs(mixed) < 1e-15
+            else:
+                fixed = [directions[hop, np.arange(size), oracle.hidden[hop]].sum() / (size - 1) for hop in hops]
+                assert mixed == pytest.approx((1 - 1 / size) * np.prod(fixed) * scale, rel=1e-6)
+                assert abs(mixed) > 1e-9
+
+
+@pytest.mark.parametrize(("size", "k"), [(2, 2), (3, 1), (3, 2)])
+def test_gradients_of_other_classes_are_those_of_all_prompts(size, k):
+    """The norms per visit by enumeration of prompts and responses: of (x, response), and of whole prompts."""
+    setting = KFoldComposition(N=size, k=k)
+    hidden = KFoldOracle(setting).hidden
+    seen = {"response": {}, "prompt": {}}
+    for shown in itertools.product(itertools.permutations(range(size)), repeat=k):
+        for x, picks in itertools.product(range(size), itertools.product(range(size), repeat=k - 1)):
+            truth = entry = x
+            history = [x]
+            for hop in range(k - 1):
+                truth = shown[hop][hidden[hop][truth]]
+                entry = shown[hop][picks[hop]]
+                history += [picks[hop], entry]
+            pays = np.eye(size)[hidden[k - 1][truth]]
+            seen["response"].setdefault(tuple(history), []).append(pays)
+            seen["prompt"].setdefault((shown, *history), []).append(pays)
+    for name, decay in (("response", (size - 1.0) ** (1 - k)), ("prompt", 1.0)):
+        chances = np.array([np.mean(cell, axis=0) for cell in seen[name].values()])
+        squares = (((chances - 1 / size) / size) ** 2).sum(axis=1).mean()
+        assert squares == pytest.approx((1 - 1 / size) / size**2 * decay)
+
+
+def test_a_fixed_direction_is_small_in_root_mean_square_over_hidden_tuples():
+    """The gain of a fixed table over all hidden tuples: (1 - 1/N) (N - 1)^-k in root mean square."""
+    size, k = 3, 2
+    orders = list(itertools.permutations(range(size)))
+    oracle = KFoldOracle(KFoldComposition(N=size, k=k))
+    gains = [
+        oracle.agreement(np.eye(size)[np.array(tables)])[0] - 1 / size for tables in itertools.product(orders, repeat=k)
+    ]
+    assert np.mean(gains) == pytest.approx(0, abs=1e-15)
+    assert np.sqrt(np.mean(np.square(gains))) == pytest.approx((1 - 1 / size) * (size - 1.0) ** -k)
+
+
+def test_only_the_last_hop_has_a_gradient():
+    """Before the last look-up of the base model nothing matters: 1/N, whatever was looked up."""
+    lab = TrainingLab(ID, KFoldComposition(N=3, k=3))
+    played = lab.simulate(lab.oracle.reference_policy, 100_000, 0)
+    first, last = (played.actions[:, step] for step in (0, 2))
+    seen = played.observations[:, 0, 9 * 1 + 1].astype(int)  # x
+    for action in range(3):
+        assert abs(played.rewards[(first == action) & (seen == 1)].mean() - 1 / 3) < 0.02
+        assert abs(played.rewards[last == action].mean() - 1 / 3) < 0.02
+
+
+def test_predictions_are_the_theorems():
+    predicted = {name: claim.predicted(KFoldComposition(**claim.parameters)) for name, claim in CLAIM.items()}
+    assert predicted["order"] == predicted["order-answers"] == 3
+    assert predicted["one-missing"] == 1 / 8
+    assert predicted["response-gradient"] == pytest.approx(-math.log(2) / 2)
+    assert predicted["prompt-gradient"] == pytest.approx(2 / 27)
+    assert predicted["one-hop-gradient"] == pytest.approx(3 / 64)
+    assert predicted["single-hops"] == pytest.approx(0.904, abs=1e-3)
+    assert predicted["staircase"] == pytest.approx(5 / 6)
+
+
+def test_tilts_are_alignments():
+    lab = TrainingLab(ID, KFoldComposition(N=5, k=3))
+    policy = tilted(lab, [0.5, 1.0, 0.2])
+    assert lab.oracle.evaluate(policy)["objective"] == pytest.approx(0.2 + 0.8 * 0.1)
+
+
+def test_searches_find_only_what_is_right():
+    lab = TrainingLab(ID, KFoldComposition(N=4, k=3))
+    tables = Search(trials=5).tables(lab, 150, 0)
+    known = tables.max(axis=3) == 1
+    assert 0.9 < known.mean() < 1
+    right = np.broadcast_to(lab.oracle.hidden, known.shape)
+    assert (tables.argmax(axis=3)[known] == right[known]).all()
+    assert (tables[~known] == 0.25).all()
+
+
+def test_an_ascent_is_seeded():
+    lab = TrainingLab(ID, KFoldComposition(N=3, k=2))
+    ascent = Ascent(0.5, updates=3, episodes=64)
+    assert np.array_equal(ascent.train(lab, 1), ascent.train(lab, 1))
+    assert not np.array_equal(ascent.train(lab, 1), ascent.train(lab, 2))
+
+
+def test_gradient_estimates_are_unbiased_where_nothing_is_to_be_seen():
+    lab = TrainingLab(ID, KFoldComposition(N=3, k=3))
+    squares = Gradient("table", blocks=20, episodes=4_000).squares(lab, 0)
+    assert abs(squares.mean()) < 4 * squares.std() / math.sqrt(20)

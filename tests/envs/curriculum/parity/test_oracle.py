@@ -1,0 +1,226 @@
+"""The oracle of Parity against enumeration by hand, brute-force derivatives and simulation."""
+
+import itertools
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.agents.api.rollout import rollout
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.parity import oracle as parity_oracle
+from theorybench.envs.curriculum.parity.claims import chances
+from theorybench.envs.curriculum.parity.oracle import DIFFICULTIES, ParityOracle
+from theorybench.envs.curriculum.parity.setting import Parity, parity
+
+ID = "TheoryBench/Parity-v0"
+VIEWS = {"prefix": "prefix", "state": "markov", "position": "position", "local": "local"}
+
+
+class Hashed(Policy):
+    """Random probabilities for each thing it depends on, zeros included, without a table."""
+
+    def __init__(self, setting, depends_on, sharpness=2.0, sees=None):
+        self.depends_on, self.sharpness = depends_on, sharpness
+        self.view = None if (sees or depends_on) == "prefix" else View.of(setting, VIEWS[sees or depends_on])
+
+    def probs(self, observations):
+        seen = observations.astype(np.int64)
+        key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647) if self.view is None else None
+        key = self.view.index(observations) if key is None else key
+        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(2))
+        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
+        weights[weights.sum(axis=1) == 0] = 1
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+def by_hand(setting, policy):
+    """Success at each stage and KL, by the plain enumeration of all responses to all prompts."""
+    success, kl = np.zeros(setting.k), 0.0
+    share = 1 / setting.num_prompts
+    for x in range(setting.num_prompts):
+        truth = np.cumsum([x >> i & 1 for i in setting.tables.secret]) % 2
+        for response in itertools.product(range(2), repeat=setting.response_length):
+            chance = 1.0
+            for t, action in enumerate(response):
+                seen = setting.observations(np.array([x]), np.array([response[:t]], np.int64).reshape(1, t))
+                chance *= policy.probs(seen)[0, action]
+                if setting.chain_of_thought and not any(response[t + 1 :]):
+                    success[t] += share * chance * (action == truth[t])
+            if not setting.chain_of_thought:
+                success += share * chance * (response[0] == truth)
+            if chance:
+                kl += share * chance * math.log(chance * 2**setting.response_length)
+    return success, kl
+
+
+@st.composite
+def small_settings(draw):
+    d = draw(st.integers(1, 4))
+    return Parity(
+        d=d, k=draw(st.integers(1, d)), chain_of_thought=draw(st.booleans()), instance=draw(st.integers(0, 10**6))
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0]))
+def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
+    policy = Hashed(setting, depends_on, sharpness)
+    success, kl = by_hand(setting, policy)
+    values = ParityOracle(setting).evaluate(policy)
+    assert not any(name.endswith("_se") for name in values)
+    assert values["objective"] == values["success"] == pytest.approx(success[-1], abs=1e-12)
+    assert values["kl"] == pytest.approx(kl, abs=1e-12)
+    for stage in range(1, setting.k + 1):
+        assert values[f"stage_{stage}/success"] == pytest.approx(success[stage - 1], abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(small_settings(), st.sampled_from(list(VIEWS)), st.integers(0, 1000))
+def test_tables_are_read_as_they_act(setting, depends_on, seed):
+    view = View.of(setting, VIEWS[depends_on])
+    table = np.random.default_rng(seed).dirichlet(np.ones(2), view.rows)
+    values = ParityOracle(setting).evaluate(TablePolicy(view, table))
+    success, kl = by_hand(setting, TablePolicy(view, table))
+    assert values["objective"] == pytest.approx(success[-1], abs=1e-12)
+    assert values["kl"] == pytest.approx(kl, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 10), st.integers(0, 10**6))
+def test_reward_is_a_product_of_leanings(k, seed):
+    setting = Parity(d=20, k=k, instance=seed)
+    oracle, view = ParityOracle(setting), View.of(setting)
+    right = np.random.default_rng(seed).random((k, 4))
+    table = chances(setting, right)
+    leans = oracle.correlations(table)
+    assert leans[1:] == pytest.approx(2 * right[1:].mean(axis=1) - 1)
+    assert leans[0] == pytest.approx(right[0, [0, 2]].sum() - 1)
+    value = oracle.evaluate(TablePolicy(view, table))["objective"]
+    assert value == pytest.approx(0.5 + 0.5 * leans.prod(), abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_derivatives_below_order_k_vanish_at_the_uniform_policy(k):
+    setting = Parity(d=5, k=k)
+    oracle, view, step = ParityOracle(setting), View.of(setting), 0.25
+    opaque = type("Opaque", (TablePolicy,), {})
+
+    def value(moves):
+        table = np.full((4 * k, 2), 0.5)
+        for row, sign in moves:
+            table[row] += sign * np.array([step, -step])
+        policy = opaque(view, table)
+        policy.depends_on = "prefix"  # walked through all prefixes, not through the forward recursion
+        return oracle.evaluate(policy)["objective"]
+
+    rng = np.random.default_rng(k)
+    for order in range(1, k + 1):
+        rows = 4 * np.arange(order) + 2 * rng.integers(2, size=order)  # one row of each of the first positions
+        signs = list(itertools.product((-1, 1), repeat=order))
+        mixed = sum(math.prod(s) * value(list(zip(rows, s, strict=True))) for s in signs) / (2 * step) ** order
+        assert abs(mixed) < 1e-12 if order < k else abs(mixed) > 1e-3
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_the_gradient_along_a_function_is_its_parity_coefficient(stage):
+    setting = Parity(d=5, k=3, chain_of_thought=False)
+    oracle, rng = ParityOracle(setting), np.random.default_rng(0)
+    prompts = np.arange(32)
+    goal = parity(prompts & setting.tables.masks[stage])
+    for ignored in (None, *range(5)):
+        values = rng.normal(size=32)
+        if ignored is not None:
+            values = values[prompts & ~(1 << ignored)]
+        exact = oracle.gradient(values, stage)
+        reward = [
+            np.mean(np.where(goal == 1, p, 1 - p)) for p in (1 / (1 + np.exp(-w * values)) for w in (1e-5, -1e-5))
+        ]
+        assert exact == pytest.approx((reward[0] - reward[1]) / 2e-5, abs=1e-8)
+        if ignored in setting.tables.secret[:stage]:
+            assert exact == pytest.approx(0, abs=1e-15)
+    assert oracle.gradient(2.0 * parity(prompts & setting.tables.masks[3]) - 1) == 0.25
+
+
+def test_scores_are_exactly_zero_and_one():
+    for instance in range(10_000, 10_020):
+        for chain_of_thought in (True, False):
+            oracle = ParityOracle(Parity(instance=instance, chain_of_thought=chain_of_thought))
+            assert oracle.score(oracle.reference_policy) == 0.0
+            assert oracle.score(oracle.optimal_policy) == 1.0
+            assert oracle.optimal_value == 1.0 and oracle.reference_value == 0.5
+            length = oracle.setting.response_length
+            assert oracle.evaluate(oracle.optimal_policy)["kl"] == pytest.approx(length * math.log(2))
+
+
+def test_large_sizes_are_exact():
+    oracle = ParityOracle(Parity(d=48, k=16))
+    for depends_on in ("local", "state", "position"):
+        values = oracle.evaluate(Hashed(oracle.setting, depends_on))
+        assert not any(name.endswith("_se") for name in values)
+
+
+@pytest.mark.parametrize("chain_of_thought", [True, False])
+def test_estimates_are_unbiased_within_their_errors(chain_of_thought, monkeypatch):
+    setting = Parity(d=6, k=3, chain_of_thought=chain_of_thought)
+    oracle, policy = ParityOracle(setting), Hashed(setting, "prefix", 1.0)
+    exact = oracle.evaluate(policy)
+    monkeypatch.setattr(parity_oracle, "MAX_PREFIXES", 0)
+    estimate = oracle.evaluate(policy)
+    assert set(estimate) == set(exact) | {f"{name}_se" for name in exact}
+    assert estimate == oracle.evaluate(policy)
+    for name in exact:
+        assert abs(estimate[name] - exact[name]) <= 4 * estimate[f"{name}_se"] + 1e-12
+
+
+@pytest.mark.parametrize("chain_of_thought", [True, False])
+@pytest.mark.parametrize("depends_on", list(VIEWS))
+def test_simulation_agrees(chain_of_thought, depends_on):
+    setting = Parity(d=7, k=3, chain_of_thought=chain_of_thought, instance=5)
+    policy = Hashed(setting, depends_on, 0.7)
+    values = ParityOracle(setting).evaluate(policy)
+    envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
+    for stage in (1, 2, 3):
+        played = rollout(envs, policy, episodes=98_304, stage=stage, rng=np.random.default_rng(stage))
+        expected = values[f"stage_{stage}/success"]
+        assert abs(played.rewards.mean() - expected) <= 4 * math.sqrt(expected * (1 - expected) / 98_304) + 1e-12
+    gains = (played.log_probs + math.log(2)).sum(axis=1)
+    assert abs(gains.mean() - values["kl"]) <= 4 * gains.std() / math.sqrt(len(gains)) + 1e-12
+
+
+@pytest.mark.parametrize("chain_of_thought", [True, False])
+def test_false_declarations_are_found(chain_of_thought):
+    setting = Parity(d=8, k=3, chain_of_thought=chain_of_thought)
+    for declared, sees in itertools.product(("local", "state", "position"), ("local", "state", "prefix")):
+        if declared != sees:
+            with pytest.raises(PolicyError):
+                ParityOracle(setting).evaluate(Hashed(setting, declared, sees=sees))
+
+
+def test_laws_of_the_ladder():
+    (difficulty,) = DIFFICULTIES
+    for rung in difficulty.rungs():
+        oracle = ParityOracle(Parity(**rung))
+        k = oracle.setting.k
+        assert difficulty.queries(oracle, "direct") == 4.5 * 4**k
+        assert difficulty.queries(oracle, "curriculum") == pytest.approx(3 + 25 / 3 * (k - 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda o: o.correlations(np.zeros((3, 2))), "table.shape"),
+        (lambda o: o.gradient(np.zeros(3)), "values.shape"),
+        (lambda o: o.gradient(np.zeros(2**12), 5), "stage"),
+        (lambda o: ParityOracle(Parity(chain_of_thought=False)).correlations(np.zeros((16, 2))), "chain_of_thought"),
+    ],
+)
+def test_bad_questions_are_named(call, field):
+    with pytest.raises(ParameterError) as error:
+        call(ParityOracle(Parity()))
+    assert error.value.field == field

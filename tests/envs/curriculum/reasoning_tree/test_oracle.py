@@ -1,0 +1,309 @@
+"""The oracle against ground truth, enumeration from the definition, simulation, and itself at every size."""
+
+import itertools
+import math
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.agents.api.rollout import rollout
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.reasoning_tree import oracle as reasoning_tree_oracle
+from theorybench.envs.curriculum.reasoning_tree.oracle import ReasoningTreeOracle
+from theorybench.envs.curriculum.reasoning_tree.setting import VERIFIERS, ReasoningTree
+from theorybench.envs.curriculum.reasoning_tree.walks import count_words
+
+ID = "TheoryBench/ReasoningTree-v0"
+
+
+class Hashed(Policy):
+    """Random probabilities for each thing it depends on, zeros included, without a table."""
+
+    def __init__(self, setting, depends_on, sharpness=2.0, sees=None):
+        self.depends_on, self.sees = depends_on, sees or depends_on
+        self.prompt_length, self.num_actions, self.sharpness = setting.prompt_length, setting.num_actions, sharpness
+
+    def probs(self, observations):
+        seen = observations.astype(np.int64)
+        position = np.count_nonzero(seen[:, self.prompt_length :], axis=1)
+        if self.sees == "prefix":
+            key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647)
+        else:
+            last = seen[np.arange(len(seen)), self.prompt_length - 1 + position]
+            key = 17 * position + (101 * last if self.sees == "state" else 0)
+        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
+        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+
+def by_hand(setting, policy):
+    """Success at each rung for each prompt, and KL, by the plain enumeration of all responses."""
+    d, L, path = setting.d, setting.L, setting.tables.path.tolist()
+    success, kl = np.zeros((2**d, L + 1)), 0.0
+    for x in range(2**d):
+        frontier = [((), 1.0)]
+        for position in range(L + 1):
+            following = []
+            for picks, chance in frontier:
+                row = policy.probs(setting.observations(np.array([x]), np.array([picks], np.int64).reshape(1, -1)))[0]
+                kl += chance * sum(p * math.log(p * (d + 1)) for p in row if p > 0) / 2**d
+                for action, p in enumerate(row):
+                    done = (*picks, action)
+                    if setting.verifier == "exact":
+                        right = list(done) == path[: position + 1]
+                    else:
+                        bits = [sum(x >> a & 1 for a in c if a < d) % 2 for c in (done, path[: position + 1])]
+                        right = bits[0] == bits[1] and (action == d) == (position == L)
+                    success[x, position] += chance * p * right
+                    if action < d:
+                        following.append((done, chance * p))
+            frontier = following
+    return success, kl
+
+
+@st.composite
+def small_settings(draw):
+    return ReasoningTree(
+        d=draw(st.integers(1, 3)),
+        L=draw(st.integers(1, 4)),
+        verifier=draw(st.sampled_from(VERIFIERS)),
+        instance=draw(st.integers(0, 10**6)),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_settings(), st.sampled_from(["prefix", "state", "position"]), st.sampled_from([0.0, 2.0, 30.0]))
+def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
+    policy, oracle = Hashed(setting, depends_on, sharpness), ReasoningTreeOracle(setting)
+    success, kl = by_hand(setting, policy)
+    values = oracle.evaluate(policy)
+    assert not any(name.endswith("_se") for name in values)
+    assert values["kl"] == pytest.approx(kl, abs=1e-12)
+    assert values["objective"] == values["success"] == pytest.approx(success[:, -1].mean(), abs=1e-13)
+    for stage in range(1, setting.num_stages + 1):
+        assert values[f"stage_{stage}/success"] == pytest.approx(success[:, stage - 1].mean(), abs=1e-13)
+    if setting.verifier == "exact":
+        least = success[:, -1].min()
+        assert values["coverage"] == (pytest.approx(1 / least) if least > 0 else math.inf)
+    for n in (1, 3, 50):
+        assert oracle.best_of(n, policy) == pytest.approx(np.mean(1 - (1 - success[:, -1]) ** n), abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_settings(), st.sampled_from(["state", "position"]))
+def test_forward_recursion_agrees_with_all_prefixes(setting, depends_on):
+    oracle = ReasoningTreeOracle(setting)
+    declared, opaque = Hashed(setting, depends_on), Hashed(setting, "prefix", sees=depends_on)
+    first, second = oracle.evaluate(declared), oracle.evaluate(opaque)
+    assert first.keys() == second.keys()
+    for name in first:
+        assert first[name] == pytest.approx(second[name], rel=1e-9, abs=1e-13)
+
+
+@settings(max_examples=30, deadline=None)
+@given(small_settings(), st.sampled_from(["position", "markov", "prefix"]), st.integers(0, 1000))
+def test_tables_are_read_as_they_act(setting, view, seed):
+    view = View.of(setting, view)
+    table = np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows)
+    values = ReasoningTreeOracle(setting).evaluate(TablePolicy(view, table))
+    success, kl = by_hand(setting, TablePolicy(view, table))
+    assert values["objective"] == pytest.approx(success[:, -1].mean(), abs=1e-12)
+    assert values["kl"] == pytest.approx(kl, abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 16),
+    st.integers(1, 32),
+    st.sampled_from(VERIFIERS),
+    st.integers(0, 2**31 - 1),
+)
+def test_reference_is_the_closed_form(d, L, verifier, instance):
+    d = d if verifier == "exact" else min(d, 9)
+    oracle = ReasoningTreeOracle(ReasoningTree(d=d, L=L, verifier=verifier, instance=instance))
+    values = oracle.evaluate(oracle.reference_policy)
+    for stage in range(1, L + 2):
+        assert values[f"stage_{stage}/success"] == pytest.approx(oracle.base_success(stage), rel=1e-9)
+        assert values[f"stage_{stage}/coverage"] == pytest.approx((oracle.setting.d + 1.0) ** stage)
+    assert values["kl"] == pytest.approx(0, abs=1e-12)
+
+
+def test_published_numbers():
+    oracle = ReasoningTreeOracle(ReasoningTree())
+    values = oracle.evaluate(oracle.reference_policy)
+    for stage in range(1, 8):
+        assert values[f"stage_{stage}/success"] == pytest.approx(9.0**-stage, rel=1e-6)
+    assert values["objective"] == pytest.approx(2.090752e-07, rel=1e-6)
+    assert oracle.direct_queries() == 4_782_969
+    assert [oracle.curriculum_queries(p) for p in (1, 2, 7)] == [63, 3 * 81 + 9, 4_782_969]
+    assert oracle.best_of(4_782_969) == pytest.approx(1 - math.exp(-1), rel=1e-6)
+    parity = ReasoningTreeOracle(ReasoningTree(verifier="parity"))
+    length = (8 / 9) ** 6 / 9
+    orders = math.factorial(6) / 8**6
+    value = parity.evaluate(parity.reference_policy)["objective"]
+    assert value == pytest.approx(length * (0.5 + orders / 2), rel=1e-12)  # the formula of the docstring
+    assert parity.right_chains(6) == 720
+    assert parity.confirmations(0.05) == math.ceil(math.log2((8**6 - 720) / 0.05))
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+def test_scores_are_exactly_zero_and_one(verifier):
+    for instance in range(10_000, 10_050):
+        oracle = ReasoningTreeOracle(ReasoningTree(verifier=verifier, instance=instance))
+        assert oracle.score(oracle.reference_policy) == 0.0
+        assert oracle.score(oracle.optimal_policy) == 1.0
+        assert oracle.evaluate(oracle.optimal_policy)["kl"] == pytest.approx(7 * math.log(9))
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+@pytest.mark.parametrize(("d", "L"), [(8, 6), (8, 12), (12, 12)])
+def test_large_sizes_are_exact_and_fast(verifier, d, L):
+    setting = ReasoningTree(d=d, L=L, verifier=verifier)
+    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "state")
+    mixed = TablePolicy(View.of(setting, "position"), 0.5 / (d + 1) + 0.5 * np.eye(d + 1)[setting.tables.path])
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        values = [oracle.evaluate(p) for p in (policy, oracle.reference_policy, oracle.optimal_policy, mixed)]
+        seconds.append((time.perf_counter() - start) / len(values))
+    assert min(seconds) < 0.05
+    assert not any(name.endswith("_se") for value in values for name in value)
+    right = 0.5 + 0.5 / (d + 1)
+    if verifier == "exact":
+        assert values[-1]["objective"] == pytest.approx(right ** (L + 1), rel=1e-12)
+    assert values[-1]["coverage"] == pytest.approx(right ** -(L + 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+def test_estimates_are_unbiased_within_their_errors(verifier, monkeypatch):
+    setting = ReasoningTree(d=3, L=4, verifier=verifier)
+    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "prefix", 1.0)
+    exact = oracle.evaluate(policy)
+    monkeypatch.setattr(reasoning_tree_oracle, "MAX_PREFIXES", {"exact": 0, "parity": 0})
+    estimate = oracle.evaluate(policy)
+    marked = {name.removesuffix("_se") for name in estimate if name.endswith("_se")}
+    assert marked == {"kl"} | ({n for n in exact if "success" in n} | {"objective"} if verifier == "parity" else set())
+    for name in exact:
+        error = 4 * estimate[f"{name}_se"] + 1e-12 if name in marked else 1e-12 * max(1, exact[name])
+        assert estimate[name] == exact[name] or abs(estimate[name] - exact[name]) <= error
+    assert estimate == oracle.evaluate(policy)
+    asked = {"objective", "kl"}
+    assert set(oracle.evaluate(policy, ["kl"])) == asked | {f"{name}_se" for name in asked & marked}
+    if verifier == "parity":
+        with pytest.raises(PolicyError):
+            oracle.best_of(2, policy)
+
+
+def test_large_prefix_policies_are_exact_under_the_exact_verifier():
+    setting = ReasoningTree()
+    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "prefix", 1.0)
+    values = oracle.evaluate(policy)
+    assert "objective_se" not in values and "kl_se" in values
+    log_chance = np.zeros(256)
+    for position, action in enumerate(setting.tables.path):
+        seen = setting.observations(np.arange(256), np.tile(setting.tables.path[:position], (256, 1)))
+        with np.errstate(divide="ignore"):
+            log_chance += np.log(policy.probs(seen)[:, action])
+    assert values["objective"] == pytest.approx(np.exp(log_chance).mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("verifier", VERIFIERS)
+@pytest.mark.parametrize("depends_on", ["prefix", "state", "position"])
+def test_simulation_agrees(verifier, depends_on):
+    setting = ReasoningTree(d=3, L=3, verifier=verifier, instance=5)
+    policy = Hashed(setting, depends_on, 0.7)
+    values = ReasoningTreeOracle(setting).evaluate(policy)
+    envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
+    for stage in (1, 3, 4):
+        played = rollout(envs, policy, episodes=40_960, stage=stage, rng=np.random.default_rng(stage))
+        expected = values[f"stage_{stage}/success"]
+        assert abs(played.rewards.mean() - expected) <= 4 * math.sqrt(expected * (1 - expected) / 40_960)
+    gains = (played.log_probs + math.log(4) * (np.arange(4) < played.lengths[:, None])).sum(axis=1)
+    assert abs(gains.mean() - values["kl"]) <= 4 * gains.std() / math.sqrt(len(gains))
+
+
+def test_false_declarations_are_found():
+    setting = ReasoningTree(d=3, L=3)
+    for depends_on, sees in (("position", "state"), ("position", "prefix"), ("state", "prefix")):
+        with pytest.raises(PolicyError):
+            ReasoningTreeOracle(setting).evaluate(Hashed(setting, depends_on, sees=sees))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.integers(0, 6), st.data())
+def test_word_count_is_enumeration(letters, length, data):
+    odd = data.draw(st.integers(0, letters))
+    wanted = [1] * odd + [0] * (letters - odd)
+    words = itertools.product(range(letters), repeat=length)
+    assert count_words(letters, length, odd) == sum([w.count(i) % 2 for i in range(letters)] == wanted for w in words)
+
+
+def test_increments_cost_least_at_one():
+    oracle = ReasoningTreeOracle(ReasoningTree(d=5, L=11))
+    costs = [oracle.curriculum_queries(p) for p in range(1, 13)]
+    assert costs == sorted(costs) and costs[0] == 12 * 6 and costs[-1] == oracle.direct_queries()
+    for p in (1, 2, 3, 4, 6, 12):
+        assert costs[p - 1] == math.ceil(12 / p) * 6**p
+
+
+def test_parity_search_costs_what_the_oracle_says():
+    setting = ReasoningTree(d=3, L=2, verifier="parity")
+    oracle = ReasoningTreeOracle(setting)
+    m, rng = oracle.confirmations(0.4), np.random.default_rng(0)
+    right = rng.random(200_000) < oracle.right_chains(2) / 9
+    passed = np.cumprod((rng.random((200_000, m)) < 0.5) | right[:, None], axis=1)
+    tests = 1 + passed[:, :-1].sum(axis=1)
+    assert m == 5
+    assert tests.sum() / passed[:, -1].sum() == pytest.approx(oracle.parity_queries(0.4), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("verifier", "call", "field"),
+    [
+        ("parity", lambda o: o.direct_queries(), "verifier"),
+        ("parity", lambda o: o.curriculum_queries(1), "verifier"),
+        ("exact", lambda o: o.confirmations(0.1), "verifier"),
+        ("exact", lambda o: o.curriculum_queries(0), "increment"),
+        ("exact", lambda o: o.curriculum_queries(8), "increment"),
+        ("parity", lambda o: o.confirmations(0.0), "delta"),
+        ("exact", lambda o: o.base_success(8), "stage"),
+        ("exact", lambda o: o.best_of(0), "n"),
+        ("parity", lambda o: o.right_chains(7), "picks"),
+        ("exact", lambda o: o.evaluate(o.reference_policy, ["sucess"]), "metrics"),
+    ],
+)
+def test_bad_questions_are_named(verifier, call, field):
+    with pytest.raises(ParameterError) as error:
+        call(ReasoningTreeOracle(ReasoningTree(verifier=verifier)))
+    assert error.value.field == field
+
+
+class OneTokenBack(Policy):
+    """Uniform, but for one position, where one token before the last decides in the one case that it has one value."""
+
+    def __init__(self, setting, position, column, depends_on):
+        self.start, self.num_actions, self.depends_on = setting.prompt_length, setting.num_actions, depends_on
+        self.position, self.column = position, column
+        self.value = 1 if column >= self.start else setting.d + 2
+
+    def probs(self, observations):
+        rows = np.full((len(observations), self.num_actions), 1 / self.num_actions)
+        there = np.count_nonzero(observations[:, self.start :], axis=1) == self.position
+        rows[there & (observations[:, self.column] == self.value)] = np.eye(self.num_actions)[0]
+        return rows
+
+
+@pytest.mark.parametrize("depends_on", ["state", "position"])
+def test_every_false_declaration_is_found(depends_on):
+    setting = ReasoningTree()
+    oracle = ReasoningTreeOracle(setting)
+    for position in range(setting.L + 1):
+        for column in range(setting.d + position - 1):
+            with pytest.raises(PolicyError, match="depends_on"):
+                oracle.evaluate(OneTokenBack(setting, position, column, depends_on))

@@ -1,0 +1,67 @@
+"""Questions without an easy CoT: the exact pass@K against enumeration, and the questions of the environment."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.envs.tree.markov_chain.evidence.hard_questions import (
+    TRIES,
+    counted_passes,
+    draw_hard_questions,
+    hard_question_passes,
+    valid_cots,
+)
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.leaderboard.evidence.lab import TrainingLab
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 4), st.integers(2, 3), st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([1, 3, 40]))
+def test_the_exact_pass_equals_enumeration(L: int, M: int, C: int, instance: int, k: int) -> None:
+    setting = TreeMarkovChain(L=L, M0=2, M=M, C=min(C, M), num_tasks=2, instance=instance)
+    rows = np.random.default_rng(instance).dirichlet(np.ones(M), setting.shape.num_nodes)
+    start, target = setting.tree.starts[1], setting.tree.targets[1]
+    masses, base, hard = [], [], []
+    for middle in itertools.product(range(M), repeat=L - 2):
+        mass, common, easy, node = 1.0, 1.0, True, start
+        for position, state in enumerate((*middle, target)):
+            mass, common = mass * rows[node, state], common * setting.chain[node, state]
+            easy, node = easy and setting.tree.high[node, state], 2 + position * M + state
+        masses.append(mass)
+        base.append(common)
+        hard.append(not easy)
+    correct = np.array(base)[hard] / sum(base)
+    missed = 0.0
+    for held in itertools.product((False, True), repeat=len(correct)):
+        chance = np.prod(np.where(held, correct, 1 - correct))
+        missed += chance * (1 - np.array(masses)[hard][np.array(held, bool)].sum()) ** k
+    measured = hard_question_passes(MarkovChainOracle(setting), node_policy(setting, rows), 1, [k])
+    assert measured == pytest.approx(1 - missed, abs=1e-12)
+    np.testing.assert_array_equal(~valid_cots(setting, 1)[1], hard)
+
+
+def test_hard_questions_are_what_the_easy_cot_leaves() -> None:
+    """pass@1 = P(easy) acc(easy) + pass@1 on hard questions; the squeezed policy solves none of these."""
+    setting = TreeMarkovChain(train_tasks=(0,))
+    oracle = MarkovChainOracle(setting)
+    values = oracle.evaluate(oracle.reference_policy, ["task_0/pass@1", "task_0/easy"])
+    (hard,) = hard_question_passes(oracle, oracle.reference_policy, 0, [1])
+    assert values["task_0/pass@1"] == pytest.approx(0.7279947 * values["task_0/easy"] + hard, abs=1e-7)
+    assert hard_question_passes(oracle, oracle.squeezed_policy(), 0, [1, 8, 128]) == pytest.approx(0.0, abs=1e-14)
+
+
+def test_the_environment_s_questions_agree() -> None:
+    setting = TreeMarkovChain(train_tasks=(0,))
+    oracle, lab = MarkovChainOracle(setting), TrainingLab("TheoryBench/TreeMarkovChain-v0", setting)
+    prompts = draw_hard_questions(setting, 20_000, 3)
+    share = len(prompts) / 20_000
+    assert abs(share - 0.2720053) < 4 * np.sqrt(0.272 * 0.728 / 20_000)
+    ks = [1, 8, TRIES]
+    exact = hard_question_passes(oracle, oracle.reference_policy, 0, ks)
+    error = np.sqrt(exact * (1 - exact) / len(prompts))  # at most: the mean of a share has less variance
+    assert (np.abs(counted_passes(lab, oracle.reference_policy, prompts, ks, 5) - exact) < 4 * error).all()

@@ -1,0 +1,250 @@
+"""Pictures of the tree: what a ribbon's width is, against listed CoTs; and that drawing is repeatable and harmless."""
+
+import itertools
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.envs.core.environments.render import figure_pixels, figure_svg
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.metrics.edge_mass import common_cots, cot_probabilities, policy_traffic
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.pictures.drawing import Box, choose_rows, place, ribbons
+from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies, shown
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+ID = "TheoryBench/TreeMarkovChain-v0"
+LARGE: dict[str, Any] = {"L": 8, "M0": 6, "M": 6, "C": 2, "num_tasks": 6, "instance": 3}
+TREES = st.builds(
+    lambda L, M0, M, C, instance: TreeMarkovChain(L=L, M0=M0, M=M, C=min(C, M), num_tasks=M0, instance=instance),
+    st.integers(2, 5),
+    st.integers(1, 3),
+    st.integers(2, 3),
+    st.integers(1, 2),
+    st.integers(0, 10**6),
+)
+
+
+class OnPrefixes(Policy):
+    """Different random rows after every prefix."""
+
+    def __init__(self, setting: TreeMarkovChain, seed: int) -> None:
+        self.base, self.table = setting.num_symbols + 1, np.random.default_rng(seed).dirichlet([0.4] * setting.M, 997)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        return self.table[observations.astype(np.int64) @ self.base ** np.arange(observations.shape[1]) % 997]
+
+
+def random_rows(setting: TreeMarkovChain, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet([0.4] * setting.M, setting.shape.num_nodes)
+
+
+def listed(setting: TreeMarkovChain, task: int) -> np.ndarray:
+    """All CoTs from the task's start, one by one."""
+    tails = itertools.product(range(setting.M), repeat=setting.L - 1)
+    return np.array([(int(setting.tree.starts[task]), *tail) for tail in tails])
+
+
+def probability(setting: TreeMarkovChain, policy: Any, cot: np.ndarray) -> float:
+    value = 1.0
+    for length in range(1, setting.L):
+        observation = np.zeros((1, setting.L), np.int8)
+        observation[0, :length] = cot[:length] + 1
+        value *= policy.probs(observation)[0, cot[length]]
+    return value
+
+
+def edges_of(setting: TreeMarkovChain, cot: np.ndarray) -> list[tuple[int, int]]:
+    return [(setting.shape.layer(i).start + int(cot[i]), int(cot[i + 1])) for i in range(setting.L - 1)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(TREES, st.integers(0, 10**6), st.booleans())
+def test_traffic_counts_the_cots_through_each_edge(setting: TreeMarkovChain, seed: int, markov: bool) -> None:
+    policy = node_policy(setting, random_rows(setting, seed)) if markov else OnPrefixes(setting, seed)
+    traffic = policy_traffic(MarkovChainOracle(setting), policy)
+    expected = np.zeros_like(traffic.edges)
+    for task in range(setting.num_tasks):
+        for cot in listed(setting, task):
+            edges = edges_of(setting, cot)
+            easy = all(setting.tree.high[edge] for edge in edges)
+            kind = 2 if cot[-1] != setting.tree.targets[task] else 0 if easy else 1
+            for edge in edges:
+                expected[task, kind, *edge] += probability(setting, policy, cot)
+    assert traffic.exact
+    np.testing.assert_allclose(traffic.edges, expected, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TREES, st.integers(0, 4))
+def test_the_most_common_cots_are_the_first_of_all(setting: TreeMarkovChain, count: int) -> None:
+    oracle = MarkovChainOracle(setting)
+    for task in range(setting.num_tasks):
+        cots = listed(setting, task)
+        valid = cots[cots[:, -1] == setting.tree.targets[task]]
+        acc = np.array([probability(setting, oracle.reference_policy, cot) for cot in valid])
+        acc /= acc.sum()
+        easy = np.array([all(setting.tree.high[edge] for edge in edges_of(setting, cot)) for cot in valid])
+        order = np.lexsort([np.arange(len(valid)), -acc.round(12)])
+        best = [i for i in order if easy[i]][:1] + [i for i in order if not easy[i]][:count]
+        found = common_cots(setting, task, count)
+        np.testing.assert_allclose(found.correctness, acc[best], rtol=1e-9)
+        np.testing.assert_array_equal(found.easy, easy[best])
+        policy = OnPrefixes(setting, count)
+        own = [probability(setting, policy, cot) for cot in found.states]
+        np.testing.assert_allclose(cot_probabilities(oracle, policy, found.states), own, rtol=1e-12)
+
+
+def test_where_prefixes_cannot_be_listed_cots_are_sampled() -> None:
+    setting = TreeMarkovChain(L=12, M0=3, M=4, num_tasks=3, instance=5)
+    oracle = MarkovChainOracle(setting)
+
+    class Hidden(Policy):
+        def probs(self, observations: np.ndarray) -> np.ndarray:
+            return setting.reference_probs(observations)
+
+    exact, sampled = policy_traffic(oracle, oracle.reference_policy), policy_traffic(oracle, Hidden())
+    assert exact.exact and not sampled.exact
+    error = np.sqrt(exact.edges * (1 - exact.edges) / 2**14) + 2e-5
+    assert (np.abs(sampled.edges - exact.edges) < 5 * error).all()
+
+
+@pytest.mark.parametrize("parameters", [{}, LARGE, {"L": 4, "M0": 20, "M": 20, "num_tasks": 2, "instance": 1}])
+def test_ribbons_are_as_wide_as_the_traffic_and_fill_their_nodes(parameters: dict[str, Any]) -> None:
+    setting = TreeMarkovChain(**parameters)
+    traffic = policy_traffic(MarkovChainOracle(setting), node_policy(setting, random_rows(setting, 0))).edges[0]
+    visited = np.zeros(setting.shape.num_nodes + setting.M)
+    np.add.at(visited, setting.tables.child, traffic.sum(axis=0).ravel())
+    rows = choose_rows(setting, visited, common_cots(setting, 0, 3).states)
+    places = place(rows, Box(0.0, 0.0, 10.0, 8.0))
+    drawn = ribbons(setting, rows, places, traffic)
+    assert max(map(len, rows.labels)) <= 8
+    for layer in range(setting.L - 1):
+        for kind in range(3):
+            width = drawn.width[(drawn.layer == layer) & (drawn.kind == kind)].sum()
+            assert width == pytest.approx(places.unit * traffic[kind, setting.shape.layer(layer)].sum(), abs=0.05)
+    for layer in range(1, setting.L - 1):
+        inwards, outwards = drawn.layer == layer - 1, drawn.layer == layer
+        for row in range(len(rows.labels[layer])):
+            arriving, leaving = inwards & (drawn.target == row), outwards & (drawn.source == row)
+            assert drawn.width[arriving].sum() == pytest.approx(drawn.width[leaving].sum(), abs=0.02)
+            if drawn.width[leaving].sum() > 0.1:
+                assert drawn.end[arriving].max() == pytest.approx(drawn.top[leaving].max(), abs=0.02)
+                middle = drawn.top[leaving].max() - drawn.width[leaving].sum() / 2
+                assert middle == pytest.approx(places.y[layer][row], abs=0.02)
+
+
+def test_an_edge_of_the_canonical_reference_has_its_width() -> None:
+    setting = TreeMarkovChain()
+    oracle = MarkovChainOracle(setting)
+    traffic = policy_traffic(oracle, oracle.reference_policy).edges[0]
+    assert traffic[0, 0, 0] == pytest.approx(0.413223, abs=1e-6)  # the easy CoT 0 0 0 0
+    assert traffic[1, 0].tolist() == pytest.approx([0.075131, 0.004132 + 0.075131], abs=1e-6)
+
+
+def policies(setting: TreeMarkovChain) -> dict[str, Any]:
+    oracle = MarkovChainOracle(setting)
+    return {
+        "reference": oracle.reference_policy,
+        "trained $x_1$ <&>": OnPrefixes(setting, 1),
+        "optimal": oracle.optimal_policy,
+    }
+
+
+@pytest.mark.parametrize("width", [3.5, 10.0, 18.0])
+def test_pictures_of_policies_are_the_same_every_time(width: float) -> None:
+    setting = TreeMarkovChain(pass_k=6)
+    first, second = (figure_svg(draw_policies(setting, policies(setting), width=width)) for _ in range(2))
+    assert first == second and first.startswith("<svg") and "date" not in first
+    assert ElementTree.fromstring(first).tag.endswith("svg")
+    image = figure_pixels(draw_policies(setting, policies(setting), width=width))
+    assert image.shape[1] == round(160 * width) and image.dtype == np.uint8 and image.std() > 10
+
+
+def test_pictures_say_what_they_show() -> None:
+    setting = TreeMarkovChain(pass_k=6)
+    words = [text.get_text() for text in draw_policies(setting, policies(setting), task=1).axes[0].texts]
+    assert "Task 1: from 1 to 1" in words and "Task 0: from 0 to 0" not in words
+    assert {"reference", "trained $x_1$ <&>", "optimal", "start 1", "target 1", "1 0 0 1", "1 1 0 1"} <= set(words)
+    values = MarkovChainOracle(setting).evaluate(policies(setting)["optimal"], ["task_1/easy", "task_1/pass@6"])
+    assert shown(values["task_1/easy"]) in words and shown(values["task_1/pass@6"]) in words and ".413" in words
+
+
+def test_a_large_tree_is_drawn_whatever_the_policy() -> None:
+    setting = TreeMarkovChain(L=12, M0=12, M=12, num_tasks=9, instance=2)
+    figure = draw_policies(setting, {"on prefixes": OnPrefixes(setting, 1)}, task=(0, 8))
+    words = [text.get_text() for text in figure.axes[0].texts]
+    assert "on prefixes (estimated)" in words and "5 others" in words and figure_pixels(figure).std() > 5
+
+
+def test_probabilities_are_short() -> None:
+    values = [1.0, 0.99951, 0.41322, 0.00051, 0.00002, 0.0]
+    assert [shown(value) for value in values] == ["1.000", "1.000", ".413", ".001", "2e-5", "0"]
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    setting = TreeMarkovChain()
+    with pytest.raises(ParameterError, match="policies"):
+        draw_policies(setting, {})
+    for task in (2, -1, (0, 5)):
+        with pytest.raises(ParameterError, match="task"):
+            draw_policies(setting, policies(setting), task=task)
+    with pytest.raises(PolicyError):
+        draw_policies(setting, {"none": object()})
+
+
+@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
+@pytest.mark.parametrize("parameters", [{}, LARGE])
+def test_rendering_changes_nothing_and_repeats(mode: str, parameters: dict[str, Any]) -> None:
+    drawn, plain = gym.make(ID, render_mode=mode, **parameters), gym.make(ID, **parameters)
+    actions = np.random.default_rng(0).integers(drawn.unwrapped.setting.M, size=12)
+    drawn.reset(seed=3), plain.reset(seed=3)
+    for action in actions:
+        first, second = drawn.render(), drawn.render()
+        assert first == second if mode == "ansi" else (first == second).all() and first.dtype == np.uint8
+        left, right = drawn.step(action), plain.step(action)
+        assert (left[0] == right[0]).all() and left[1:3] == right[1:3] and left[4]["prompt"] == right[4]["prompt"]
+        if left[2]:
+            np.testing.assert_array_equal(drawn.reset()[0], plain.reset()[0])
+
+
+def test_text_draws_the_way_through_the_layers() -> None:
+    env = gym.make(ID, render_mode="ansi")
+    env.reset(seed=1, options={"prompt": 3})
+    for action in (0, 1):
+        env.step(action)
+    assert env.render().splitlines()[1:5] == [
+        "  task 1: start 1, target 1",
+        "  state  S1  S2  S3  S4",
+        "      0  ○ ┏━●╌┐ ○   ○",
+        "      1  ●━┛ ○ └╌●   ◎",
+    ]
+    assert "easy 0.000  hard 0.091  invalid 0.909" in env.render()
+    env.step(1)
+    assert "the CoT was hard, acc 0.017" in env.render() and "reward" in env.render()
+
+
+@pytest.mark.parametrize("parameters", [{"L": 16, "M0": 126, "M": 126, "num_tasks": 3, "instance": 4}, LARGE])
+def test_text_fits_a_terminal(parameters: dict[str, Any]) -> None:
+    env = gym.make(ID, render_mode="ansi", **parameters)
+    env.reset(seed=0)
+    over = False
+    while not over:
+        _, _, over, _, _ = env.step(env.action_space.sample())
+        assert max(map(len, env.render().splitlines())) <= 80
+
+
+def test_a_torch_environment_draws_the_same() -> None:
+    images = []
+    for backend in ("numpy", "torch"):
+        envs = gym.make_vec(ID, num_envs=2, backend=backend, render_mode="rgb_array")
+        envs.reset(seed=0)
+        images.append(envs.render()[1])
+    np.testing.assert_array_equal(*images)

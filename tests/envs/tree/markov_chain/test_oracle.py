@@ -1,0 +1,334 @@
+"""The oracle against ground truth, enumeration of all CoTs and questions, simulation, and itself at every size."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.tree.markov_chain import oracle as markov_chain_oracle
+from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy
+from theorybench.envs.tree.markov_chain.flow import softmax
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.metrics import sampling
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+
+BOARD = {"L": 8, "M0": 6, "M": 6, "num_tasks": 6}
+
+
+class Opaque(Policy):
+    """A policy that does not tell what it depends on."""
+
+    def __init__(self, policy) -> None:
+        self.policy = policy
+
+    def probs(self, observations):
+        return self.policy.probs(observations)
+
+
+class HashedPolicy(Policy):
+    """Random probabilities for each prefix, sharp ones included, without a table."""
+
+    def __init__(self, num_actions: int, sharpness: float) -> None:
+        self.num_actions, self.sharpness = num_actions, sharpness
+
+    def probs(self, observations):
+        keys = observations.astype(np.int64) @ (1_000_003 ** np.arange(observations.shape[1]) % 2_147_483_647)
+        noise = np.sin(keys[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
+        return softmax(self.sharpness * noise)
+
+
+@st.composite
+def oracles(draw: st.DrawFn) -> MarkovChainOracle:
+    L, M0, M = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
+    return MarkovChainOracle(
+        TreeMarkovChain(
+            L=L,
+            M0=M0,
+            M=M,
+            C=draw(st.integers(1, M)),
+            num_tasks=draw(st.integers(1, M0)),
+            low_weight=draw(st.sampled_from([0.01, 0.1, 0.5, 1.0])),
+            instance=draw(st.integers(0, 10**6)),
+            pass_k=draw(st.sampled_from([1, 2, 5, 64])),
+        )
+    )
+
+
+def enumerated(oracle: MarkovChainOracle, policy, k: int) -> dict[str, float]:
+    """Metrics from a list of all CoTs of all tasks, pass@k from all questions."""
+    setting, totals = oracle.setting, []
+    tree, reference = setting.tree, oracle.reference_policy
+    for start, target in zip(tree.starts, tree.targets, strict=True):
+        paths = np.array([(start, *p) for p in itertools.product(range(setting.M), repeat=setting.L - 1)]) + 1
+        mass, base, easy = np.ones(len(paths)), np.ones(len(paths)), np.ones(len(paths), bool)
+        for t in range(1, setting.L):
+            seen = np.where(np.arange(setting.L) < t, paths, 0).astype(np.int8)
+            rows, action = np.arange(len(paths)), paths[:, t] - 1
+            mass *= policy.probs(seen)[rows, action]
+            base *= reference.probs(seen)[rows, action]
+            easy &= tree.high[setting.nodes(seen), action]
+        valid = paths[:, -1] == target + 1
+        acc = np.where(valid, base, 0) / base[valid].sum()
+        miss = 0.0
+        for question in itertools.product((False, True), repeat=int(valid.sum())):
+            held = np.array(question)
+            chance = np.prod(np.where(held, acc[valid], 1 - acc[valid]))
+            miss += chance * max(0.0, 1 - mass[valid][held].sum()) ** k
+        share = mass[valid] / max(mass[valid].sum(), 1e-300)
+        entropy = -float(np.sum(share * np.log(np.maximum(share, 1e-300))))
+        hard, base_hard = mass[valid & ~easy].sum(), base[valid & ~easy].sum()
+        totals.append(
+            {
+                f"pass@{k}": 1 - miss,
+                "easy": mass[valid & easy].sum(),
+                "hard": hard,
+                "invalid": mass[~valid].sum(),
+                "entropy": entropy,
+                "effective_paths": np.exp(entropy),
+                "retention": hard / base_hard if base_hard > 0 else 1.0,
+                "kl": float(np.sum(mass * np.log(np.maximum(mass, 1e-300) / base))),
+            }
+        )
+    means = {name: float(np.mean([total[name] for total in totals])) for name in totals[0]}
+    return means | {f"task_{i}/{name}": float(x) for i, total in enumerate(totals) for name, x in total.items()}
+
+
+def random_policies(oracle: MarkovChainOracle, seed: int) -> list:
+    setting, rng = oracle.setting, np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(setting.M, 0.5), setting.shape.num_nodes)
+    positions = TablePolicy(View.of(setting, "position"), rng.dirichlet(np.ones(setting.M), setting.L - 1))
+    return [HashedPolicy(setting.M, 4.0), node_policy(setting, rows), positions, oracle.optimal_policy]
+
+
+@settings(max_examples=25, deadline=None)
+@given(oracles(), st.integers(0, 2**32), st.sampled_from([1, 3, 40]))
+def test_evaluation_equals_enumeration(oracle: MarkovChainOracle, seed: int, k: int) -> None:
+    for policy in random_policies(oracle, seed):
+        expected = enumerated(oracle, policy, k)
+        measured = oracle.evaluate(policy, list(expected))
+        assert {name: measured[name] for name in expected} == pytest.approx(expected, abs=1e-11, rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(oracles(), st.integers(0, 2**32))
+def test_no_policy_beats_the_optimum(oracle: MarkovChainOracle, seed: int) -> None:
+    assert oracle.optimal_value >= oracle.reference_value
+    for policy in random_policies(oracle, seed):
+        assert oracle.evaluate(policy, ["objective"])["objective"] <= oracle.optimal_value + 1e-11
+
+
+def test_ground_truth() -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain())
+    names = [f"task_{i}/pass@{k}" for i in (0, 1) for k in (1, 30)]
+    reference = oracle.evaluate(oracle.reference_policy, names)
+    assert [reference[name] for name in names] == pytest.approx([0.320744, 0.789380, 0.395214, 0.956051], abs=5e-7)
+    assert oracle.ceiling() == pytest.approx(
+        {"ceiling": (0.796727 + 0.957626) / 2, "task_0/ceiling": 0.796727, "task_1/ceiling": 0.957626}, abs=5e-7
+    )
+    squeezed = oracle.evaluate(oracle.squeezed_policy())
+    for k in markov_chain_oracle.STANDARD_KS:
+        assert squeezed[f"task_0/pass@{k}"] == pytest.approx(0.727995, abs=5e-7)
+        assert squeezed[f"task_1/pass@{k}"] == pytest.approx(0.955691, abs=5e-7)
+    assert oracle.score(oracle.squeezed_policy()) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("instance", range(50))
+def test_scores_are_exact_at_both_ends(instance: int) -> None:
+    rng = np.random.default_rng(instance)
+    L, M = int(rng.integers(2, 6)), int(rng.integers(2, 5))
+    C, k = int(rng.integers(1, M + 1)), int(rng.choice([1, 4, 8]))
+    oracle = MarkovChainOracle(TreeMarkovChain(L=L, M0=3, M=M, C=C, num_tasks=3, instance=instance, pass_k=k))
+    assert oracle.score(oracle.reference_policy) == 0.0
+    assert oracle.score(oracle.optimal_policy) == 1.0
+    again = MarkovChainOracle(oracle.setting)
+    assert oracle.score(again.reference_policy) == 0.0 and oracle.score(again.optimal_policy) == 1.0
+
+
+@pytest.mark.parametrize("C", [1, 2])
+def test_two_ways_to_evaluate_a_chain_agree_at_size(C: int) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(**BOARD, instance=4, C=C))
+    exact, listed = (oracle.evaluate(p) for p in (oracle.reference_policy, Opaque(oracle.reference_policy)))
+    assert listed == pytest.approx(exact, rel=1e-11, abs=1e-12)
+
+
+def test_estimates_agree_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(L=5, M0=3, M=3, C=2, num_tasks=3, instance=1))
+    policy = HashedPolicy(3, 2.0)
+    exact = oracle.evaluate(policy)
+    monkeypatch.setattr(markov_chain_oracle, "MAX_PREFIXES", 10)
+    estimate = oracle.evaluate(policy)
+    assert estimate == oracle.evaluate(policy)
+    assert set(estimate) == set(exact) | {f"{name}_se" for name in exact}
+    for name, value in exact.items():
+        assert abs(estimate[name] - value) <= 4.5 * estimate[f"{name}_se"] + 1e-9, name
+    assert "objective_se" in oracle.evaluate(policy, ["objective"])
+    for chain in (oracle.reference_policy, oracle.optimal_policy):
+        assert not any(name.endswith("_se") for name in oracle.evaluate(chain))
+
+
+def test_beyond_a_million_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "SAMPLES", 2**10)
+    oracle = MarkovChainOracle(TreeMarkovChain(L=14, M0=4, M=20, C=2, num_tasks=4, instance=0, pass_k=4))
+    reference = oracle.evaluate(oracle.reference_policy)
+    assert reference["kl"] == 0.0 and not any(name.endswith("_se") for name in reference)
+    assert oracle.score(oracle.reference_policy) == 0.0 and oracle.score(oracle.optimal_policy) == 1.0
+    optimum = oracle.evaluate(oracle.optimal_policy)
+    estimate = oracle.evaluate(Opaque(oracle.optimal_policy))
+    for name in ("kl", "pass@1", "pass@4", "entropy"):
+        assert abs(estimate[name] - optimum[name]) <= 4.5 * estimate[f"{name}_se"] + 1e-9
+
+
+def test_the_optimum_survives_a_file(tmp_path) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(pass_k=8))
+    oracle.optimal_policy.save(tmp_path / "optimum.npz")
+    loaded = EqualMassPolicy.load(tmp_path / "optimum.npz")
+    assert oracle.score(loaded) == 1.0
+    unknown = TreeMarkovChain(instance=1, M0=3, num_tasks=1)
+    policy, start = MarkovChainOracle(unknown).optimal_policy, int(unknown.tree.starts[0])
+    others = np.array([[s + 1, 0, 0, 0] for s in range(3) if s != start])
+    np.testing.assert_array_equal(policy.probs(others), unknown.reference_probs(others))
+
+
+@pytest.mark.parametrize("instance", range(6))
+def test_markov_optimum_equals_enumeration(instance: int) -> None:
+    setting = TreeMarkovChain(L=3, M0=3, M=3, C=2, num_tasks=3, instance=instance)
+    oracle = MarkovChainOracle(setting)
+    best = 0.0
+    for rows in itertools.product(range(3), repeat=setting.shape.num_nodes):
+        policy = node_policy(setting, np.eye(3)[list(rows)])
+        best = max(best, oracle.evaluate(policy, ["pass@1"])["pass@1"])
+        if instance and best > 0.999 * oracle.optimal_value:
+            break
+    found = oracle.evaluate(oracle.markov_optimal_policy, ["pass@1"])["pass@1"]
+    assert found >= best - 1e-12 and found <= oracle.optimal_value + 1e-12
+
+
+def test_markov_optimum_of_the_paper_loses_to_prefixes() -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain())
+    value = oracle.evaluate(oracle.markov_optimal_policy, ["pass@1"])["pass@1"]
+    assert value == pytest.approx((0.955691 + 0.132363) / 2, abs=1e-6)
+    assert MarkovChainOracle(TreeMarkovChain(pass_k=2)).markov_optimal_policy is None
+
+
+def test_what_is_documented_is_what_comes_back() -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(pass_k=30))
+    values = oracle.evaluate(oracle.reference_policy)
+    names = set(oracle.metrics) | {"pass@30"}
+    tasks = names - {"objective"}
+    assert set(values) == names | {f"task_{i}/{name}" for i in (0, 1) for name in tasks}
+    for unknown in ("pass@0", "pass@513", "accuracy", "task_2/easy"):
+        with pytest.raises(ParameterError, match="metrics"):
+            oracle.evaluate(oracle.reference_policy, [unknown])
+
+
+def test_a_false_declaration_is_found() -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(L=5, M0=2, M=3, instance=0))
+    policy = HashedPolicy(3, 1.0)
+    for claimed in ("state", "position"):
+        policy.depends_on = claimed
+        with pytest.raises(PolicyError, match="depends_on"):
+            oracle.evaluate(policy)
+
+
+class OneTokenBack(Policy):
+    """Uniform, but for one position, where a token before the last decides in the one case that it is a 1."""
+
+    def __init__(self, num_actions: int, position: int, column: int, claimed: str) -> None:
+        self.num_actions, self.position, self.column, self.depends_on = num_actions, position, column, claimed
+
+    def probs(self, observations):
+        rows = np.full((len(observations), self.num_actions), 1 / self.num_actions)
+        there = np.count_nonzero(observations[:, 1:], axis=1) == self.position
+        rows[there & (observations[:, self.column] == 1)] = np.eye(self.num_actions)[0]
+        return rows
+
+
+@pytest.mark.parametrize("claimed", ["state", "position"])
+@pytest.mark.parametrize("parameters", [{}, {"L": 6, "M0": 2, "M": 3, "instance": 7}], ids=["canonical", "random"])
+def test_every_false_declaration_is_found(parameters: dict[str, int], claimed: str) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(**parameters))
+    for position in range(1, oracle.setting.L - 1):
+        for column in range(position):
+            with pytest.raises(PolicyError, match="depends_on"):
+                oracle.evaluate(OneTokenBack(oracle.setting.M, position, column, claimed))
+
+
+class Off(Policy):
+    """Another policy, its rows off by a factor."""
+
+    def __init__(self, policy, factor: float) -> None:
+        self.policy, self.factor = policy, factor
+
+    def probs(self, observations):
+        return (self.policy.probs(observations) * self.factor).astype(np.float32)
+
+
+@pytest.mark.parametrize("factor", [1 - 9e-6, 1 + 9e-6])
+def test_rows_that_are_slightly_off_gain_nothing(factor: float) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain())
+    assert oracle.score(Off(oracle.optimal_policy, factor)) == pytest.approx(1.0, abs=1e-12)
+    values = oracle.evaluate(Off(oracle.reference_policy, factor))
+    exact = oracle.evaluate(oracle.reference_policy)
+    assert values == pytest.approx(exact, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"L": 2, "C": 1, "pass_k": 512}, {"L": 3, "C": 2, "pass_k": 300}], ids=["equal", "nearly equal"]
+)
+def test_without_anything_to_win_there_is_no_score(parameters: dict[str, int]) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(instance=0, **parameters))
+    assert oracle.optimal_value == pytest.approx(oracle.reference_value, abs=1e-12)
+    for policy in (oracle.reference_policy, oracle.optimal_policy):
+        with pytest.raises(ParameterError, match="can be won"):
+            oracle.score(policy)
+
+
+class Remembered(Policy):
+    """Answers from memory, so that timings are the oracle's own."""
+
+    def __init__(self, policy) -> None:
+        self.policy, self.memory = policy, {}
+
+    def probs(self, observations):
+        key = len(observations)
+        if key not in self.memory:
+            self.memory[key] = self.policy.probs(observations)
+        return self.memory[key]
+
+
+def seconds(call) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("C", [1, 2, 6])
+def test_speed(C: int) -> None:
+    oracle = MarkovChainOracle(TreeMarkovChain(**BOARD, instance=0, C=C))
+    for k in (1, 4, 8, 64):
+        optimum = (oracle.setting, oracle.code, oracle.classes)
+        assert seconds(lambda k=k, o=optimum: EqualMassPolicy(*o, oracle.optimal_masses(k))) < 2
+    rows = np.random.default_rng(C).dirichlet(np.ones(6), oracle.setting.shape.num_nodes)
+    for policy in (node_policy(oracle.setting, rows), *(Remembered(HashedPolicy(6, s)) for s in (0.0, 2.0, 5.0))):
+        oracle.evaluate(policy)
+        assert seconds(lambda p=policy: oracle.evaluate(p)) < 1
+        assert seconds(lambda p=policy: oracle.evaluate(p, ["pass@1"])) < 0.05
+
+
+@pytest.mark.parametrize("sizes", [(5, 4, 2, 2), (5, 4, 2, 4), (8, 6, 1, 6)])
+def test_scores_are_exact_whatever_is_asked_for_beside_them(sizes):
+    L, M, C, num_tasks = sizes
+    oracle = MarkovChainOracle(TreeMarkovChain(L=L, M0=M, M=M, C=C, num_tasks=num_tasks, instance=10_000))
+    assert oracle.normalise(oracle.evaluate(oracle.reference_policy)["objective"]) == 0.0
+    assert oracle.normalise(oracle.evaluate(oracle.optimal_policy)["objective"]) == 1.0

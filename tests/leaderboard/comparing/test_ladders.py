@@ -1,0 +1,159 @@
+"""Ladders of difficulty: planned from the registry, run until the target, shown beside theory."""
+
+import dataclasses
+import io
+import json
+import tomllib
+
+import pytest
+
+import theorybench as tb
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, RecordError
+from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.board import make_board
+from theorybench.leaderboard.comparing.ladders import episodes_to
+from theorybench.leaderboard.comparing.reproduction import configuration
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan, sweep
+from theorybench.leaderboard.showing.ladder_picture import ladder_figure
+from theorybench.leaderboard.showing.page import render_page
+from theorybench.leaderboard.showing.picture import picture
+from theorybench.leaderboard.showing.table import render
+
+TREE = "TheoryBench/ReasoningTree-v0"
+IDS = [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
+LADDERS = [(id, difficulty) for id in IDS for difficulty in lookup(id).difficulties]
+RUNG = {"ladder": "L", "target": 0.9, "way": "direct"}
+
+
+def suite(**changes):
+    values = {
+        "name": "climb",
+        "environments": [{"id": TREE, "ladder": "L", "budget": 6000, "label": "Tree"}],
+        "agents": ["rlvr"],
+        "seeds": 2,
+        "workers": 1,
+    }
+    return make_suite({**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("climb")
+    assert not sweep(suite(), folder).failed
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(folder):
+    return make_board(load_records(folder), draws=50)
+
+
+@pytest.mark.parametrize(("id", "difficulty"), LADDERS, ids=[f"{id}-{d.parameter}" for id, d in LADDERS])
+def test_registered_ladders_grow(id, difficulty):
+    entry = lookup(id)
+    settings = [entry.make_setting(rung) for rung in difficulty.rungs()]
+    sizes = [difficulty.place(setting) for setting in settings]
+    assert sizes == sorted(sizes) and sizes[0] > 0
+    for law in difficulty.laws:
+        costs = [difficulty.queries(entry.oracle(setting), law.way) for setting in settings]
+        assert costs[-1] > 0 and (law.way == "curriculum" or costs[-1] == max(costs))
+        assert law.formula and law.source
+
+
+def test_hopeless_rungs_are_spared():
+    planned = plan(suite())
+    assert [job.names[0] for job in planned.jobs] == [f"Tree L={length}" for length in (1, 2, 3, 4)]
+    assert len(planned.hopeless) == 6  # 5^(L+1) > 6000 from L = 5 on
+
+
+def test_runs_end_at_the_target_and_resume(folder):
+    records = list(load_records(folder))
+    arrived = [record for record in records if episodes_to(record, 0.9) is not None]
+    assert len(records) == 8 and len(arrived) >= 6
+    for record in arrived:
+        assert record.score >= 0.9
+        assert record.spent.episodes == record.curve[-1].episodes < record.budget
+        assert record.curve[-2].metrics["score"] < 0.9
+        assert record.curve[-2].episodes < episodes_to(record, 0.9) <= record.curve[-1].episodes
+    assert sweep(suite(), folder).resumed == 8
+
+
+def test_a_run_alone_is_the_run_among_others(folder, tmp_path):
+    sweep(suite(lift=False), tmp_path)
+    together = {record.key: record for record in load_records(folder)}
+    for record in load_records(tmp_path):
+        assert record.curve == together[record.key].curve
+        assert record.spent == together[record.key].spent
+
+
+def test_the_board_shows_the_climb_beside_theory(board):
+    (ladder,) = board.ladders
+    assert not board.environments and not board.standings
+    assert ladder.title == "Tree along L" and ladder.sizes == (2, 3, 4, 5, 6, 7, 8, 10, 13, 17)
+    assert {law.way: law.queries[:3] for law in ladder.laws} == {"direct": (25, 125, 625), "curriculum": (10, 15, 20)}
+    (climb,) = ladder.climbs
+    assert climb.top >= 4 and climb.theory[0] == pytest.approx(5)
+    assert [point.size for point in climb.points] == [2, 3, 4, 5]
+    assert json.loads(board.to_json())["ladders"][0]["climbs"][0]["label"] == "rlvr"
+
+
+def test_terminal_and_page_show_it(board):
+    from rich.console import Console
+
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(render(board))
+    text = console.export_text()
+    assert "Tree along L" in text and "×5 a unit" in text
+    page = render_page(board)
+    assert "Laws of growth" in page and "theory, direct: (d + 1)^(L + 1)" in page
+
+
+def test_laws_are_named_where_they_pass_the_budget_and_agents_that_miss_a_rung_have_rows_above_it(board):
+    (ladder,) = board.ladders
+    direct, staged = ladder.laws
+    assert direct.crossing(625 * 5**0.5, linear=True) == pytest.approx((4.5, 625 * 5**0.5))
+    assert direct.crossing(625 * 5**0.5, linear=False)[0] == pytest.approx(20**0.5)
+    assert staged.crossing(6000, linear=True) == (17, 85)
+    assert direct.growth_up_to(3125) == pytest.approx((5, direct.growth_up_to(3125)[1]))
+    assert direct.growth_up_to(100) is None
+    points = [dataclasses.replace(point, median=None) for point in ladder.climbs[0].points]
+    missing = dataclasses.replace(ladder.climbs[0], agent="missing", points=tuple(points))
+    levels = dataclasses.replace(ladder, climbs=(missing, *ladder.climbs, missing)).missed_levels
+    assert set(levels) >= {"missing"} and all(level > ladder.budget for level in levels.values())
+
+
+def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path):
+    from matplotlib.text import Text
+
+    assert picture(board, tmp_path / "ladders.svg").stat().st_size > 10_000
+    text = "\n".join(text.get_text() for text in ladder_figure(board).findobj(Text))
+    assert "theory ×5 a unit" in text and "rlvr ×" in text and "not learnt within 6,000" in text
+    assert "The full task alone" in text and "Easier sub-tasks first" in text
+
+
+def test_the_reproduction_asks_for_the_same_runs(board):
+    again = make_suite(tomllib.loads(configuration(board)))
+    assert plan(again).keys == plan(suite()).keys
+
+
+def test_a_rung_is_part_of_the_key_and_is_checked(synthetic_run):
+    plain, rung = synthetic_run(), synthetic_run(rung=RUNG)
+    assert plain.key != rung.key != synthetic_run(rung={**RUNG, "target": 0.8}).key
+    with pytest.raises(RecordError, match="target"):
+        synthetic_run(rung={**RUNG, "target": 1.5})
+
+
+def test_mistakes_are_explained():
+    with pytest.raises(ConfigurationError, match="ladder of TheoryBench/ReasoningTree-v0"):
+        plan(suite(environments=[{"id": TREE, "ladder": "depth"}]))
+    with pytest.raises(ConfigurationError, match="leave it out"):
+        plan(suite(environments=[{"id": TREE, "ladder": "L", "parameters": {"L": 3}}]))
+    law = Law(way="direct", growth="exponential", formula="2^x", queries=lambda oracle: 2.0, source="none")
+    for wrong in ({"values": (1, 2)}, {"laws": (law, law)}):
+        with pytest.raises(ParameterError):
+            Difficulty(**{"parameter": "L", "values": (1, 2, 3), "size": "x", "laws": (law,), **wrong})
+    with pytest.raises(ParameterError, match="growth"):
+        Law(way="direct", growth="linear", formula="x", queries=lambda oracle: 1.0, source="none")

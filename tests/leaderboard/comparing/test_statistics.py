@@ -1,0 +1,169 @@
+"""Statistics against formulas by hand, scipy and brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu, trim_mean
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.leaderboard.comparing.statistics import (
+    bootstrap_interval,
+    clip_scores,
+    interquartile_mean,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+)
+
+RUNS = st.lists(st.floats(-1, 1) | st.sampled_from([-1.0, 0.0, 0.5, 1.0]), min_size=1, max_size=9)
+SCORES = st.lists(RUNS.map(np.array), min_size=1, max_size=4)
+
+
+def test_interquartile_mean_by_hand():
+    assert interquartile_mean([[1.0, 2.0, 3.0, 6.0]]) == pytest.approx(2.5)  # one of four is cut at each end
+    assert interquartile_mean([[1.0, 2.0, 9.0]]) == pytest.approx(4.0)  # floor(3/4) = 0: nothing is cut
+    assert interquartile_mean([[0.0, 1, 2, 3, 100]]) == pytest.approx(2.0)  # floor(5/4) = 1
+    assert interquartile_mean([[0.0, 10.0], [1.0, 2.0]]) == pytest.approx(1.5)  # pooled
+    # Two runs beside one: as if the one were there twice, so 4, 4 of (0, 4, 4, 8).
+    assert interquartile_mean([[0.0, 8.0], [4.0]]) == pytest.approx(4.0)
+
+
+@settings(max_examples=80, deadline=None)
+@given(environments=st.integers(1, 5), runs=st.integers(1, 13), seed=st.integers(0, 10**6))
+def test_interquartile_mean_is_that_of_rliable(environments, runs, seed):
+    scores = np.random.default_rng(seed).normal(size=(environments, runs))
+    assert interquartile_mean(list(scores)) == pytest.approx(trim_mean(scores.ravel(), 0.25), abs=1e-12)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCORES)
+def test_environments_weigh_the_same(scores):
+    multiple = math.lcm(*map(len, scores))
+    repeated = [np.repeat(runs, multiple // len(runs)) for runs in scores]
+    assert interquartile_mean(scores) == pytest.approx(trim_mean(np.concatenate(repeated), 0.25), abs=1e-9)
+    for statistic in (optimality_gap, lambda s: performance_profile(s, [-0.5, 0.0])):
+        np.testing.assert_allclose(statistic(scores), statistic(repeated), atol=1e-12)
+
+
+def test_optimality_gap_by_hand():
+    assert optimality_gap([[0.5, 1.5], [1.0]]) == pytest.approx(0.125)
+    assert optimality_gap([[0.5, 1.5]], target=2.0) == pytest.approx(1.0)
+
+
+def test_probability_of_improvement_by_hand():
+    assert probability_of_improvement([[1.0, 2.0]], [[0.0, 1.0]]) == pytest.approx((1 + 0.5 + 1 + 1) / 4)
+    assert probability_of_improvement([[1.0], [0.0]], [[0.0], [1.0, 0.0]]) == pytest.approx((1 + 0.25) / 2)
+
+
+@settings(max_examples=50, deadline=None)
+@given(SCORES, st.data())
+def test_probability_of_improvement_is_the_mann_whitney_statistic(scores, data):
+    others = [data.draw(RUNS.map(np.array)) for _ in scores]
+    u = [
+        mannwhitneyu(x, y, method="asymptotic").statistic / (len(x) * len(y))
+        for x, y in zip(scores, others, strict=True)
+    ]
+    probability = probability_of_improvement(scores, others)
+    assert probability == pytest.approx(np.mean(u))
+    assert probability + probability_of_improvement(others, scores) == pytest.approx(1.0)
+
+
+def test_performance_profile_by_hand():
+    profile = performance_profile([[0.0, 0.5, 1.0], [0.5]], [-0.1, 0.0, 0.49, 0.5, 1.0])
+    np.testing.assert_allclose(profile, [1.0, (2 / 3 + 1) / 2, (2 / 3 + 1) / 2, (1 / 3) / 2, 0.0])
+
+
+def test_a_profile_integrates_to_the_mean():
+    scores = [clip_scores(np.random.default_rng(i).normal(size=7)) for i in range(3)]
+    profile = performance_profile(scores, np.linspace(-1, 1, 20_001))
+    assert np.trapezoid(profile, dx=1e-4) - 1 == pytest.approx(np.mean([runs.mean() for runs in scores]), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        interquartile_mean,
+        optimality_gap,
+        lambda s: probability_of_improvement(s, s[::-1]),
+        lambda s: performance_profile(s, [0.0, 0.3]),
+    ],
+)
+def test_leading_axes_are_as_good_as_a_loop(statistic):
+    scores = [np.random.default_rng(i).normal(size=(6, 4 + i)) for i in range(2)]
+    looped = np.stack([statistic([runs[d] for runs in scores]) for d in range(6)], axis=-1)
+    np.testing.assert_allclose(statistic(scores), looped, atol=1e-12)
+
+
+def test_the_bootstrap_agrees_with_all_resamples_of_a_small_case():
+    """Two environments with two and three runs: 4 x 27 resamples, listed."""
+    scores = [np.array([0.1, 0.7]), np.array([-0.2, 0.3, 0.9])]
+    listed = np.array(
+        [
+            interquartile_mean([scores[0][list(i)], scores[1][list(j)]])
+            for i in itertools.product(range(2), repeat=2)
+            for j in itertools.product(range(3), repeat=3)
+        ]
+    )
+    interval = bootstrap_interval(interquartile_mean, scores, draws=40_000, confidence=0.8)
+    assert interval.low == pytest.approx(np.quantile(listed, 0.1, method="inverted_cdf"), abs=0.02)
+    assert interval.high == pytest.approx(np.quantile(listed, 0.9, method="inverted_cdf"), abs=0.02)
+
+
+def test_intervals_cover_as_often_as_they_say():
+    """The median of a uniform law is inside 90 % intervals of 20 runs close to nine times in ten."""
+    rng = np.random.default_rng(3)
+    inside = 0
+    for trial in range(300):
+        interval = bootstrap_interval(interquartile_mean, [rng.uniform(size=20)], draws=400, confidence=0.9, seed=trial)
+        inside += interval.low <= 0.5 <= interval.high
+    assert 0.82 < inside / 300 < 0.94
+
+
+def test_intervals_are_seeded_and_leave_the_global_generator_alone():
+    scores = [np.arange(5.0), np.arange(7.0)]
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, again = (bootstrap_interval(interquartile_mean, scores, seed=4) for _ in range(2))
+    assert first == again != bootstrap_interval(interquartile_mean, scores, seed=5)
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+def test_equal_runs_have_an_interval_without_width():
+    value, low, high = bootstrap_interval(interquartile_mean, [np.full(5, 0.3), np.full(3, 0.3)])
+    assert value == pytest.approx(0.3) and low == pytest.approx(0.3) and high == pytest.approx(0.3)
+
+
+def test_one_run_says_nothing_about_the_spread():
+    interval = bootstrap_interval(interquartile_mean, [[0.5], [0.1, 0.2]])
+    assert np.isfinite(interval.value) and np.isnan(interval.low) and np.isnan(interval.high)
+    profile = bootstrap_interval(lambda s: performance_profile(s, [0.0, 1.0]), [[0.5]])
+    assert profile.value.tolist() == [1.0, 0.0] and np.isnan(profile.low).all()
+
+
+def test_two_agents_are_drawn_apart():
+    """A run against itself is a tie in every pairing that draws it twice, so P is 1/2 and its interval is wide."""
+    runs = [np.arange(6.0)]
+    interval = bootstrap_interval(probability_of_improvement, runs, runs)
+    assert interval.value == 0.5 and interval.low < 0.3 and interval.high > 0.7
+
+
+def test_scores_are_clipped():
+    assert clip_scores([-7.0, -1.0, 0.2, np.inf]).tolist() == [-1.0, -1.0, 0.2, 1.0]
+
+
+@pytest.mark.parametrize("statistic", [interquartile_mean, optimality_gap, lambda s: probability_of_improvement(s, s)])
+@pytest.mark.parametrize("scores", [[], [[]], [[0.1], []], [[np.nan, 1.0]], [0.5]])
+def test_what_is_no_score_is_refused(statistic, scores):
+    with pytest.raises(ParameterError, match="scores"):
+        statistic(scores)
+
+
+@pytest.mark.parametrize(("name", "value"), [("draws", 0), ("confidence", 1.0), ("confidence", 0.0)])
+def test_wrong_options_of_the_bootstrap_are_refused(name, value):
+    with pytest.raises(ParameterError, match=name):
+        bootstrap_interval(interquartile_mean, [[0.1, 0.2]], **{name: value})
+    with pytest.raises(ParameterError, match="others"):
+        probability_of_improvement([[0.1]], [[0.1], [0.2]])

@@ -1,0 +1,147 @@
+"""One record: round trips, its key, and every refusal."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from theorybench.envs.core.errors import RecordError
+from theorybench.leaderboard.records.record import KEY_FIELDS, make_record, parse_record, record_key
+
+RUNG = {"ladder": "L", "target": 0.9, "way": "direct"}
+NAMES = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=20)
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    metrics=st.dictionaries(NAMES, NUMBERS, max_size=4),
+    parameters=st.dictionaries(NAMES, JSON, max_size=3),
+    score=st.floats(allow_nan=False, allow_infinity=False),
+    seed=st.integers(0, 2**63 - 1),
+    agent=NAMES,
+)
+def test_json_and_dictionaries_hold_all_of_a_record(synthetic_run, metrics, parameters, score, seed, agent):
+    metrics = {**metrics, "objective": 0.5}
+    curve = [{"episodes": 3, "metrics": {**metrics, "score": score}}]
+    record = synthetic_run(agent, score, metrics=metrics, parameters=parameters, seed=seed, curve=curve)
+    text = record.to_json()
+    json.loads(text, parse_constant=pytest.fail)  # strict JSON
+    assert text.isascii() and "\n" not in text
+    for again in (parse_record(text), parse_record(record.to_dict()), parse_record(json.loads(text))):
+        assert again.to_json() == text
+        assert again.parameters == parameters and again.score == score
+        for name, value in metrics.items():
+            assert again.metrics[name] == value or (math.isnan(value) and math.isnan(again.metrics[name]))
+
+
+def test_infinite_metrics_are_numbers_in_python_and_words_in_json(synthetic_run):
+    record = synthetic_run(metrics={"objective": 1.0, "coverage": math.inf, "low": -math.inf, "none": math.nan})
+    assert record.to_dict()["metrics"]["coverage"] == math.inf
+    written = json.loads(record.to_json())["metrics"]
+    assert (written["coverage"], written["low"], written["none"]) == ("inf", "-inf", "nan")
+
+
+@pytest.mark.parametrize("field", KEY_FIELDS)
+def test_every_field_of_the_key_changes_it(synthetic_run, field):
+    values = {name: synthetic_run().to_dict()[name] for name in KEY_FIELDS}
+    other = {"x": 1} if isinstance(values[field], dict) else 7 if isinstance(values[field], int) else "b" * 16
+    other = RUNG if field == "rung" else other
+    assert record_key(**values) != record_key(**{**values, field: other})
+
+
+def test_the_key_does_not_depend_on_order_or_on_sequence_types(synthetic_run):
+    values = {name: synthetic_run().to_dict()[name] for name in KEY_FIELDS}
+    one = record_key(**{**values, "parameters": {"a": (1, 2), "b": math.inf}})
+    assert one == record_key(**{**values, "parameters": {"b": "inf", "a": [1, 2]}})
+
+
+@pytest.mark.parametrize("field", KEY_FIELDS)
+def test_a_record_that_was_altered_is_refused(synthetic_run, field):
+    values = synthetic_run().to_dict()
+    split = {"split": "tuning", "seed": 7, "budget": 30_000, "parameters": {"x": 1}, "hyperparameters": {}}
+    split["rung"] = RUNG
+    with pytest.raises(RecordError, match="key = "):
+        parse_record({**values, field: split.get(field, "b" * 16)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": -1}, "seed = -1"),
+        ({"seed": True}, "seed = True"),
+        ({"budget": 0}, "budget = 0"),
+        ({"score": math.nan}, "score = nan"),
+        ({"score": None}, "expected a score"),
+        ({"status": "crashed"}, "status = 'crashed'.*'ok', 'failed'"),
+        ({"status": "failed", "error": None}, "error"),
+        ({"error": "yes"}, "no error"),
+        ({"split": "test"}, "split = 'test'"),
+        ({"metrics": {}}, "objective"),
+        ({"metrics": {"objective": "high"}}, "metrics.objective = 'high'"),
+        ({"metrics": {"objective": True}}, "metrics.objective = True"),
+        ({"curve": [{"episodes": 1, "metrics": {}}]}, r"curve\[0\].metrics"),
+        ({"curve": [{"episodes": e, "metrics": {"score": 0.0}} for e in (5, 5)]}, "increasing"),
+        ({"curve": [{"episodes": 20001, "metrics": {"score": 0.0}}]}, "within the budget"),
+        ({"spent": {"episodes": 20001, "steps": 1}}, "spent.episodes = 20001"),
+        ({"spent": {"episodes": 1}}, "spent.steps"),
+        ({"agent": "two\nlines"}, "agent = "),
+        ({"agent": "\x1b[31mred"}, "agent = "),
+        ({"env_label": " "}, "env_label = "),
+        ({"fingerprint": "xyz"}, "fingerprint = 'xyz'"),
+        ({"started_at": "2025-01-31T12:00:00"}, "time zone"),
+        ({"lifted": 0}, "lifted = 0"),
+        ({"seconds_wall": -1.0}, "seconds_wall = -1.0"),
+        ({"queries_per_response": -1.0}, "queries_per_response = -1.0"),
+        ({"queries_per_response": math.inf}, "queries_per_response = inf"),
+        ({"peak_memory_bytes": 1.5}, "peak_memory_bytes = 1.5"),
+        ({"git_commit": "HEAD"}, "git_commit = 'HEAD'"),
+        ({"suite": "starter"}, "unknown field 'suite'"),
+        ({"parameters": {"f": print}}, "parameters.f = "),
+        ({"hyperparameters": {1: 2}}, "hyperparameters has the key 1"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_value(synthetic_run, changes, message):
+    with pytest.raises(RecordError, match=message):
+        synthetic_run(**changes)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", "null", '{"schema": 2}', '{"schema": 1, "schema": 1}', "[" * 10_000]
+)
+def test_text_that_is_no_record_is_refused(text):
+    with pytest.raises(RecordError):
+        parse_record(text)
+
+
+def test_a_field_that_is_missing_is_named(synthetic_run):
+    values = synthetic_run().to_dict()
+    for name in values.keys() - {"queries_per_response", "rung"}:
+        with pytest.raises(RecordError, match=name):
+            parse_record({key: value for key, value in values.items() if key != name})
+
+
+def test_a_record_from_before_queries_were_counted_has_none(synthetic_run):
+    values = synthetic_run().to_dict()
+    del values["queries_per_response"]
+    assert parse_record(values).queries_per_response == 0.0
+    assert parse_record(synthetic_run(queries_per_response=12.5).to_json()).queries_per_response == 12.5
+
+
+def test_of_a_long_error_the_end_is_kept(synthetic_run):
+    record = synthetic_run(status="failed", error="x" * 20_000 + "\ud800 the cause")
+    assert record.error.endswith("? the cause") and len(record.error) == 10_000
+    with pytest.raises(RecordError, match="lacks the field"):
+        make_record(env_id="a")
+
+
+def test_a_record_is_shown_in_one_line(synthetic_run):
+    record = synthetic_run("mine", 0.25, seed=3)
+    assert repr(record).startswith("Record(env_id=") and "score=0.25" in repr(record) and len(repr(record)) < 200

@@ -1,0 +1,186 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
+from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters, split_list
+from theorybench.leaderboard.running.config import list_suites, load_suite, make_suite, named_suite
+from theorybench.leaderboard.running.matrix import plan
+
+TOYS = Path(__file__).parents[1] / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+GOOD = {"name": "toys", "agents": ["random"], "environments": [{"id": ENV}]}
+
+
+def write(tmp_path, text):
+    path = tmp_path / "suite.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_suite_is_pleasant_to_write(tmp_path):
+    suite = load_suite(
+        write(
+            tmp_path,
+            f"""
+            seeds = 3
+            agents = [
+                "random",
+                "rlvr[learning_rate=0.1]",
+                {{ agent = "rlvr", label = "fast", hyperparameters = {{ learning_rate = 1.0 }} }},
+            ]
+            [[environments]]
+            id = "{ENV}"
+            [[environments]]
+            id = "{ENV}"
+            budget = 320
+            parameters = {{ gap = 0.3 }}
+            """,
+        )
+    )
+    assert suite.name == "suite" and suite.seeds == [0, 1, 2]
+    assert [entry.agent for entry in suite.agents] == ["random", "rlvr[learning_rate=0.1]", "rlvr"]
+    jobs = plan(suite).jobs
+    assert {run.budget for job in jobs for run in job.runs} == {640, 320}
+    assert [job.name for job in jobs if job.agent != "random"] == [
+        "rlvr[learning_rate=0.1] on Toys/TwoArms, 3 seeds",
+        "fast on Toys/TwoArms, 3 seeds",
+        "rlvr[learning_rate=0.1] on Toys/TwoArms[gap=0.3], 3 seeds",
+        "fast on Toys/TwoArms[gap=0.3], 3 seeds",
+    ]
+
+
+def test_files_are_found_beside_the_configuration(tmp_path):
+    (tmp_path / "mine.py").write_text(TOYS.read_text().replace("Toys/", "Beside/"))
+    path = write(tmp_path, 'agents = ["mine.py:Good"]\n[[environments]]\nid = "mine.py:Beside/TwoArms-v0"')
+    planned = plan(load_suite(path))
+    assert {run.agent for job in planned.jobs for run in job.runs} == {"mine.py:Good"}
+    assert {run.env_id for job in planned.jobs for run in job.runs} == {"Beside/TwoArms-v0"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sedes": 3}, "unknown field 'sedes'; did you mean seeds?"),
+        ({"environments": [{"id": ENV, "budgte": 3}]}, r"environments\[0\]\.budgte'; did you mean budget\?"),
+        ({"agents": [{"agent": "rlvr", "lable": "x"}]}, r"agents\[0\]\.lable'; did you mean label or agent\?"),
+        ({"agents": [{"label": "x"}]}, r"agents\[0\]\.agent is missing"),
+        ({"agents": []}, r"agents = \[\]: expected a list of agents"),
+        ({"agents": "rlvr"}, "agents = 'rlvr': expected a list of agents"),
+        ({"environments": []}, "environments"),
+        (
+            {"environments": [{"id": ENV, "budget": 0}]},
+            r"environments\[0\]\.budget = 0: expected greater than or equal",
+        ),
+        ({"environments": [{"id": ENV, "budget": 2.5}]}, r"environments\[0\]\.budget = 2\.5: expected a valid integer"),
+        ({"seeds": 0}, "seeds = 0: expected a number of seeds"),
+        ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: expected .* distinct"),
+        ({"seeds": [-1]}, "seeds"),
+        ({"seeds": True}, "seeds = True"),
+        ({"workers": 0}, "workers = 0"),
+        ({"timeout": -1}, "timeout = -1"),
+        ({"lift": "yes"}, "lift = 'yes': expected a valid boolean"),
+        ({"name": "../x"}, "name = '../x'"),
+    ],
+)
+def test_a_typo_names_field_value_and_what_is_allowed(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make_suite({**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"environments": [{"id": "Nowhere-v0"}]}, r"environments\[0\]: unknown environment 'Nowhere-v0'"),
+        ({"environments": [{"id": "TreeMarkovChian"}]}, "did you mean TheoryBench/TreeMarkovChain-v0"),
+        ({"environments": [{"id": "nowhere.py:X-v0"}]}, "there is no Python file nowhere.py"),
+        (
+            {"environments": [{"id": ENV, "parameters": {"gpa": 0.1}}]},
+            r"environments\[0\]: gpa = 0.1.*did you mean gap",
+        ),
+        ({"environments": [{"id": ENV, "parameters": {"gap": 7}}]}, r"environments\[0\]: gap = 7: expected a finite"),
+        ({"environments": [{"id": ENV, "parameters": {"gap": 0.004}}]}, "by less than 2%: choose other parameters"),
+        ({"environments": [{"id": ENV, "parameters": {"gap": 0.0}}]}, "a setting where something can be won"),
+        ({"agents": ["rlvrr"]}, r"agents\[0\]: unknown agent 'rlvrr'; did you mean rlvr"),
+        ({"agents": ["rlvr[learning_rat=1]"]}, "learning_rat = 1.*did you mean learning_rate"),
+        ({"agents": ["rlvr[learning_rate=-1]"]}, "learning_rate = -1: expected a finite number"),
+        ({"agents": [f"{TOYS}:Nobody"]}, "holds no class Nobody"),
+        ({"agents": ["dpo-offline"]}, "dpo-offline learns from feedback 'preference'; the environments give reward"),
+        ({"agents": ["random", "random"]}, "are the same run"),
+        ({"agents": ["rlvr", f"rlvr[learning_rate={RLVR().learning_rate}]"]}, "are the same run"),
+        ({"environments": [{"id": ENV}, {"id": ENV, "budget": 7}]}, "called the same: .* different labels"),
+    ],
+)
+def test_a_suite_that_cannot_be_run_is_refused_before_anything_runs(change, message):
+    with pytest.raises(ConfigurationError, match=message):
+        plan(make_suite({**GOOD, **change}))
+
+
+def test_files_that_are_no_suite(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"no configuration file .*suites by name: .*starter"):
+        load_suite(tmp_path / "none.toml")
+    with pytest.raises(ConfigurationError, match="is no TOML"):
+        load_suite(write(tmp_path, "agents = [\n"))
+    with pytest.raises(UnknownNameError, match="did you mean starter"):
+        named_suite("startr")
+
+
+def test_what_does_not_match_is_skipped_in_a_matrix():
+    environments = [{"id": ENV}, {"id": "PreferenceBandit", "parameters": {"dimension": 2}}]
+    planned = plan(make_suite({**GOOD, "agents": ["rlvr", "dpo-offline", "random"], "environments": environments}))
+    assert planned.skipped == [("Toys/TwoArms", "dpo-offline"), ("PreferenceBandit[dimension=2]", "rlvr")]
+    assert len(planned.keys) == 4 * 5
+
+
+def test_lifting_changes_how_runs_are_grouped_and_not_their_keys():
+    together, alone = (plan(make_suite({**GOOD, "agents": ["rlvr"], "lift": lift})) for lift in (True, False))
+    assert [len(job.runs) for job in together.jobs] == [5] and [len(job.runs) for job in alone.jobs] == [1] * 5
+    assert together.keys == alone.keys
+
+
+@pytest.mark.parametrize("name", list_suites())
+def test_suites_that_ship_can_be_planned(name):
+    planned = plan(named_suite(name))
+    assert planned.jobs and named_suite(name).description
+    # What is called by its label on the command line must not be split at a comma.
+    assert all(split_list(e.label or e.id) == [e.label or e.id] for e in named_suite(name).environments)
+
+
+def test_arguments_choose_from_a_suite():
+    suite = choose_suite(environments=["TreeMarkovChain"], suite="starter", agents=["rlvr"], seeds=2, budget=64)
+    assert [entry.label for entry in suite.environments] == ["Tree pass@1", "Tree pass@4"]
+    assert suite.seeds == [0, 1] and {run.budget for job in plan(suite).jobs for run in job.runs} == {64}
+    assert len(choose_suite(suite="starter", environments=["Tree pass@4"]).environments) == 1
+    plain, network = choose_suite(suite="tree", agents=["grpo", "grpo, network"]).agents
+    assert not plain.hyperparameters and network.hyperparameters == {"policy": "mlp"}
+    assert choose_suite(environments=[ENV]).name == "custom"
+    assert choose_suite().name == "starter"
+    with pytest.raises(UnknownNameError, match="environment of the suite starter"):
+        choose_suite(suite="starter", environments=[ENV])
+    with pytest.raises(ConfigurationError, match="not both"):
+        choose_suite(Path("x.toml"), "starter")
+    with pytest.raises(ConfigurationError, match="command line: seeds = 0"):
+        choose_suite(seeds=0)
+
+
+def test_an_agent_of_the_suite_keeps_the_hyperparameters_of_the_suite(tmp_path):
+    entry = '{ agent = "rlvr", label = "fast", hyperparameters = { learning_rate = 1.0 } }'
+    path = write(tmp_path, f'agents = [{entry}, "random"]\n[[environments]]\nid = "{ENV}"')
+    for name in ("fast", "rlvr"):
+        suite = choose_suite(path, agents=[name, "reference"])
+        assert [run.hyperparameters.get("learning_rate") for job in plan(suite).jobs for run in job.runs][:1] == [1.0]
+
+
+def test_lists_and_parameters_of_the_command_line():
+    assert split_list("a, b[x=1,y=2],c.py:D,") == ["a", "b[x=1,y=2]", "c.py:D"]
+    assert split_list(None) == []
+    assert parse_parameters(["a=1", "b=canonical", "c=[1, 2]", "d=true"]) == {
+        "a": 1,
+        "b": "canonical",
+        "c": [1, 2],
+        "d": True,
+    }
+    with pytest.raises(ConfigurationError, match=re.escape("expected name=value")):
+        parse_parameters(["a"])

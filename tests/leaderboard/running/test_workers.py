@@ -1,0 +1,221 @@
+"""Sweeps in worker processes: nothing that an agent does takes them down, and nothing that ends them loses a record."""
+
+import functools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from theorybench.leaderboard.records.store import RecordStore, load_records
+from theorybench.leaderboard.running.config import load_suite, make_suite
+from theorybench.leaderboard.running.matrix import Watcher, plan, sweep
+
+TOYS = Path(__file__).parents[1] / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+TIMES = {"seconds_wall", "seconds_cpu", "peak_memory_bytes", "started_at"}
+
+
+def suite(agents, **changes):
+    agents = [agent if agent.islower() else f"{TOYS}:{agent}" for agent in agents]
+    values = {"name": "toys", "agents": agents, "environments": [{"id": ENV}], "workers": 2, "timeout": 60, "seeds": 1}
+    return make_suite({**values, **changes})
+
+
+def by_agent(folder):
+    return {(record.agent.removeprefix("toys.py:"), record.seed): record for record in load_records(folder)}
+
+
+def untimed(folder):
+    return {r.key: {k: v for k, v in r.to_dict().items() if k not in TIMES} for r in load_records(folder)}
+
+
+class Ear(Watcher):
+    """Remembers what it is told."""
+
+    def __init__(self):
+        self.events = []
+
+    def see(self, event, records):
+        self.events.append((event.job.name, event.kind, len(records)))
+
+
+@pytest.fixture(scope="module")
+def rough(tmp_path_factory):
+    """One sweep of agents that do what they should not."""
+    folder, ear = tmp_path_factory.mktemp("rough"), Ear()
+    agents = ["Hangs", "KillsItsProcess", "Crashes", "EndsItsProcess", "Raises", "Talks", "optimal"]
+    outcome = sweep(suite(agents, timeout=3), folder, watcher=ear)
+    return folder, ear.events, outcome
+
+
+def test_a_sweep_survives_its_agents(rough):
+    folder, events, outcome = rough
+    found = {agent: (record.status, record.error) for (agent, _), record in by_agent(folder).items()}
+    assert found == {
+        "Hangs": ("timeout", "took longer than 3 seconds"),
+        "KillsItsProcess": ("killed", "the process of the run died of SIGKILL"),
+        "Crashes": ("killed", "the process of the run died of SIGSEGV"),
+        "EndsItsProcess": ("killed", "the agent ended the process of the run with exit code 7"),
+        "Raises": ("failed", found["Raises"][1]),
+        "Talks": ("ok", None),
+        "optimal": ("ok", None),
+    }
+    assert "the loss exploded (toys.py, line" in found["Raises"][1]
+    assert outcome.runs == 7 and outcome.resumed == 0 and len(outcome.failed) == 5
+    assert by_agent(folder)["Hangs", 0].seconds_wall == pytest.approx(3, abs=1)
+    assert [kind for name, kind, _ in events if name.startswith("toys.py:Hangs")] == ["started", "timeout"]
+    assert sum(records for _, _, records in events) == 7
+
+
+def test_what_agents_print_and_where_they_crash_is_kept(rough):
+    output = (rough[0] / "output.log").read_text()
+    assert "hello from the agent" in output and "Segmentation fault" in output
+
+
+def test_nothing_is_run_twice(rough, tmp_path):
+    folder, _, _ = rough
+    ear = Ear()
+    outcome = sweep(suite(["Raises", "Talks", "optimal"]), folder, watcher=ear)
+    assert outcome.runs == outcome.resumed == 3 and ear.events == [] and len(outcome.failed) == 1
+
+
+def test_retry_runs_again_what_failed(rough, tmp_path):
+    ear = Ear()
+    shutil.copytree(rough[0], tmp_path, dirs_exist_ok=True)
+    sweep(suite(["Raises", "Talks"]), tmp_path, watcher=ear, retry=True)
+    assert {name for name, kind, _ in ear.events if kind == "failed" or kind == "done"} == {
+        "toys.py:Raises on Toys/TwoArms, seed 0"
+    }
+    assert len(load_records(tmp_path)) == 7
+
+
+def test_a_group_whose_process_dies_is_tried_one_by_one(tmp_path):
+    sweep(suite(["DiesForSeed1"], seeds=3, workers=1), tmp_path)
+    statuses = {seed: record.status for (_, seed), record in by_agent(tmp_path).items()}
+    assert statuses == {0: "ok", 1: "killed", 2: "ok"}
+
+
+def test_a_damaged_store_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "records.sqlite").write_bytes(b"not a store")
+    with pytest.raises(Exception, match="no record store"):
+        sweep(suite(["Talks"]), tmp_path)
+    assert (tmp_path / "records.sqlite").read_bytes() == b"not a store"
+
+
+# Sweeps that are killed, from outside.
+
+CONFIG = f"""
+name = "toys"
+seeds = 3
+workers = 2
+agents = ["{TOYS}:Talks", "{TOYS}:Together", "{TOYS}:Naps", "{TOYS}:Raises"]
+[[environments]]
+id = "{ENV}"
+[[environments]]
+id = "{ENV}"
+budget = 100
+label = "few"
+"""
+RUNS = 24
+
+
+def start(folder, config=CONFIG):
+    (folder / "suite.toml").write_text(config)
+    command = [sys.executable, "-m", "theorybench", "run", str(folder / "suite.toml"), "--out", str(folder / "out")]
+    environment = {**os.environ, "TOYS_FOLDER": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    hears = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even in a background job
+    pipe, joined = subprocess.PIPE, subprocess.STDOUT
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=joined, text=True, preexec_fn=hears)
+
+
+def alive(folder):
+    """Processes that agents told of and that still run."""
+    pids = [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
+    return [pid for pid in pids if Path(f"/proc/{pid}/stat").exists() and _state(pid) != "Z"]
+
+
+def _state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def wait_until(condition, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def saved(folder):
+    return len(RecordStore(folder / "out", create=False)) if (folder / "out" / "records.sqlite").exists() else 0
+
+
+@pytest.fixture
+def undisturbed(tmp_path, monkeypatch):
+    """The records of a sweep that nobody kills."""
+    monkeypatch.setenv("TOYS_FOLDER", str(tmp_path))
+    (tmp_path / "calm").mkdir()
+
+    def records(config=CONFIG):
+        (tmp_path / "calm.toml").write_text(config)
+        sweep(load_suite(tmp_path / "calm.toml"), tmp_path / "calm")
+        return untimed(tmp_path / "calm")
+
+    return records
+
+
+def check_finish(folder, expected, config=CONFIG):
+    process = start(folder, config)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1, output  # one agent raises
+    assert untimed(folder / "out") == expected and len(expected) == RUNS
+    wait_until(lambda: not alive(folder))
+
+
+def test_a_sweep_killed_twice_ends_with_the_same_records(tmp_path, undisturbed):
+    generator, config = random.Random(0), CONFIG.replace("workers = 2", "workers = 1")
+    for _ in range(2):
+        process, before = start(tmp_path, config), saved(tmp_path)
+        wait_until(lambda before=before: saved(tmp_path) > before)
+        time.sleep(generator.random() * 0.3)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: not alive(tmp_path))  # no orphans
+    assert 0 < saved(tmp_path) < RUNS
+    check_finish(tmp_path, undisturbed(config), config)
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_ten_times_at_random_ends_with_the_same_records(tmp_path, undisturbed):
+    generator, config = random.Random(1), CONFIG.replace(f"{TOYS}:Together", "rlvr")
+    for _ in range(10):
+        process = start(tmp_path, config)
+        time.sleep(generator.random() * 6)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: not alive(tmp_path))
+    check_finish(tmp_path, undisturbed(config), config)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_sweep_that_is_stopped_says_how_to_resume(tmp_path, how):
+    process = start(tmp_path, CONFIG.replace(f"{TOYS}:Naps", f"{TOYS}:HangsWithChild"))
+    wait_until(lambda: len(alive(tmp_path)) == 4)
+    process.send_signal(how)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Resume with the same command" in output and "Traceback" not in output
+    assert saved(tmp_path) > 0
+    wait_until(lambda: not alive(tmp_path))
+
+
+def test_the_plan_of_a_sweep_counts_its_runs():
+    assert len(plan(suite(["rlvr", "random"], seeds=4)).keys) == 8
