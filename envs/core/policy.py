@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.views import View
 
 if TYPE_CHECKING:
@@ -225,9 +226,7 @@ class LinearPolicy(PolicyOfSetting):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Softmax of the scores: float64 (n, num_actions)."""
-        scores = self.setting.features(observations) @ self.theta
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return weights / weights.sum(axis=1, keepdims=True)
+        return softmax(self.setting.features(observations) @ self.theta)
 
 
 class SettingPolicy(PolicyOfSetting):

@@ -1,0 +1,46 @@
+"""Softmax, log-sum-exp and KL divergence in NumPy, float64: the one home of each."""
+
+from typing import Any
+
+import numpy as np
+
+
+def softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Return exp(logits) / sum exp(logits) along an axis, of the shape of the logits.
+
+    An entry of -inf has probability 0; each slice along the axis needs one that is finite.
+    """
+    weights = np.exp(logits - np.max(logits, axis=axis, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=axis, keepdims=True))
+
+
+def logsumexp(values: np.ndarray, axis: int = -1, keepdims: bool = False) -> Any:
+    """Return ln sum exp(values) along an axis; -inf where all entries are."""
+    top = np.max(values, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = top + np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True))
+    return total if keepdims else np.squeeze(total, axis)[()]
+
+
+def log_softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Return the logarithms of `softmax` without underflow, of the shape of the logits."""
+    return np.asarray(logits - logsumexp(logits, axis, keepdims=True))
+
+
+def divergence(first: np.ndarray, second: np.ndarray) -> Any:
+    """Return KL(first || second) = sum_i first_i ln(first_i / second_i) over the last axis, in nats.
+
+    Args:
+        first: distributions (..., K); 0 ln 0 is 0.
+        second: distributions that broadcast against the first's; the result is infinite where one misses an entry
+            of the first's support.
+
+    Returns:
+        float64 (...).
+    """
+    p, q = np.broadcast_arrays(np.asarray(first, np.float64), np.asarray(second, np.float64))
+    held = p > 0
+    with np.errstate(divide="ignore"):
+        logs = np.log(p, where=held, out=np.zeros(p.shape)) - np.log(q, where=held, out=np.zeros(p.shape))
+    return (p * logs).sum(axis=-1)

@@ -1,0 +1,42 @@
+"""Softmax, log-sum-exp and divergence: against SciPy, and what must hold at the edges."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from scipy.special import log_softmax as scipy_log_softmax
+from scipy.special import logsumexp as scipy_logsumexp
+from scipy.special import rel_entr
+from scipy.special import softmax as scipy_softmax
+
+from theorybench.envs.core.numerics import divergence, log_softmax, logsumexp, softmax
+
+logits = arrays(np.float64, array_shapes(min_dims=1, max_dims=3, max_side=5), elements=st.floats(-1e3, 1e3))
+
+
+@given(logits)
+def test_exponentials_agree_with_scipy_along_every_axis(values):
+    for axis in range(values.ndim):
+        np.testing.assert_allclose(softmax(values, axis), scipy_softmax(values, axis), rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(log_softmax(values, axis), scipy_log_softmax(values, axis), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(logsumexp(values, axis), scipy_logsumexp(values, axis), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(softmax(values).sum(axis=-1), 1.0, rtol=1e-12)
+
+
+@given(logits, st.data())
+def test_divergence_is_the_sum_of_relative_entropies(values, data):
+    other = data.draw(arrays(np.float64, values.shape, elements=st.floats(-30, 30)))
+    first, second = softmax(np.clip(values, -30, 30)), softmax(other)
+    np.testing.assert_allclose(divergence(first, second), rel_entr(first, second).sum(axis=-1), rtol=1e-9, atol=1e-12)
+    assert np.all(divergence(first, second) > -1e-12)
+    assert np.all(divergence(first, first) == 0.0)
+
+
+def test_entries_without_mass():
+    p = np.array([0.0, 0.25, 0.75])
+    assert divergence(p, p) == 0.0
+    assert divergence(p, np.array([0.0, 0.75, 0.25])) == 0.25 * np.log(1 / 3) + 0.75 * np.log(3)
+    assert divergence(p, np.array([0.5, 0.5, 0.0])) == np.inf
+    assert divergence(np.stack([p, p[::-1]]), p).tolist() == [0.0, np.inf]
+    np.testing.assert_array_equal(softmax(np.array([-np.inf, 0.0])), [0.0, 1.0])
+    assert logsumexp(np.array([-np.inf, -np.inf])) == -np.inf
