@@ -27,8 +27,7 @@ class TwoArmedBandit(tb.Setting):
 
     better: float = real(0.7, 0.3, 1.0, "how often the second arm pays", open_low=True)
 
-    num_actions = num_symbols = 2
-    prompt_length, response_length, horizon = 0, 1, 1
+    sizes = tb.Sizes(num_actions=2, num_symbols=2, prompt_length=0, response_length=1, horizon=1)
 
     @property
     def tables(self):

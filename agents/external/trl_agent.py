@@ -76,7 +76,7 @@ class TRLGroupAgent(TRLAgent):
             steps=steps,
             batch=self.episodes_per_update * per_episode,
             num_generations=self.group_size,
-            max_completion_length=1 if setting.moving_prompt else setting.horizon,
+            max_completion_length=1 if setting.state_in_prompt else setting.horizon,
             **played,
             **settings,
         )

@@ -272,7 +272,7 @@ def _task(setting: Setting) -> dict[str, Any]:
         "fingerprint": setting.fingerprint,
         "prompt_words": vocabulary.prompt_words,
         "response_words": vocabulary.response_words,
-        "turn": 1 + setting.replies,
+        "turn": 1 + setting.num_reply_tokens,
         "num_actions": setting.num_actions,
         "appended": 2 + (setting.num_actions if masked else 0),
     }

@@ -218,7 +218,7 @@ def _descend(
 def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Texts:
     """List what episodes read: whole responses where the prompt stays, else each state that was met."""
     vocabulary = Vocabulary(setting)
-    if setting.moving_prompt:
+    if setting.state_in_prompt:
         met = episodes.observations[episodes.taken]
         read, counts = np.unique(met, axis=0, return_counts=True)
         seen, rows = read, np.arange(len(read))

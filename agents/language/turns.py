@@ -2,9 +2,9 @@
 
 A turn is an action and what comes back. There are two kinds:
 
-1. *The environment replies* between actions (`setting.replies`). An episode is one row: its prompt, then actions and
-   replies as they came. Replies have the mask 0, so that nobody learns to say them.
-2. *The prompt moves* (`setting.moving_prompt`): each action answers a prompt of its own, the state as it then is. An
+1. *The environment replies* between actions (`setting.num_reply_tokens`). An episode is one row: its prompt, then
+   actions and replies as they came. Replies have the mask 0, so that nobody learns to say them.
+2. *The prompt moves* (`setting.state_in_prompt`): each action answers a prompt of its own, the state as it then is. An
    episode is a row for each action: the state, and one word. All rows of an episode earn what it earned.
 
 In both a model says the next word after exactly the words that `LanguagePolicy.probs` reads for that observation, so
@@ -45,12 +45,12 @@ class Rows(NamedTuple):
 
 def has_turns(setting: Setting) -> bool:
     """Return whether an episode is more than one prompt and one completion."""
-    return setting.moving_prompt or setting.replies > 0
+    return setting.state_in_prompt or setting.num_reply_tokens > 0
 
 
 def rows_of_episode(setting: Setting) -> int:
     """Return the rows that each episode fills."""
-    return setting.horizon if setting.moving_prompt else 1
+    return setting.horizon if setting.state_in_prompt else 1
 
 
 def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
@@ -67,7 +67,7 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
     """
     vocabulary, count, horizon = Vocabulary(setting), len(episodes), setting.horizon
     taken = episodes.taken
-    if setting.moving_prompt:
+    if setting.state_in_prompt:
         # After its end an episode shows its first step again, which no loss counts.
         step = np.where(taken, np.arange(horizon), 0)
         episode = np.arange(count).reshape(-1, 1, group_size)  # (groups, 1, members) against (steps, 1)
@@ -81,7 +81,7 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
             np.where(mask, episodes.log_probs[order, shown], 0.0)[:, None].tolist(),
             episodes.rewards[order].tolist(),
         )
-    each, last, turn = np.arange(count), episodes.lengths - 1, 1 + setting.replies
+    each, last, turn = np.arange(count), episodes.lengths - 1, 1 + setting.num_reply_tokens
     words, said = vocabulary.responses(episodes.observations[each, last])
     words[each, said] = episodes.actions[each, last] + 1
     masks: np.ndarray = np.zeros(words.shape, np.int64)

@@ -65,7 +65,7 @@ class Vocabulary:
 
         Where the prompt moves with the actions each of them answers a prompt of its own.
         """
-        return 1 if self.setting.moving_prompt else self.setting.horizon * (1 + self.setting.replies)
+        return 1 if self.setting.state_in_prompt else self.setting.horizon * (1 + self.setting.num_reply_tokens)
 
     def prompts(self, observations: np.ndarray) -> np.ndarray:
         """Return the prompts of observations (n, tokens) as words, int64 (n, prompt_words)."""
@@ -74,7 +74,7 @@ class Vocabulary:
 
     def responses(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what was responded so far, int64 (n, words), padded with 0, and the number of words, int64 (n,)."""
-        if self.setting.moving_prompt:
+        if self.setting.state_in_prompt:
             return np.zeros((len(observations), 0), np.int64), np.zeros(len(observations), np.int64)
         said = observations[:, self.setting.prompt_length :].astype(np.int64)
         return said, np.count_nonzero(said, axis=1)

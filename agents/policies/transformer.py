@@ -194,7 +194,7 @@ class TransformerSoftmax(SoftmaxClass):
 
     def step_logits(self, parameters: Any, encoded: Any) -> Any:
         """Read each response once, where one step sees what the step before saw and more."""
-        if self.setting.moving_prompt or self.setting.response_length > self.network.window:
+        if self.setting.state_in_prompt or self.setting.response_length > self.network.window:
             return self.logits(parameters, encoded)
         actions = self.setting.num_actions
         return encoded[..., -actions:] + self.network.along(parameters, encoded[..., :-actions])

@@ -1,5 +1,6 @@
 """The foundation: Setting, Oracle, Claim, and the environments made from a Setting."""
 
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.evidence.claim import Claim, ClaimResult
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.evidence.study import Exhibit, Study
@@ -20,6 +21,7 @@ __all__ = [
     "Oracle",
     "Policy",
     "Setting",
+    "Sizes",
     "Stream",
     "Study",
     "TablePolicy",

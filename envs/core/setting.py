@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import smallest_integer
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
@@ -49,7 +50,7 @@ class Setting(ABC):
             better, else -1/2; "label" where the reward is +1/2 for a response that is labelled good, else -1/2.
         policy_view: the view of the observation that tabular agents use unless told otherwise.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
-        moving_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
+        state_in_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
     """
 
     version: ClassVar[int] = 0
@@ -57,7 +58,7 @@ class Setting(ABC):
     feedback: ClassVar[str] = "reward"
     policy_view: ClassVar[str] = "prefix"
     reference_depends_on: ClassVar[str] = "prefix"
-    moving_prompt: ClassVar[bool] = False
+    state_in_prompt: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Validate the parameters.
@@ -75,43 +76,8 @@ class Setting(ABC):
 
     @property
     @abstractmethod
-    def num_actions(self) -> int:
-        """Number of actions: the first symbols of the vocabulary."""
-
-    @property
-    @abstractmethod
-    def num_symbols(self) -> int:
-        """Size of the vocabulary without padding: actions first, then prompt symbols that are not actions."""
-
-    @property
-    @abstractmethod
-    def prompt_length(self) -> int:
-        """Number of prompt tokens in an observation."""
-
-    @property
-    @abstractmethod
-    def response_length(self) -> int:
-        """Number of response tokens in an observation; 0 where a moving prompt alone shows the state."""
-
-    @property
-    @abstractmethod
-    def horizon(self) -> int:
-        """The largest number of actions in an episode."""
-
-    @property
-    def num_prompts(self) -> int | None:
-        """Number of prompts; None where any integer >= 0 is one."""
-        return None
-
-    @property
-    def num_stages(self) -> int:
-        """Rungs of the ladder of easier sub-tasks; the last is the full task."""
-        return 1
-
-    @property
-    def max_hint(self) -> int:
-        """The largest number of response tokens that `options["hint"]` may give; 0 where hints have no meaning."""
-        return 0
+    def sizes(self) -> Sizes:
+        """Numbers of actions, symbols, tokens, steps, prompts and stages; make it a cached property."""
 
     @property
     def prompt_symbols(self) -> range:
@@ -119,22 +85,17 @@ class Setting(ABC):
         return range(self.num_actions if self.num_symbols > self.num_actions else 0, self.num_symbols)
 
     @property
-    def replies(self) -> int:
-        """Tokens that the environment appends to the response after each action, as a tool does that is asked."""
-        return 0
-
-    @property
     def local(self) -> Local | None:
         """What the view "local" reads; None where the setting has no such view."""
         return None
 
-    def listed_view(self) -> View:
-        """Return the view "listed" of a setting whose states can be listed.
+    def state_view(self) -> View:
+        """Return the view "state" of a setting whose states can be listed.
 
         Raises:
             ParameterError: this setting has no such view.
         """
-        raise ParameterError("view", "listed", f"a view that {type(self).__name__} has")
+        raise ParameterError("view", "state", f"a view that {type(self).__name__} has")
 
     # Dynamics.
 
@@ -279,6 +240,51 @@ class Setting(ABC):
         from theorybench.envs.core.environments.language import judge
 
         return judge(self, prompts, completions, seed=seed, stage=stage, hint=hint)
+
+    @property
+    def num_actions(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_actions
+
+    @property
+    def num_symbols(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_symbols
+
+    @property
+    def prompt_length(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.prompt_length
+
+    @property
+    def response_length(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.response_length
+
+    @property
+    def horizon(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.horizon
+
+    @property
+    def num_prompts(self) -> int | None:
+        """See `Sizes`."""
+        return self.sizes.num_prompts
+
+    @property
+    def num_stages(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_stages
+
+    @property
+    def max_hint(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.max_hint
+
+    @property
+    def num_reply_tokens(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_reply_tokens
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from theorybench.envs.core.errors import ParameterError
 if TYPE_CHECKING:
     from theorybench.envs.core.setting import Setting
 
-VIEWS = ("prefix", "markov", "position", "prompt", "local", "listed")
+VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
 #: The largest table a view may ask for.
 MAX_ROWS = 2**22
 
@@ -45,7 +45,7 @@ class View:
     - "prompt": the prompt alone (settings with one action).
     - "local": what a setting says that each step depends on, such as the current letter and the last token.
 
-    Settings whose states can be listed have one more, "listed", a subclass of their own (see `Setting.listed_view`).
+    Settings whose states can be listed have one more, "state", a subclass of their own (see `Setting.state_view`).
 
     Args:
         name: one of the five.
@@ -113,8 +113,8 @@ class View:
     @classmethod
     def of(cls, setting: "Setting", name: str | None = None) -> "View":
         """Build the view of a setting: by name, or the setting's own `policy_view`."""
-        if (name or setting.policy_view) == "listed":
-            return setting.listed_view()
+        if (name or setting.policy_view) == "state":
+            return setting.state_view()
         symbols = setting.prompt_symbols
         return cls(
             name or setting.policy_view,

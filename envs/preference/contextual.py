@@ -8,11 +8,24 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.views import View
+
+
+def bandit_sizes(contexts: int, responses: int) -> Sizes:
+    """Give the sizes of X contexts with K responses each: a context and a response are shown; of pairs, no response."""
+    return Sizes(
+        num_actions=responses,
+        num_symbols=responses + contexts,
+        prompt_length=1,
+        response_length=1,
+        horizon=1,
+        num_prompts=contexts,
+    )
 
 
 class Answer(NamedTuple):
@@ -26,16 +39,16 @@ class Answer(NamedTuple):
 class ContextualBandit(Setting):
     """X contexts, each of which is a prompt, with K responses each, in episodes of one step.
 
-    A subclass states `num_actions` (K), `num_prompts` (X), its policies, and `judged`: what an answer gets.
+    A subclass states `sizes` (with `bandit_sizes`), its policies, and `judged`: what an answer gets.
     """
 
     track: ClassVar[str] = "preference"
     policy_view: ClassVar[str] = "prompt"
 
     @property
-    @abstractmethod
     def num_prompts(self) -> int:
         """X contexts."""
+        return self.num_symbols - self.num_actions
 
     @abstractmethod
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
@@ -46,26 +59,6 @@ class ContextualBandit(Setting):
             actions: int64 (n,), or (n, 2) for pairs.
             rng: streams of the step.
         """
-
-    @property
-    def num_symbols(self) -> int:
-        """Responses, then contexts."""
-        return self.num_actions + self.num_prompts
-
-    @property
-    def prompt_length(self) -> int:
-        """The context."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """One response; of pairs it stays empty."""
-        return 1
-
-    @property
-    def horizon(self) -> int:
-        """One response, or one pair."""
-        return 1
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> Answer:
         """Show a context; there is one stage and no hint."""

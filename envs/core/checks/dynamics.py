@@ -247,14 +247,14 @@ def _check_appended(setting: Setting, before: np.ndarray, actions: np.ndarray, a
     if setting.feedback == "preference" or setting.response_length == 0:
         return
     expected = before.copy()
-    if setting.moving_prompt:
+    if setting.state_in_prompt:
         expected[:, : setting.prompt_length] = after[:, : setting.prompt_length]
     position = setting.prompt_length + np.count_nonzero(before[:, setting.prompt_length :], axis=1)
     room = position < before.shape[1]
     require(room.all(), "an episode goes on with a full response: terminate it, or raise response_length")
     expected[np.arange(len(before)), position] = actions + 1
-    for reply in position + 1 + np.arange(setting.replies)[:, None]:
-        fix = "append as many tokens as `replies` says, and leave room in response_length"
+    for reply in position + 1 + np.arange(setting.num_reply_tokens)[:, None]:
+        fix = "append as many tokens as `num_reply_tokens` says, and leave room in response_length"
         answered = (reply < before.shape[1]).all() and (after[np.arange(len(before)), reply] > 0).all()
         require(answered, f"no reply follows an action: {fix}")
         expected[np.arange(len(before)), reply] = after[np.arange(len(before)), reply]

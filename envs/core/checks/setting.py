@@ -83,8 +83,8 @@ def _check_declarations(setting: Setting) -> None:
     for name in ("prompt_length", "response_length", "max_hint", "version"):
         value = getattr(setting, name)
         require(isinstance(value, int) and value >= 0, f"{name} is {value!r}: declare an integer >= 0")
-    shown = setting.response_length > 0 or setting.moving_prompt
-    require(shown, "response_length is 0: show the response, or what has become of the prompt (`moving_prompt`)")
+    shown = setting.response_length > 0 or setting.state_in_prompt
+    require(shown, "response_length is 0: show the response, or what has become of the prompt (`state_in_prompt`)")
     prompts = setting.num_prompts
     require(prompts is None or (isinstance(prompts, int) and prompts >= 1), f"num_prompts is {prompts!r}: >= 1 or None")
     require(setting.num_symbols >= setting.num_actions, "num_symbols < num_actions: the first symbols are the actions")

@@ -84,7 +84,7 @@ class CountdownOracle(Oracle[Countdown]):
     """Exact answers about a `Countdown`.
 
     Success needs only the prefixes from which the target can be reached. Policies that look at the state alone (the
-    base model, tables on "listed" or "position", the solver's) are followed through states, others through prefixes.
+    base model, tables on "state" or "position", the solver's) are followed through states, others through prefixes.
     Where these number more than 10^6, success or the KL divergence is estimated from 8,192 plays with a fixed seed, and
     `<key>_se` stands beside it.
 
@@ -158,7 +158,7 @@ class CountdownOracle(Oracle[Countdown]):
     def _sees_state_alone(policy: Any) -> bool:
         """Return whether plays that lead to the same numbers with the same moves to go look alike to a policy."""
         if type(policy) is LegalTablePolicy:
-            return policy.view in ("listed", "position")
+            return policy.view in ("state", "position")
         if type(policy) is TablePolicy:
             return policy.depends_on == "position"
         return type(policy) in (SolverPolicy, MemoryPolicy, SettingPolicy)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import OptionError, ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -132,7 +133,7 @@ class Countdown(Setting):
     dynamic programming over multisets of numbers. J_ref is the mean of p over prompts, and
     V*_beta(s) = beta ln(1 + p(s) (e^(1/beta) - 1)) is the optimal value under a KL penalty.
 
-    Tabular agents see the view "listed": one row for each state from which the target can still be reached, and one
+    Tabular agents see the view "state": one row for each state from which the target can still be reached, and one
     row for all others, in which nothing can be won or learnt. Policies are restricted to legal moves, as they were when
     they were trained.
 
@@ -157,8 +158,8 @@ class Countdown(Setting):
 
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
-    policy_view: ClassVar[str] = "listed"
-    moving_prompt: ClassVar[bool] = True
+    policy_view: ClassVar[str] = "state"
+    state_in_prompt: ClassVar[bool] = True
 
     numbers: int = integer(4, 2, 6, "numbers of a prompt")
     prompts: int = integer(64, 1, 200_000, "games of an instance")
@@ -181,45 +182,20 @@ class Countdown(Setting):
             least = max(self.max_target, self.max_number)
             raise ParameterError("max_value", self.max_value, f"at least max_target and max_number, {least}")
 
-    @property
-    def num_actions(self) -> int:
-        """Ordered pairs of slots, times four operations."""
-        return 4 * self.numbers * (self.numbers - 1)
-
-    @property
-    def num_symbols(self) -> int:
-        """The actions and ten digits."""
-        return self.num_actions + 10
-
-    @property
-    def prompt_length(self) -> int:
-        """Digits of the target and of n numbers."""
-        return DIGITS * (self.numbers + 1)
-
-    @property
-    def response_length(self) -> int:
-        """The moves."""
-        return self.numbers - 1
-
-    @property
-    def horizon(self) -> int:
-        """n numbers allow n - 1 moves."""
-        return self.numbers - 1
-
-    @property
-    def num_prompts(self) -> int:
-        """The games of the instance."""
-        return self.prompts
-
-    @property
-    def num_stages(self) -> int:
-        """Rung k asks for the last k moves."""
-        return self.numbers - 1
-
-    @property
-    def max_hint(self) -> int:
-        """All moves of the solution but the last."""
-        return self.numbers - 2
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Pairs of slots times four operations; digits of target and numbers; stage k asks for the last k moves."""
+        actions, moves = 4 * self.numbers * (self.numbers - 1), self.numbers - 1
+        return Sizes(
+            num_actions=actions,
+            num_symbols=actions + 10,
+            prompt_length=DIGITS * (self.numbers + 1),
+            response_length=moves,
+            horizon=moves,
+            num_prompts=self.prompts,
+            num_stages=moves,
+            max_hint=moves - 1,
+        )
 
     @functools.cached_property
     def pool(self) -> Prompts:
@@ -360,7 +336,7 @@ class Countdown(Setting):
         legal[~legal.any(axis=1)] = 1.0
         return legal / legal.sum(axis=1, keepdims=True)
 
-    def listed_view(self) -> "View":
+    def state_view(self) -> "View":
         """One row for each winnable state, and one for all others."""
         from theorybench.envs.curriculum.countdown.view import WinnableView
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WinnableView(View):
-    """The view "listed" of Countdown: row w is the w-th winnable state, the last row stands for all other states.
+    """The view "state" of Countdown: row w is the w-th winnable state, the last row stands for all other states.
 
     Nothing is lost by that: from a state of the last row no play earns anything, so that no learner can tell these
     states apart by rewards. Moves made do not count, only what is left.
@@ -25,12 +25,12 @@ class WinnableView(View):
     """
 
     def __init__(self, setting: "Countdown") -> None:
-        self.name, self.num_actions, self.depends_on = "listed", setting.num_actions, "prefix"
+        self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
         self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
         self.parameters = {"name": self.name}
         self._setting, self.rows = setting, len(setting.winnable) + 1
         if self.rows > MAX_ROWS:
-            raise ParameterError("view", "listed", f"a view of at most {MAX_ROWS} rows (this one has {self.rows})")
+            raise ParameterError("view", "state", f"a view of at most {MAX_ROWS} rows (this one has {self.rows})")
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""

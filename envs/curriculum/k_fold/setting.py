@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream, mix
 from theorybench.envs.core.validation import boolean, choice, instance, integer
@@ -151,45 +152,24 @@ class KFoldComposition(Setting):
     starts: str = choice("uniform", STARTS, "where tasks of fewer than k hops begin")
     instance: int = instance(0, "the hidden permutations")
 
-    @property
-    def num_actions(self) -> int:
-        """The entries."""
-        return self.N
-
-    @property
-    def num_symbols(self) -> int:
-        """The entries, and the numbers 1..k."""
-        return self.N + self.k
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Entries, then numbers 1..k; the prompt shows permutations, first hop, x and hops; stage r asks for r hops."""
+        steps, answers = (self.k, 1) if self.chain_of_thought else (1, 0)
+        return Sizes(
+            num_actions=self.N,
+            num_symbols=self.N + self.k,
+            prompt_length=self.k * self.N + 3,
+            response_length=steps * (1 + answers),
+            horizon=steps,
+            num_stages=self.k,
+            num_reply_tokens=answers,
+        )
 
     @property
     def prompt_symbols(self) -> range:
         """All: tables show entries, too."""
         return range(self.N + self.k)
-
-    @property
-    def prompt_length(self) -> int:
-        """The shown permutations, the first hop, x, and the number of hops."""
-        return self.k * self.N + 3
-
-    @property
-    def response_length(self) -> int:
-        """A look-up and what it gives, for each hop; or the answer."""
-        return 2 * self.k if self.chain_of_thought else 1
-
-    @property
-    def horizon(self) -> int:
-        """A look-up for each hop; or the answer."""
-        return self.k if self.chain_of_thought else 1
-
-    @property
-    def replies(self) -> int:
-        """What a look-up gives."""
-        return int(self.chain_of_thought)
-
-    @property
-    def num_stages(self) -> int:
-        """Rung r asks for r hops."""
-        return self.k
 
     @property
     def local(self) -> Local:

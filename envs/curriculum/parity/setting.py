@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -146,40 +147,19 @@ class Parity(Setting):
         if self.k > self.d:
             raise ParameterError("k", self.k, f"an integer in 1..d = {self.d}")
 
-    @property
-    def num_actions(self) -> int:
-        """The bits 0 and 1."""
-        return 2
-
-    @property
-    def num_symbols(self) -> int:
-        """The same bits."""
-        return 2
-
-    @property
-    def prompt_length(self) -> int:
-        """The bits x."""
-        return self.d
-
-    @property
-    def response_length(self) -> int:
-        """The claims."""
-        return self.k if self.chain_of_thought else 1
-
-    @property
-    def horizon(self) -> int:
-        """The claims."""
-        return self.response_length
-
-    @property
-    def num_prompts(self) -> int:
-        """Every x is a prompt."""
-        return 2**self.d
-
-    @property
-    def num_stages(self) -> int:
-        """Stage j asks for the parity of j secret bits."""
-        return self.k
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Bits; every x is a prompt; the response is the claims; stage j asks for the parity of j secret bits."""
+        claims = self.k if self.chain_of_thought else 1
+        return Sizes(
+            num_actions=2,
+            num_symbols=2,
+            prompt_length=self.d,
+            response_length=claims,
+            horizon=claims,
+            num_prompts=2**self.d,
+            num_stages=self.k,
+        )
 
     @property
     def local(self) -> Local:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import OptionError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -137,45 +138,19 @@ class ReasoningTree(Setting):
     verifier: str = choice("exact", VERIFIERS, "what is judged: the whole chain, or one bit of parity")
     instance: int = instance(0, "the hidden path")
 
-    @property
-    def num_actions(self) -> int:
-        """The indices, and EOS."""
-        return self.d + 1
-
-    @property
-    def num_symbols(self) -> int:
-        """The actions, and the bits 0 and 1."""
-        return self.d + 3
-
-    @property
-    def prompt_length(self) -> int:
-        """The bits x."""
-        return self.d
-
-    @property
-    def response_length(self) -> int:
-        """L picks and EOS."""
-        return self.L + 1
-
-    @property
-    def horizon(self) -> int:
-        """L picks and EOS."""
-        return self.L + 1
-
-    @property
-    def num_prompts(self) -> int:
-        """Every x is a prompt."""
-        return 2**self.d
-
-    @property
-    def num_stages(self) -> int:
-        """Rung s asks for s entries of S."""
-        return self.L + 1
-
-    @property
-    def max_hint(self) -> int:
-        """All of S but its EOS."""
-        return self.L
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Indices and EOS, then bits; every x is a prompt; L picks and EOS; stage s asks for s entries of S."""
+        return Sizes(
+            num_actions=self.d + 1,
+            num_symbols=self.d + 3,
+            prompt_length=self.d,
+            response_length=self.L + 1,
+            horizon=self.L + 1,
+            num_prompts=2**self.d,
+            num_stages=self.L + 1,
+            max_hint=self.L,
+        )
 
     @functools.cached_property
     def tables(self) -> Tables:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -129,7 +130,7 @@ class RelativeBudget(Setting):
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
-    moving_prompt: ClassVar[bool] = True
+    state_in_prompt: ClassVar[bool] = True
 
     K: int = integer(4, 1, 16, "sub-steps of a solution")
     A: int = integer(20, 2, 1024, "actions")
@@ -147,45 +148,24 @@ class RelativeBudget(Setting):
             allowed = f"at most {MAX_HORIZON} p / K = {MAX_HORIZON * self.p / self.K:.4g}"
             raise ParameterError("xi", self.xi, allowed, f"The horizon xi K / p would be {self.horizon}.")
 
-    @property
-    def num_actions(self) -> int:
-        """A."""
-        return self.A
-
-    @property
-    def num_symbols(self) -> int:
-        """The actions, and the numbers 0..H."""
-        return self.A + self.horizon + 1
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Actions, then the numbers 0..H; sub-steps behind and tokens used are shown; stage k asks for k sub-steps."""
+        budget = max(self.K, round(self.xi * self.K / self.p))
+        return Sizes(
+            num_actions=self.A,
+            num_symbols=self.A + budget + 1,
+            prompt_length=2,
+            response_length=0,
+            horizon=budget,
+            num_prompts=1,
+            num_stages=self.K,
+        )
 
     @property
     def prompt_symbols(self) -> range:
         """The numbers."""
         return range(self.A, self.num_symbols)
-
-    @property
-    def prompt_length(self) -> int:
-        """Sub-steps behind and tokens used."""
-        return 2
-
-    @property
-    def response_length(self) -> int:
-        """The tokens are not shown."""
-        return 0
-
-    @functools.cached_property
-    def horizon(self) -> int:
-        """H, the budget in tokens."""
-        return max(self.K, round(self.xi * self.K / self.p))
-
-    @property
-    def num_prompts(self) -> int:
-        """All episodes ask for the same solution."""
-        return 1
-
-    @property
-    def num_stages(self) -> int:
-        """Stage k asks for k sub-steps."""
-        return self.K
 
     @property
     def local(self) -> Local:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, choice, instance, integer
@@ -150,40 +151,23 @@ class Semiautomaton(Setting):
     chain_of_thought: bool = boolean(True, "claim the state after each letter, or answer at once")
     instance: int = instance(0, "the hidden machine")
 
-    @property
-    def num_actions(self) -> int:
-        """The states."""
-        return self.N
-
-    @property
-    def num_symbols(self) -> int:
-        """The states, and the letters."""
-        return self.N + self.m
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """States, then letters; the prompt is the initial state and the word; stage t asks for words of t letters."""
+        claims = self.T if self.chain_of_thought else 1
+        return Sizes(
+            num_actions=self.N,
+            num_symbols=self.N + self.m,
+            prompt_length=1 + self.T,
+            response_length=claims,
+            horizon=claims,
+            num_stages=self.T,
+        )
 
     @property
     def prompt_symbols(self) -> range:
         """An initial state and letters."""
         return range(self.N + self.m)
-
-    @property
-    def prompt_length(self) -> int:
-        """The initial state and the word."""
-        return 1 + self.T
-
-    @property
-    def response_length(self) -> int:
-        """The claims."""
-        return self.T if self.chain_of_thought else 1
-
-    @property
-    def horizon(self) -> int:
-        """The claims."""
-        return self.response_length
-
-    @property
-    def num_stages(self) -> int:
-        """Stage t asks for words of t letters."""
-        return self.T
 
     @property
     def local(self) -> Local:

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
 from theorybench.envs.preference.bandit.coverage import softmax
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 
 GEOMETRIES = ("hypercube", "gaussian")
 CANONICAL_SEED = 2601_08421
@@ -142,15 +143,11 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
             fix = "num_contexts * (num_responses - 1) >= dimension makes theta identifiable."
             raise ParameterError("num_responses", self.num_responses, allowed, fix)
 
-    @property
-    def num_actions(self) -> int:
-        """K responses."""
-        return 2**self.dimension if self.geometry == "hypercube" else self.num_responses
-
-    @property
-    def num_prompts(self) -> int:
-        """A prompt is a context."""
-        return self.num_contexts
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """X contexts with K responses each."""
+        responses = 2**self.dimension if self.geometry == "hypercube" else self.num_responses
+        return bandit_sizes(self.num_contexts, responses)
 
     @functools.cached_property
     def tables(self) -> BanditTables:

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
 from theorybench.envs.preference.bandit.coverage import softmax
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 from theorybench.envs.preference.cyclic.games import regularised_value
 
 STRUCTURES = ("ring", "rival", "random")
@@ -146,15 +147,10 @@ class CyclicPreference(ContextualBandit):
             allowed = "another tilt, a smaller beta, or a larger strength or scale"
             raise ParameterError("tilt", self.tilt, allowed, fix)
 
-    @property
-    def num_actions(self) -> int:
-        """K responses."""
-        return self.num_responses
-
-    @property
-    def num_prompts(self) -> int:
-        """A prompt is a context."""
-        return self.num_contexts
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """X contexts with K responses each."""
+        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def _drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 
 CANONICAL_SEED = 2505_07558
 #: By how much a cyclic preference is off 1/2: P(y beats y') is .05, 1/2 or .95.
@@ -133,15 +134,10 @@ class GoodBadLabels(ContextualBandit):
             allowed = f"laws whose reference is farther than {LEAST_GAP:g} from the target: this one is {gap:.2g}"
             raise ParameterError("concentration", self.concentration, allowed, "A smaller one makes laws differ more.")
 
-    @property
-    def num_actions(self) -> int:
-        """K responses."""
-        return self.num_responses
-
-    @property
-    def num_prompts(self) -> int:
-        """A prompt is a context."""
-        return self.num_contexts
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """X contexts with K responses each."""
+        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def tables(self) -> LabelTables:

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import portable
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 from theorybench.envs.preference.inference_alignment.operators import Aligned, Inference, combine
 from theorybench.envs.preference.inference_alignment.optimum import Optimum, maximise, objective
 
@@ -159,15 +160,10 @@ class InferenceAlignment(ContextualBandit):
                 fix = f"The optimum is worth {gain:.2g} more than the reference: a larger temperature helps as well."
             raise ParameterError("tilt", self.tilt, f"one with J* - J_ref >= {LEAST_GAIN:g}", fix)
 
-    @property
-    def num_actions(self) -> int:
-        """K responses."""
-        return self.num_points
-
-    @property
-    def num_prompts(self) -> int:
-        """One prompt."""
-        return 1
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """K points, and one prompt."""
+        return bandit_sizes(1, self.num_points)
 
     # The instance.
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 
 #: With the number of the instance, seeds what is hidden.
 SEED = 2505_20686
@@ -116,10 +117,10 @@ class OptimalAdvantage(ContextualBandit):
         """Prompts that have no right response."""
         return round(self.zero_share * self.num_prompts)
 
-    @property
-    def num_actions(self) -> int:
-        """m responses."""
-        return self.num_responses
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Prompts with m responses each."""
+        return bandit_sizes(self.num_prompts, self.num_responses)
 
     @functools.cached_property
     def tables(self) -> PromptTables:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import portable
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
 from theorybench.envs.preference.bandit.coverage import softmax
-from theorybench.envs.preference.contextual import ContextualBandit
+from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 from theorybench.envs.preference.reward_teacher.flow import variance
 
 CANONICAL_SEED = 2503_15477
@@ -140,15 +141,10 @@ class RewardTeacher(ContextualBandit):
         """Number of pairs in each context that the reward model ranks wrong."""
         return round((1 - self.accuracy) * self._pairs)
 
-    @property
-    def num_actions(self) -> int:
-        """K responses."""
-        return self.num_responses
-
-    @property
-    def num_prompts(self) -> int:
-        """A prompt is a context."""
-        return self.num_contexts
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """X contexts with K responses each."""
+        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def _rankings(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -188,35 +189,17 @@ class TreeMarkovChain(Setting):
         """The sizes L, M0 and M."""
         return Shape(self.L, self.M0, self.M)
 
-    @property
-    def num_actions(self) -> int:
-        """M: an action names the next state."""
-        return self.M
-
-    @property
-    def num_symbols(self) -> int:
-        """One symbol for each state of the widest layer."""
-        return max(self.M0, self.M)
-
-    @property
-    def prompt_length(self) -> int:
-        """The start state."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """The states after it."""
-        return self.L - 1
-
-    @property
-    def horizon(self) -> int:
-        """L - 1 steps, always."""
-        return self.L - 1
-
-    @property
-    def num_prompts(self) -> int | None:
-        """The pool of questions, or None for endless ones."""
-        return self.num_questions or None
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """An action names the next state; one symbol for each state of the widest layer; a prompt is a start state."""
+        return Sizes(
+            num_actions=self.M,
+            num_symbols=max(self.M0, self.M),
+            prompt_length=1,
+            response_length=self.L - 1,
+            horizon=self.L - 1,
+            num_prompts=self.num_questions or None,
+        )
 
     @property
     def prompt_symbols(self) -> range:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
@@ -168,28 +169,21 @@ class MetastableChain(Setting):
         """Steps that suffice from every start: one to the exit and one leap for each hop."""
         return 2 * (self.K - 1)
 
-    @property
-    def num_actions(self) -> int:
-        """The states of the present cluster, the leap, and the step back where there is one."""
-        return self.M + 1 + self.two_way
-
-    @property
-    def num_symbols(self) -> int:
-        """One for each action."""
-        return self.num_actions
-
-    @property
-    def prompt_length(self) -> int:
-        """The start state."""
-        return 1
-
-    @property
-    def response_length(self) -> int:
-        """The steps."""
-        return self.horizon
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """States of the present cluster, the leap, and the step back where there is one; starts are in cluster 1."""
+        actions = self.M + 1 + self.two_way
+        return Sizes(
+            num_actions=actions,
+            num_symbols=actions,
+            prompt_length=1,
+            response_length=self._horizon,
+            horizon=self._horizon,
+            num_prompts=self.M,
+        )
 
     @functools.cached_property
-    def horizon(self) -> int:
+    def _horizon(self) -> int:
         """H, or the least horizon for which the base model succeeds often enough; 0 if that exceeds 2048."""
         if self.H:
             return self.H
@@ -199,11 +193,6 @@ class MetastableChain(Setting):
             if success >= REFERENCE_SUCCESS and steps >= self.least_horizon:
                 return steps
         return 0
-
-    @property
-    def num_prompts(self) -> int:
-        """Every state of cluster 1 is a start."""
-        return self.M
 
     @property
     def prompt_symbols(self) -> range:
@@ -221,7 +210,7 @@ class MetastableChain(Setting):
         """P^eps: the probabilities of the next token after each last token, float64 (A, A)."""
         edges = ~self.ring.wrong
         edges[:, : self.M] = False
-        uniform = np.where(np.arange(self.num_actions) < self.M, 1 / self.M, 0.0)
+        uniform = np.where(np.arange(edges.shape[1]) < self.M, 1 / self.M, 0.0)
         rows = np.where(edges, self.eps, uniform * np.where(edges.any(axis=1, keepdims=True), 1 - self.eps, 1.0))
         return rows[self.ring.place]
 

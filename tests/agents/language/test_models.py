@@ -178,7 +178,7 @@ def test_a_policy_is_what_its_model_says_and_stays_when_the_model_moves(shape, t
 @pytest.mark.parametrize("env_id", [TREE, KFOLD])
 def test_reading_on_from_what_was_read_changes_nothing(shape, env_id):
     setting = lookup(env_id).make_setting({})
-    model, turn = build(env_id, shape=shape), 1 + setting.replies
+    model, turn = build(env_id, shape=shape), 1 + setting.num_reply_tokens
     policy, rng = LanguagePolicy.of(model), np.random.default_rng(0)
     seen = np.zeros((40, setting.prompt_length + setting.response_length), setting.observation_dtype)
     seen[:, : setting.prompt_length] = np.repeat(setting.prompt_tokens(np.arange(4)), 10, axis=0)

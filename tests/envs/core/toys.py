@@ -27,11 +27,7 @@ class TwoArms(tb.Setting):
 
     good: float = real(0.7, 0.0, 1.0, "mean of arm 1")
 
-    num_actions = 2
-    num_symbols = 2
-    prompt_length = 0
-    response_length = 1
-    horizon = 1
+    sizes = tb.Sizes(num_actions=2, num_symbols=2, prompt_length=0, response_length=1, horizon=1)
     policy_view = "prompt"
     reference_depends_on = "position"
 
@@ -96,26 +92,9 @@ class Copy(tb.Setting):
     strict: bool = boolean(False, "end at the first wrong letter")
     instance: int | str = instance(0, "the words")
 
-    num_actions = 3
-    num_symbols = 7
-    prompt_length = 2
-    num_prompts = 50
-
-    @property
-    def response_length(self):
-        return self.size
-
-    @property
-    def horizon(self):
-        return self.size
-
-    @property
-    def num_stages(self):
-        return self.size
-
-    @property
-    def max_hint(self):
-        return self.size - 1
+    @functools.cached_property
+    def sizes(self):
+        return tb.Sizes(3, 7, 2, self.size, self.size, num_prompts=50, num_stages=self.size, max_hint=self.size - 1)
 
     @functools.cached_property
     def tables(self):
@@ -226,12 +205,7 @@ class Duel(tb.Setting):
     track = "preference"
     feedback = "preference"
     policy_view = "prompt"
-    num_actions = 3
-    num_symbols = 5
-    prompt_length = 1
-    response_length = 1
-    horizon = 1
-    num_prompts = 2
+    sizes = tb.Sizes(num_actions=3, num_symbols=5, prompt_length=1, response_length=1, horizon=1, num_prompts=2)
 
     @functools.cached_property
     def tables(self):

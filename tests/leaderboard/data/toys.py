@@ -37,29 +37,7 @@ class TwoArms(tb.Setting):
 
     gap: float = real(0.4, 0.0, 0.5, "how much more often the second arm pays")
 
-    @property
-    def num_actions(self):
-        return 2
-
-    @property
-    def num_symbols(self):
-        return 3
-
-    @property
-    def prompt_length(self):
-        return 1
-
-    @property
-    def response_length(self):
-        return 1
-
-    @property
-    def horizon(self):
-        return 1
-
-    @property
-    def num_prompts(self):
-        return 1
+    sizes = tb.Sizes(num_actions=2, num_symbols=3, prompt_length=1, response_length=1, horizon=1, num_prompts=1)
 
     def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
         return State(self.draw_prompts(rng) if prompts is None else prompts)

@@ -20,6 +20,11 @@ Copy, TwoArms = TOYS.Copy, TOYS.TwoArms
 MUTANTS = {}
 
 
+def resized(**sizes):
+    """Give the sizes of Copy with some changed."""
+    return property(lambda self: Copy.sizes.func(self)._replace(**sizes))
+
+
 def mutant(message):
     """Collect a broken subclass and what the checker must say about it."""
 
@@ -33,12 +38,12 @@ def mutant(message):
 
 @mutant("declare an integer >= 1")
 class NoActions(Copy):
-    num_actions = 0
+    sizes = resized(num_actions=0)
 
 
 @mutant("num_symbols < num_actions")
 class FewSymbols(Copy):
-    num_symbols = 2
+    sizes = resized(num_symbols=2)
 
 
 @mutant("policy_view is 'tree'")
@@ -128,12 +133,12 @@ class NaN(TwoArms):
 
 @mutant("response_length is 0")
 class Hidden(TwoArms):
-    response_length = 0
+    sizes = TwoArms.sizes._replace(response_length=0)
 
 
 @mutant("run longer than the horizon")
 class Endless(TwoArms):
-    response_length = 2
+    sizes = TwoArms.sizes._replace(response_length=2)
 
     def transition(self, state, actions, rng):
         moved, rewards, terminated = super().transition(state, actions, rng)
@@ -200,7 +205,7 @@ class ScalarField(Copy):
 
 @mutant("prompt index lies outside")
 class FarPrompts(Copy):
-    num_prompts = 20
+    sizes = resized(num_prompts=20)
 
     def draw_prompts(self, rng):
         return rng.integers(15, 50)
@@ -220,9 +225,7 @@ class IntegerMask(Copy):
 
 @mutant("a declared stage or hint is refused")
 class FewerStages(Copy):
-    @property
-    def num_stages(self):
-        return self.size + 1
+    sizes = resized(num_stages=5)
 
     def validate_options(self, stage, hint):
         if stage is not None and (stage > self.size).any():

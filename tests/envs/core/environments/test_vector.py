@@ -258,5 +258,5 @@ def test_a_million_random_transitions_keep_every_invariant(env_id):
         np.testing.assert_array_equal(info["invalid_action"], illegal)
         running[terminated] = 0
         response = observations[:, setting.prompt_length :]
-        shown = running * (1 + setting.replies) if setting.response_length else 0 * running
+        shown = running * (1 + setting.num_reply_tokens) if setting.response_length else 0 * running
         np.testing.assert_array_equal(np.count_nonzero(response, axis=1), shown)

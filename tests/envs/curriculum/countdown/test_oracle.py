@@ -66,7 +66,7 @@ POLICIES = {
     "memory": lambda oracle: oracle.memory_policy(oracle.setting.num_stages),
     "odd": lambda oracle: Odd(oracle.setting),
     "stray": lambda oracle: Odd(oracle.setting, 0.5),
-    "listed": lambda oracle: listed(oracle.setting),
+    "state": lambda oracle: listed(oracle.setting),
     "position": lambda oracle: TablePolicy(
         View.of(oracle.setting, "position"),
         np.random.default_rng(1).dirichlet(np.ones(oracle.setting.num_actions), oracle.setting.num_stages),
@@ -75,8 +75,8 @@ POLICIES = {
 
 
 def listed(setting):
-    rows = View.of(setting, "listed").rows
-    return LegalTablePolicy(setting, "listed", np.random.default_rng(0).dirichlet(np.ones(setting.num_actions), rows))
+    rows = View.of(setting, "state").rows
+    return LegalTablePolicy(setting, "state", np.random.default_rng(0).dirichlet(np.ones(setting.num_actions), rows))
 
 
 @pytest.mark.parametrize("setting", [SMALL, Countdown(numbers=4, prompts=2)], ids=["3", "4"])
@@ -146,8 +146,8 @@ def test_policies_are_saved_and_loaded(tmp_path):
     assert isinstance(oracle.optimal_policy, SolverPolicy)
 
 
-def test_the_listed_view_numbers_winnable_states():
-    view = View.of(SMALL, "listed")
+def test_the_state_view_numbers_winnable_states():
+    view = View.of(SMALL, "state")
     shown = view.observations(SMALL.observation_dtype)
     np.testing.assert_array_equal(view.index(shown), np.arange(view.rows))
     envs = gym.make_vec(ID, num_envs=256, numbers=3, prompts=6)

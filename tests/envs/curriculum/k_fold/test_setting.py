@@ -21,13 +21,13 @@ ID = "TheoryBench/KFoldComposition-v0"
 class Silent(KFoldComposition):
     """Replies, and says that it does not."""
 
-    replies = 0
+    sizes = property(lambda self: KFoldComposition.sizes.func(self)._replace(num_reply_tokens=0))
 
 
 class Talkative(KFoldComposition):
     """Says that it replies with two tokens."""
 
-    replies = 2
+    sizes = property(lambda self: KFoldComposition.sizes.func(self)._replace(num_reply_tokens=2))
 
 
 def composed(setting, shown, first, x, hops):
