@@ -28,13 +28,13 @@ def log_softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.asarray(logits - logsumexp(logits, axis, keepdims=True))
 
 
-def divergence(first: np.ndarray, second: np.ndarray) -> Any:
+def divergence(first: np.ndarray, second: np.ndarray | float) -> Any:
     """Return KL(first || second) = sum_i first_i ln(first_i / second_i) over the last axis, in nats.
 
     Args:
         first: distributions (..., K); 0 ln 0 is 0.
-        second: distributions that broadcast against the first's; the result is infinite where one misses an entry
-            of the first's support.
+        second: distributions that broadcast against the first's, 1 / K for the uniform one; the result is infinite
+            where one misses an entry of the first's support.
 
     Returns:
         float64 (...).

@@ -11,12 +11,12 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
-from theorybench.envs.curriculum.reasoning_tree.walks import divergence
 
 #: The largest number of prefixes of a rung that are visited.
 MAX_PREFIXES = 10**6
@@ -195,12 +195,12 @@ class KFoldOracle(Oracle[KFoldComposition]):
             truth = table[np.arange(n), hop, right]
         if not setting.chain_of_thought:
             rows = self.probs(policy, setting.observations(shown, first, x, 0 * x + stage, np.zeros((n, 0))))
-            return rows[np.arange(n), truth], divergence(rows)
+            return rows[np.arange(n), truth], divergence(rows, 1 / setting.N)
         kl, weight, response, prompt = np.zeros(n), np.ones(n), np.zeros((n, 0), np.int64), np.arange(n)
         for step in range(stage):
             seen = setting.observations(shown[prompt], first[prompt], x[prompt], 0 * prompt + stage, response)
             rows = self.probs(policy, seen)
-            kl += np.bincount(prompt, weight * divergence(rows), n)
+            kl += np.bincount(prompt, weight * divergence(rows, 1 / setting.N), n)
             if step == stage - 1:
                 break
             hop = (first[prompt] + step) % setting.k
@@ -235,10 +235,10 @@ class KFoldOracle(Oracle[KFoldComposition]):
         setting = self.setting
         if not setting.chain_of_thought:
             rows = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
-            return Measured(np.full(1, 1 / setting.N), divergence(rows[0]).mean(keepdims=True))
+            return Measured(np.full(1, 1 / setting.N), divergence(rows[0], 1 / setting.N).mean(keepdims=True))
         if policy.depends_on == "local":
             table = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
-            kl = divergence(table).mean(axis=1).sum(keepdims=True)
+            kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
             return Measured(self.agreement(table, stage), kl)
         # Which hop a position is depends on where the rung begins.
         made = np.stack([self._local_rows(policy, t)[:1] for t in range(stage)])
@@ -248,7 +248,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             own = tables.copy()
             own[(start + np.arange(stage)) % setting.k] = made
             success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
-        return Measured(np.array(success), divergence(made[:, 0]).sum(keepdims=True))
+        return Measured(np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True))
 
     def _local_rows(self, policy: Any, made: int) -> np.ndarray:
         """Read the probabilities of a policy after some hops, by next hop and entry: float64 (k N, N)."""

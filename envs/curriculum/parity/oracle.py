@@ -8,6 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy, inverse_cdf
 from theorybench.envs.core.views import View
@@ -100,7 +101,7 @@ class ParityOracle(Oracle[Parity]):
             for position, secret in enumerate(setting.tables.secret):
                 fair = np.eye(2)[case] if secret == setting.d - 1 else np.full(2, 0.5)
                 own = rows[position, :, :, case]  # (bit, claim, action)
-                kl[case] += np.einsum("b,cz,bc->", fair, mass, divergence(own))
+                kl[case] += np.einsum("b,cz,bc->", fair, mass, divergence(own, 0.5))
                 moved = np.einsum("b,cz,bca->bza", fair, mass, own)
                 mass = np.stack([moved[0, z] + moved[1, 1 - z] for z in range(2)], axis=1)
                 success[case, position] = mass[0, 0] + mass[1, 1]
@@ -161,7 +162,7 @@ class ParityOracle(Oracle[Parity]):
         success, kl = np.empty((n, setting.k)), np.zeros(n)
         for position in range(setting.response_length):
             rows = self.probs(policy, setting.observations(prompt, claims))
-            kl += (weight * divergence(rows)).reshape(n, -1).sum(axis=1)
+            kl += (weight * divergence(rows, 0.5)).reshape(n, -1).sum(axis=1)
             says = (weight[:, None] * rows).reshape(n, -1, 2).sum(axis=1)
             asked = slice(position, position + 1) if setting.chain_of_thought else slice(None)
             success[:, asked] = np.take_along_axis(says, goals[:, asked], axis=1)
@@ -261,9 +262,3 @@ DIFFICULTIES = (
         ),
     ),
 )
-
-
-def divergence(probs: np.ndarray) -> np.ndarray:
-    """Return KL(p || uniform) in nats over the last axis."""
-    logs = np.log(probs * probs.shape[-1], where=probs > 0, out=np.zeros_like(probs))
-    return np.asarray((probs * logs).sum(axis=-1))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 
@@ -33,20 +34,14 @@ class Chain(NamedTuple):
     rows: np.ndarray
 
 
-def divergence(probs: np.ndarray) -> np.ndarray:
-    """Return KL(p || uniform) in nats over the last axis."""
-    logs = np.log(probs * probs.shape[-1], where=probs > 0, out=np.zeros_like(probs))
-    return (probs * logs).sum(axis=-1)
-
-
 def chain_kl(chain: Chain) -> np.ndarray:
     """Return KL of the response distribution to the reference's, in nats, by the prompt's last bit: float64 (2,).
 
     By the chain rule it is the expected sum of the divergences of the visited rows; EOS ends the sum.
     """
-    mass, kl = chain.first[:, :-1], divergence(chain.first)
+    mass, kl = chain.first[:, :-1], divergence(chain.first, 1 / chain.first.shape[-1])
     for row in chain.rows:
-        kl = kl + mass @ divergence(row)
+        kl = kl + mass @ divergence(row, 1 / row.shape[-1])
         mass = mass @ row[:, :-1]
     return kl
 
@@ -107,7 +102,7 @@ def walk(
     success, kl, prompt = np.empty((n, setting.L + 1)), np.zeros(n), prompts
     for position, expected in enumerate(setting.tables.path):
         rows = probs(setting.observations(prompt, picks))
-        kl += (weight * divergence(rows)).reshape(n, -1).sum(axis=1)
+        kl += (weight * divergence(rows, 1 / (d + 1))).reshape(n, -1).sum(axis=1)
         worse = setting.judged(prompt[:, None], wrong[:, None], actions, expected)
         paid = ~worse & ((actions == d) == (expected == d))
         success[:, position] = (weight * (rows * paid).sum(axis=1)).reshape(n, -1).sum(axis=1)

@@ -9,10 +9,11 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.views import View
-from theorybench.envs.curriculum.semiautomaton.pairs import agreement, divergence, limit_agreement, pair_matrix
+from theorybench.envs.curriculum.semiautomaton.pairs import agreement, limit_agreement, pair_matrix
 from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, transpositions
 
 #: The largest number of prefixes that are visited, how many are held at a time, and the prompts of an estimate.
@@ -125,7 +126,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         setting, kl = self.setting, 0.0
         N, step = setting.N, rows.mean(axis=0)
         moves = np.eye(N)[setting.tables.moves.reshape(setting.m, N)]
-        surprise, success = divergence(rows).mean(axis=0), {}
+        surprise, success = divergence(rows, 1 / setting.N).mean(axis=0), {}
         if not setting.chain_of_thought:
             kl, there = float(surprise.mean()), np.einsum("asc,ast->ct", rows, moves) / (setting.m * N)
             for t in range(1, setting.T + 1):
@@ -145,13 +146,13 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         letters, states = np.arange(setting.m), np.arange(setting.N)
         sees = policy.depends_on == "state"
         rows = self._asked(policy, 0 * letters, letters, 0 * letters - 1, letters * sees)
-        kl, claim = float(divergence(rows).mean()), rows.mean(axis=0)
+        kl, claim = float(divergence(rows, 1 / setting.N).mean()), rows.mean(axis=0)
         if setting.response_length > 1:
             position = np.repeat(np.arange(1, setting.response_length), setting.N)
             before = np.tile(states, setting.response_length - 1)
             later = self._asked(policy, position, 0 * before, before, position * setting.N + before * sees)
             for own in later.reshape(-1, setting.N, setting.N):
-                kl, claim = kl + float(claim @ divergence(own)), claim @ own
+                kl, claim = kl + float(claim @ divergence(own, 1 / setting.N)), claim @ own
         return Measured(dict.fromkeys(range(1, setting.T + 1), (1 / setting.N, None)), (kl, None))
 
     # Policies that see whole prefixes.
@@ -198,7 +199,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
             copies = len(weight) // n
             seen = setting.observations(np.repeat(start, copies), np.repeat(word, copies, axis=0), claims)
             rows = self.probs(policy, seen)
-            kl += (weight * divergence(rows)).reshape(n, -1).sum(axis=1)
+            kl += (weight * divergence(rows, 1 / setting.N)).reshape(n, -1).sum(axis=1)
             says = (weight[:, None] * rows).reshape(n, -1, setting.N).sum(axis=1)
             if rng is None:
                 weight, claims = (weight[:, None] * rows).ravel(), np.repeat(claims, setting.N, axis=0)

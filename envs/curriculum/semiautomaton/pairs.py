@@ -5,12 +5,6 @@ import math
 import numpy as np
 
 
-def divergence(probs: np.ndarray) -> np.ndarray:
-    """Return KL(p || uniform) in nats over the last axis."""
-    logs = np.log(probs * probs.shape[-1], where=probs > 0, out=np.zeros_like(probs))
-    return np.asarray((probs * logs).sum(axis=-1))
-
-
 def pair_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the transition matrix of a pair of states that read the same uniform letters, float64 (N^2, N^2).
 
