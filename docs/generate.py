@@ -21,22 +21,14 @@ from reference_tables import table
 
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.validation import parameter_table
 from theorybench.leaderboard.running.config import named_suite
 
 ROOT = Path(__file__).parent
 
 
-def fields_of(cls: type) -> str:
-    """Return a table of a dataclass's declared fields: name, default, range, meaning."""
-    rows = []
-    for field in dataclasses.fields(cls):
-        valid = field.metadata["range"]
-        rows.append((f"`{field.name}`", f"`{field.default!r}`", valid.allowed, valid.meaning))
-    return table(("name", "default", "allowed", "meaning"), rows)
-
-
 def setting_page(id: str) -> str:
-    """Return the page of a setting: its docstring, parameters, metrics, claims, studies and numbers."""
+    """Return the page of a setting: its docstring, metrics, claims, studies and numbers."""
     entry, family = lookup(id), families()[family_name(id)]
     page = family.page_of(id) if family.has_page else ""
     story = f" · its story: [{family.pages[page]}](../{page}.md)" if page else ""
@@ -45,8 +37,6 @@ def setting_page(id: str) -> str:
         f"`gym.make({id!r})` · track *{entry.setting.track}* · feedback *{entry.setting.feedback}* · "
         f"default budget {entry.budget:,} episodes" + story,
         inspect.getdoc(entry.setting) or "",
-        "## Parameters",
-        fields_of(entry.setting),
     ]
     metrics = getattr(entry.oracle, "metrics", {})
     parts += ["## Metrics", table(("metric", "meaning"), [(f"`{name}`", text) for name, text in metrics.items()])]
@@ -77,7 +67,7 @@ def agent_page(name: str) -> str:
     parts = [f"# {name}", f"`theorybench run --agents {name}` · feedback *{feedback}* · source {source}"]
     parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
-        parts += ["## Hyper-parameters", fields_of(cls)]
+        parts += ["## Hyper-parameters", parameter_table(cls)]
     return "\n\n".join([*parts, *filter(None, [tables.agent_numbers(name)])]) + "\n"
 
 

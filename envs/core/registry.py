@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from theorybench.envs.core.errors import ParameterError, UnknownNameError, closest
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import document
 
 if TYPE_CHECKING:
     from theorybench.envs.core.evidence.claim import Claim
@@ -111,6 +112,7 @@ def register(
     for name in (name for difficulty in difficulties for name in difficulty.rungs()[0]):
         if name not in known:
             raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
+    document(setting)
     make_claims = claims if callable(claims) else lambda: claims
     make_studies = studies if callable(studies) else lambda: studies
     _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies, tuple(difficulties))

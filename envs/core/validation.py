@@ -5,6 +5,7 @@ One declaration serves validation, the docs page and the property tests: each fu
 """
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +85,7 @@ def instance(default: int | str, meaning: str, *, canonical: bool = False) -> An
     "canonical" (where a paper fixes one) or an integer: below 10,000 for tuning, from there on for scoring.
     """
     names = ("canonical",) if canonical else ()
+    meaning = f"{meaning}; below {FIRST_SCORING_INSTANCE:,} for tuning, the others for scoring"
     allowed = ('"canonical" or ' if canonical else "") + "an integer in 0..2147483647"
 
     def check(value: object) -> bool:
@@ -110,6 +112,30 @@ def preset(base: type, name: str, default: Any) -> Any:
     """Declare a parameter of a base class again, with another default and the same range and meaning."""
     inherited = next(field for field in dataclasses.fields(base) if field.name == name)
     return dataclasses.field(default=default, metadata=inherited.metadata)
+
+
+def parameter_table(cls: type) -> str:
+    """Return the declared fields of a dataclass as a Markdown table: name, default, range, meaning."""
+    lines = ["| name | default | allowed | meaning |", "| --- | --- | --- | --- |"]
+    for field in dataclasses.fields(cls):
+        valid = field.metadata.get("range", Range("", bool, "", ""))
+        cells = (f"`{field.name}`", f"`{field.default!r}`", valid.allowed, valid.meaning)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def document(cls: type) -> None:
+    """Write the table of a setting's fields into its docstring, under `## Arguments`; prose that stands there follows.
+
+    A docstring without that section gets one at its end; one that has the table stays.
+    """
+    text, heading, table = inspect.getdoc(cls) or cls.__name__, "## Arguments", parameter_table(cls)
+    if table in text:
+        return
+    if heading not in text:
+        text += f"\n\n{heading}"
+    before, _, after = text.partition(heading)
+    cls.__doc__ = f"{before}{heading}\n{table}\n\n{after.lstrip()}".rstrip() + "\n"
 
 
 def validate_fields(instance: Any) -> None:

@@ -114,17 +114,6 @@ class Countdown(Setting):
     When a result equals the target, or one number is left; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `numbers` | 4 | n, the numbers of a prompt, 2..6 |
-    | `prompts` | 64 | games of an instance, 1..200000 |
-    | `candidates` | 1 | 1..64; each prompt is the one of least base success among so many |
-    | `max_number` | 99 | given numbers are 1..max_number, 9..999 |
-    | `min_target` | 100 | the least target, 1..9999 |
-    | `max_target` | 999 | the largest target, 1..9999 |
-    | `max_value` | 9999 | the largest legal result, 99..9999 |
-    | `instance` | 0 | which prompts; below 10,000 for tuning, the others for scoring |
-
     Tuning and scoring hold at least 10^5 and 10^4 prompts of 4 numbers, drawn in seconds. Few given numbers and many
     `candidates` leave fewer: a pool that runs out is refused.
 
@@ -161,10 +150,10 @@ class Countdown(Setting):
     policy_view: ClassVar[str] = "state"
     state_in_prompt: ClassVar[bool] = True
 
-    numbers: int = integer(4, 2, 6, "numbers of a prompt")
+    numbers: int = integer(4, 2, 6, "n, the numbers of a prompt")
     prompts: int = integer(64, 1, 200_000, "games of an instance")
     candidates: int = integer(1, 1, 64, "each prompt is the one of least base success among so many")
-    max_number: int = integer(99, 9, 999, "the largest given number")
+    max_number: int = integer(99, 9, 999, "given numbers are 1..max_number")
     min_target: int = integer(100, 1, 9999, "the least target")
     max_target: int = integer(999, 1, 9999, "the largest target")
     max_value: int = integer(9999, 99, 9999, "the largest legal result")

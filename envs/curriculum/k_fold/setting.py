@@ -100,14 +100,6 @@ class KFoldComposition(Setting):
     After r look-ups, or after one answer; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `N` | 8 | entries, 2..64 |
-    | `k` | 4 | hops of the full task, 1..16 |
-    | `chain_of_thought` | True | an action for each hop; False: one action, the answer |
-    | `starts` | "uniform" | where tasks of fewer than k hops begin: "uniform" over hops, or with the "first" |
-    | `instance` | 0 | the hidden permutations; below 10,000 for tuning, the others for scoring |
-
     The first hops of the same instance and N are the same for every k. Permutations are drawn by ordering hashes; two
     of them are equal, and their order then fixed, with probability 2^-28 each time (N = 16).
 
@@ -149,7 +141,7 @@ class KFoldComposition(Setting):
     N: int = integer(8, 2, 64, "entries of each permutation")
     k: int = integer(4, 1, 16, "hops of the full task")
     chain_of_thought: bool = boolean(True, "an action for each hop; False: one action, the answer")
-    starts: str = choice("uniform", STARTS, "where tasks of fewer than k hops begin")
+    starts: str = choice("uniform", STARTS, "where tasks of fewer than k hops begin: uniform over hops, or the first")
     instance: int = instance(0, "the hidden permutations")
 
     @functools.cached_property

@@ -91,13 +91,6 @@ class Parity(Setting):
     After j claims at stage j, or after the answer; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `d` | 12 | bits of the prompt, 1..48 |
-    | `k` | 4 | secret positions, 1..16, at most d |
-    | `chain_of_thought` | True | claim k parities, or answer at once |
-    | `instance` | 0 | the secret positions; below 10,000 for tuning, the others for scoring |
-
     The secret positions of the same instance with a smaller k are the first of these.
 
     ## Optimum
@@ -134,8 +127,8 @@ class Parity(Setting):
     reference_depends_on: ClassVar[str] = "position"
 
     d: int = integer(12, 1, 48, "bits of the prompt")
-    k: int = integer(4, 1, 16, "secret positions")
-    chain_of_thought: bool = boolean(True, "claim the parity of ever more bits, or answer at once")
+    k: int = integer(4, 1, 16, "secret positions, at most d")
+    chain_of_thought: bool = boolean(True, "claim k parities, of ever more bits, or answer at once")
     instance: int = instance(0, "the secret positions")
 
     def validate(self) -> None:

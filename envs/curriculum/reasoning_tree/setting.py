@@ -94,13 +94,6 @@ class ReasoningTree(Setting):
     After s picks, given ones included, or after EOS; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `d` | 8 | bits of the prompt, 1..16 |
-    | `L` | 6 | picks before EOS, 1..32 |
-    | `verifier` | "exact" | "exact" (hash chain: the chain must be S) or "parity" (xor: the last bit must be right) |
-    | `instance` | 0 | the hidden path; below 10,000 for tuning, the others for scoring |
-
     Indices of S are distinct while there are any left. With L > d this is impossible (there are d of them), so S is
     then a random order of all indices, followed by another one, and so on, cut at L. The exact verifier's counts do not
     depend on it; the parity verifier's "S in some order" becomes "the same indices an odd number of times". The path
@@ -135,7 +128,9 @@ class ReasoningTree(Setting):
 
     d: int = integer(8, 1, 16, "bits of the prompt")
     L: int = integer(6, 1, 32, "picks before EOS")
-    verifier: str = choice("exact", VERIFIERS, "what is judged: the whole chain, or one bit of parity")
+    verifier: str = choice(
+        "exact", VERIFIERS, "exact (hash chain): the chain must be S; parity (xor): the last bit must be right"
+    )
     instance: int = instance(0, "the hidden path")
 
     @functools.cached_property

@@ -84,14 +84,6 @@ class RelativeBudget(Setting):
     With the solution, or after H tokens; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `K` | 4 | sub-steps of a solution, 1..16 |
-    | `A` | 20 | actions, 2..1024 |
-    | `p` | 0.05 | the base model's probability of the right action, 0.001..0.999 |
-    | `xi` | 1.5 | relative budget, (0, 100]; H = max(K, round(xi K / p)) is at most 4096 |
-    | `instance` | 0 | the right actions; below 10,000 for tuning, the others for scoring |
-
     The right actions of an instance and A are the same for every K, p and xi (the first K of them).
 
     ## Optimum
@@ -135,7 +127,13 @@ class RelativeBudget(Setting):
     K: int = integer(4, 1, 16, "sub-steps of a solution")
     A: int = integer(20, 2, 1024, "actions")
     p: float = real(0.05, 0.001, 0.999, "the base model's probability of the right action")
-    xi: float = real(1.5, 0.0, 100.0, "relative budget: tokens in units of the base model's mean", open_low=True)
+    xi: float = real(
+        1.5,
+        0.0,
+        100.0,
+        "relative budget: tokens in units of the base model's mean; H = max(K, round(xi K / p)) is at most 4096",
+        open_low=True,
+    )
     instance: int = instance(0, "the right actions")
 
     def validate(self) -> None:

@@ -89,15 +89,6 @@ class Semiautomaton(Setting):
     After t claims at stage t, or after the one answer; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `N` | 4 | states, 2..32 |
-    | `m` | 2 | letters, 1..4096 |
-    | `T` | 8 | letters of a word, 1..256 |
-    | `family` | "permutations" | "permutations" (random ones), or "shuffle" (random transpositions or the identity) |
-    | `chain_of_thought` | True | claim the state after each letter, or answer at once |
-    | `instance` | 0 | the hidden machine; below 10,000 for tuning, the others for scoring |
-
     Letters of the same instance, N and family are the same for every m and T.
 
     ## Optimum
@@ -147,7 +138,7 @@ class Semiautomaton(Setting):
     N: int = integer(4, 2, 32, "states")
     m: int = integer(2, 1, 4096, "letters")
     T: int = integer(8, 1, 256, "letters of a word")
-    family: str = choice("permutations", FAMILIES, "what letters do: any permutation, or a transposition or nothing")
+    family: str = choice("permutations", FAMILIES, "random permutations, or random transpositions or the identity")
     chain_of_thought: bool = boolean(True, "claim the state after each letter, or answer at once")
     instance: int = instance(0, "the hidden machine")
 

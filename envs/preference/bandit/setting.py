@@ -67,18 +67,6 @@ class PreferenceBandit(ContextualBandit):
     After one pair (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `geometry` | `"hypercube"` | responses and features: `"hypercube"` or `"gaussian"` |
-    | `dimension` | 6 | d, number of features (1 to 12, gaussian from 2); the hypercube has K = 2^d responses |
-    | `num_contexts` | 8 | X (1 to 64) |
-    | `num_responses` | 64 | K of the gaussian geometry (2 to 1024); the hypercube does not read it |
-    | `theta_star` | 0.3 | size of every coordinate of theta* |
-    | `theta_init` | 3.0 | every coordinate of theta in the initial policy |
-    | `beta` | 1.0 | weight of the KL term, and scale of the reward |
-    | `instance` | `"canonical"` | `"canonical"`: theta* alternates +, -, ..., and s_x (or the gaussian features) come \
-from the seed 260108421; an integer draws s_x (or the features) and the signs of theta* |
-
     Whatever the instance, on the hypercube the oracle's numbers depend on the other parameters alone, except through
     the sign of theta_init * theta*_i.
 
@@ -121,13 +109,17 @@ from the seed 260108421; an integer draws s_x (or the features) and the signs of
     reference_depends_on: ClassVar[str] = "position"
 
     geometry: str = choice("hypercube", GEOMETRIES, "responses and features")
-    dimension: int = integer(6, 1, 12, "number of features; the hypercube has 2^dimension responses")
-    num_contexts: int = integer(8, 1, 64, "number of contexts")
-    num_responses: int = integer(64, 2, 1024, "number of responses of the gaussian geometry")
+    dimension: int = integer(6, 1, 12, "d, number of features (gaussian: from 2); the hypercube has K = 2^d responses")
+    num_contexts: int = integer(8, 1, 64, "X, number of contexts")
+    num_responses: int = integer(64, 2, 1024, "K of the gaussian geometry; the hypercube does not read it")
     theta_star: float = real(0.3, 0.01, 3.0, "size of every coordinate of theta*")
     theta_init: float = real(3.0, -20.0, 20.0, "every coordinate of theta in the initial policy")
     beta: float = real(1.0, 0.0, 5.0, "weight of the KL term and scale of the reward", open_low=True)
-    instance: int | str = instance("canonical", "signs of the contexts (or features) and of theta*", canonical=True)
+    instance: int | str = instance(
+        "canonical",
+        "draws s_x (or the features) and the signs of theta*; canonical: theta* alternates +, -, ...",
+        canonical=True,
+    )
 
     def validate(self) -> None:
         """Check that the features can be told apart.

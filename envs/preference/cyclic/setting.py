@@ -78,18 +78,6 @@ class CyclicPreference(ContextualBandit):
     After one pair (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `num_responses` | 5 | K (3 to 64); rings of even K have ties |
-    | `num_contexts` | 4 | X (1 to 64) |
-    | `cyclicity` | 0.7 | c (0 to 1) |
-    | `strength` | 0.5 | a (above 0, up to 1/2) |
-    | `scale` | 2.0 | how far the best score is above the worst |
-    | `structure` | `"ring"` | the table S: `"ring"`, `"rival"` or `"random"` |
-    | `beta` | 0.1 | weight of both KL terms (.01 to 5) |
-    | `tilt` | -1.0 | the reference is proportional to exp(tilt z): below 0 bad scores are likely |
-    | `instance` | 0 | draws which responses have which rank, the scores between the ends, and the random table |
-
     A setting in which J* - J(pi_ref) is below .001 is refused: a uniform reference in a ring at c = 1 is the optimum.
 
     ## Optimum
@@ -124,15 +112,15 @@ class CyclicPreference(ContextualBandit):
 
     feedback: ClassVar[str] = "preference"
 
-    num_responses: int = integer(5, 3, 64, "number of responses K")
+    num_responses: int = integer(5, 3, 64, "number of responses K; rings of even K have ties")
     num_contexts: int = integer(4, 1, 64, "number of contexts X")
-    cyclicity: float = real(0.7, 0.0, 1.0, "share c of the table S in the preferences")
-    strength: float = real(0.5, 0.0, 0.5, "what an entry of the table S adds to 1/2", open_low=True)
+    cyclicity: float = real(0.7, 0.0, 1.0, "c, the share of the table S in the preferences")
+    strength: float = real(0.5, 0.0, 0.5, "a, what an entry of the table S adds to 1/2", open_low=True)
     scale: float = real(2.0, 0.01, 20.0, "how far the best score is above the worst")
     structure: str = choice("ring", STRUCTURES, "the table S")
     beta: float = real(0.1, 0.01, 5.0, "weight of both KL terms")
     tilt: float = real(-1.0, -10.0, 10.0, "the reference is proportional to exp(tilt z), z in -1..1 by score")
-    instance: int = instance(0, "ranks of the responses, scores between the ends, signs of a random table")
+    instance: int = instance(0, "draws ranks of the responses, scores between the ends, signs of a random table")
 
     def validate(self) -> None:
         """Check that something can be won.

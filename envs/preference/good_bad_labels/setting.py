@@ -76,15 +76,6 @@ class GoodBadLabels(ContextualBandit):
     After one response (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `num_responses` | 20 | K (2 to 128; 3 to 128 if cyclic) |
-    | `num_contexts` | 4 | X (1 to 64) |
-    | `labels` | "mixture" | "mixture": p+ and p- are drawn; "cyclic": good is what beats a hidden response |
-    | `good_share` | 0.5 | t, the share of good responses of the initial policy (1/2 if cyclic) |
-    | `concentration` | 1.0 | of the Dirichlet distribution; laws of a large one are all nearly uniform |
-    | `contamination` | 0.0 | c, the share of the uniform distribution in pi_ref |
-    | `instance` | 0 | draws the laws |
 
     ## Optimum
     pi = p+. The objective is -TV(p+, pi), mean over contexts, so that J* = 0. KL(p+ || pi) is reported, at most 50.
@@ -110,12 +101,16 @@ class GoodBadLabels(ContextualBandit):
 
     feedback: ClassVar[str] = "label"
 
-    num_responses: int = integer(20, 2, 128, "number of responses K")
+    num_responses: int = integer(20, 2, 128, "number of responses K, from 3 if cyclic")
     num_contexts: int = integer(4, 1, 64, "number of contexts X")
-    labels: str = choice("mixture", ("mixture", "cyclic"), "how labels come about")
-    good_share: float = real(0.5, 0.02, 0.98, "share t of good responses of the initial policy")
-    concentration: float = real(1.0, 0.2, 100.0, "of the Dirichlet distribution that draws the laws")
-    contamination: float = real(0.0, 0.0, 0.5, "share of the uniform distribution in the reference")
+    labels: str = choice(
+        "mixture", ("mixture", "cyclic"), "mixture: p+ and p- are drawn; cyclic: good is what beats a hidden response"
+    )
+    good_share: float = real(0.5, 0.02, 0.98, "t, the share of good responses of the initial policy, 1/2 if cyclic")
+    concentration: float = real(
+        1.0, 0.2, 100.0, "of the Dirichlet distribution that draws the laws, which are nearly uniform if it is large"
+    )
+    contamination: float = real(0.0, 0.0, 0.5, "c, the share of the uniform distribution in pi_ref")
     instance: int = instance(0, "the laws of good and bad responses")
 
     def validate(self) -> None:

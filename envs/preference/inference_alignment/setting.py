@@ -74,21 +74,6 @@ class InferenceAlignment(ContextualBandit):
     After one response (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `num_points` | 41 | K (2 to 201) |
-    | `family` | opposed | criteria: "opposed" (one or two of them) or "random" |
-    | `num_criteria` | 2 | m (1 to 8) |
-    | `operator` | best-of-n | "best-of-n", or "soft-best-of-n" with one criterion |
-    | `samples` | 4 | N of best-of-N (1 to 64) |
-    | `temperature` | 0.1 | tau of the tilt |
-    | `aggregate` | sum | g: "sum", "soft-min" or "min" |
-    | `first_weight` | 1.0 | weight of r_1 in the sum and the soft-min, in units of that of each other criterion |
-    | `softness` | 0.1 | T of the soft-min |
-    | `beta` | 0.02 | weight of the KL term (0 to 10) |
-    | `tilt` | -2.0 | the reference is proportional to e^{tilt y} |
-    | `instance` | 0 | draws random criteria; opposed ones are the same in all instances |
-
     An instance whose optimum is worth less than .001 more than the reference is refused: with a uniform reference,
     N = 2 and opposed criteria the reference is the optimum, but for the grid.
 
@@ -122,17 +107,21 @@ class InferenceAlignment(ContextualBandit):
     reference_depends_on: ClassVar[str] = "position"
 
     num_points: int = integer(41, 2, 201, "number of responses K on the grid")
-    family: str = choice("opposed", ("opposed", "random"), "what the criteria are")
+    family: str = choice("opposed", ("opposed", "random"), "what the criteria are; opposed ones are one or two")
     num_criteria: int = integer(2, 1, 8, "number of criteria m")
-    operator: str = choice("best-of-n", ("best-of-n", "soft-best-of-n"), "what happens at inference time")
+    operator: str = choice(
+        "best-of-n", ("best-of-n", "soft-best-of-n"), "what happens at inference time; the soft one takes one criterion"
+    )
     samples: int = integer(4, 1, 64, "N of best-of-N")
     temperature: float = real(0.1, 0.05, 100.0, "tau of the tilt")
-    aggregate: str = choice("sum", ("sum", "soft-min", "min"), "how the criteria's values become one")
-    first_weight: float = real(1.0, 0.01, 100.0, "weight of r_1 in units of that of each other criterion")
+    aggregate: str = choice("sum", ("sum", "soft-min", "min"), "g, how the criteria's values become one")
+    first_weight: float = real(
+        1.0, 0.01, 100.0, "weight of r_1 in the sum and the soft-min, in units of that of each other criterion"
+    )
     softness: float = real(0.1, 0.01, 10.0, "T of the soft-min")
     beta: float = real(0.02, 0.0, 10.0, "weight of the KL term in the objective")
     tilt: float = real(-2.0, -20.0, 20.0, "the reference is proportional to e^(tilt y)")
-    instance: int = instance(0, "random criteria")
+    instance: int = instance(0, "draws random criteria; opposed ones are the same in all instances")
 
     def validate(self) -> None:
         """Check that the optimum can be certified, and that it is worth more than the reference.

@@ -51,16 +51,6 @@ class OptimalAdvantage(ContextualBandit):
     After one response (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `num_prompts` | 32 | X (1 to 4096) |
-    | `num_responses` | 32 | m (2 to 1024) |
-    | `accuracy` | 0.25 | mean of the Beta distribution of p on prompts that can be solved |
-    | `concentration` | 2.0 | sum of its two parameters: accuracy * concentration and (1 - accuracy) * concentration |
-    | `zero_share` | 0.25 | share of the prompts that have no right response |
-    | `beta` | 0.1 | weight of the KL term in the objective (0.001 to 10) |
-    | `instance` | 0 | draws p, which prompts have no right response, and which responses are right |
-
     A prompt that can be solved has round(p m) right responses, at least one and at most m - 1. With a `concentration`
     of 10^6 all these prompts have the same p. There is no canonical instance: the paper's prompts are those of data
     sets.
@@ -94,10 +84,12 @@ class OptimalAdvantage(ContextualBandit):
 
     reference_depends_on: ClassVar[str] = "position"
 
-    num_prompts: int = integer(32, 1, 4096, "number of prompts")  # type: ignore[assignment]
-    num_responses: int = integer(32, 2, 1024, "number of responses to each prompt")
+    num_prompts: int = integer(32, 1, 4096, "X, number of prompts")  # type: ignore[assignment]
+    num_responses: int = integer(32, 2, 1024, "m, number of responses to each prompt")
     accuracy: float = real(0.25, 0.0001, 0.9999, "mean of p over the prompts that can be solved, before rounding")
-    concentration: float = real(2.0, 0.01, 1e9, "sum of the parameters of the Beta distribution of p")
+    concentration: float = real(
+        2.0, 0.01, 1e9, "a + b of the Beta(a, b) distribution of p, where a / (a + b) is accuracy"
+    )
     zero_share: float = real(0.25, 0.0, 0.999, "share of the prompts that have no right response")
     beta: float = real(0.1, 1e-3, 10.0, "weight of the KL term in the objective")
     instance: int = instance(0, "p of each prompt, and which responses are right")

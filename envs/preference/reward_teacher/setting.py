@@ -70,14 +70,6 @@ class RewardTeacher(ContextualBandit):
     After one response (`terminated`); never truncated.
 
     ## Arguments
-    | name | default | meaning |
-    |---|---|---|
-    | `num_responses` | 8 | K (2 to 64) |
-    | `num_contexts` | 8 | X (1 to 64) |
-    | `accuracy` | 0.75 | share of pairs of responses that the reward model ranks right |
-    | `variance` | 0.02 | variance of r_M under the initial policy |
-    | `tilt` | -2.0 | the initial policy is proportional to exp(tilt r_G) |
-    | `instance` | 0 | draws the hidden order of the responses and which pairs are ranked wrong |
 
     ## Optimum
     The best response of each context, J* = 1. A perfect optimiser of r_M ends at the oracle's `ceiling`, the r_G of the
@@ -108,7 +100,7 @@ class RewardTeacher(ContextualBandit):
     num_responses: int = integer(8, 2, 64, "number of responses K")
     num_contexts: int = integer(8, 1, 64, "number of contexts X")
     accuracy: float = real(0.75, 0.0, 1.0, "share of pairs of responses that the reward model ranks right")
-    variance: float = real(0.02, 0.0, 1.0, "variance of the reward model under the initial policy", open_low=True)
+    variance: float = real(0.02, 0.0, 1.0, "variance of the reward model r_M under the initial policy", open_low=True)
     tilt: float = real(-2.0, -10.0, 5.0, "the initial policy is proportional to exp(tilt r_G)")
     instance: int = instance(0, "hidden order of the responses, and which pairs are ranked wrong")
 

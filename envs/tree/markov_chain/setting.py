@@ -110,19 +110,6 @@ class TreeMarkovChain(Setting):
     After L - 1 actions, terminated; never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `L` | 4 | layers, 2..16 |
-    | `M0` | 2 | states of the first layer, 1..126 |
-    | `M` | 2 | states of every other layer, 2..126 |
-    | `C` | 1 | high children of each state, at most M |
-    | `low_weight` | 0.1 | weight of a low edge |
-    | `num_tasks` | 2 | tasks, at most M0 |
-    | `instance` | "canonical" | the paper's tree (other sizes are refused), or an integer: a random tree |
-    | `train_tasks` | None | which tasks training draws from; None for all. Evaluation always covers all |
-    | `pass_k` | 1 | the K of the objective, 1..512 |
-    | `num_questions` | 0 | size of a fixed pool of training questions; 0 for fresh ones |
-
     A random tree places an easy CoT for each task first (its end is the task's target), then fills each row to exactly
     C high children. The canonical tree gives state 0 of the third layer two high children: both easy CoTs pass it.
 
@@ -158,11 +145,15 @@ class TreeMarkovChain(Setting):
     L: int = integer(4, 2, 16, "layers of the tree")
     M0: int = integer(2, 1, 126, "states of the first layer")
     M: int = integer(2, 2, 126, "states of every other layer")
-    C: int = integer(1, 1, 126, "high children of each state")
+    C: int = integer(1, 1, 126, "high children of each state, at most M")
     low_weight: float = real(0.1, 1e-6, 1.0, "weight of a low edge against 1 for a high one")
-    num_tasks: int = integer(2, 1, 126, "tasks: pairs of a start and a target state")
-    instance: int | str = instance("canonical", "the tree", canonical=True)
-    train_tasks: tuple[int, ...] | None = integers(None, 0, 125, "tasks that training draws from")
+    num_tasks: int = integer(2, 1, 126, "tasks: pairs of a start and a target state, at most M0")
+    instance: int | str = instance(
+        "canonical", "a random tree; canonical: the paper's, of the default sizes", canonical=True
+    )
+    train_tasks: tuple[int, ...] | None = integers(
+        None, 0, 125, "tasks that training draws from; None for all. Evaluation always covers all"
+    )
     pass_k: int = integer(1, 1, MAX_K, "the K of the objective pass@K")
     num_questions: int = integer(0, 0, 2**31 - 1, "size of a fixed pool of training questions; 0 for fresh ones")
 

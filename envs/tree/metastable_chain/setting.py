@@ -99,15 +99,6 @@ class MetastableChain(Setting):
     On reaching cluster K, on a wrong step, or after H steps; terminated, never truncated.
 
     ## Arguments
-    | Name | Default | Meaning |
-    |---|---|---|
-    | `K` | 4 | clusters, 2..32 |
-    | `M` | 4 | states of a cluster, 2..64 |
-    | `eps` | 0.1 | probability of the leap at an exit, 0.0001..0.99 |
-    | `two_way` | False | whether leaps can be taken back |
-    | `H` | 0 | horizon, 2 (K - 1)..2048; 0: the least for which the base model arrives with probability .2 or more |
-    | `instance` | 0 | which states are entry and exit; below 10,000 for tuning, the others for scoring |
-
     Where a chain is so slow that H would exceed 2048, it is refused with H = 0.
 
     ## Optimum
@@ -149,7 +140,7 @@ class MetastableChain(Setting):
     M: int = integer(4, 2, 64, "states of a cluster")
     eps: float = real(0.1, 1e-4, 0.99, "probability of the leap at an exit under the base model")
     two_way: bool = boolean(False, "whether leaps can be taken back")
-    H: int = integer(0, 0, MAX_HORIZON, "horizon; 0: where the base model succeeds with probability .2 or more")
+    H: int = integer(0, 0, MAX_HORIZON, "horizon, from 2 (K - 1); 0: the least that gives the base model success .2")
     instance: int = instance(0, "which states of a cluster are entry and exit")
 
     def validate(self) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import theorybench as tb
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.envs.core.registry import lookup
-from theorybench.envs.core.validation import integers, real, validate_fields
+from theorybench.envs.core.validation import document, integers, parameter_table, real, validate_fields
 
 JUNK = [None, object(), "junk", b"x", [], {}, [[1]], math.nan, math.inf, -math.inf, 10**400, -(10**400), 1.5, True, 2j]
 
@@ -34,12 +34,29 @@ def test_every_parameter_of_every_setting_refuses_what_is_outside_of_its_range(e
             assert caught.value.allowed == field.metadata["range"].allowed
 
 
-def test_every_default_is_documented(env_id):
+def test_every_parameter_stands_in_the_docstring_once(env_id):
     kind = lookup(env_id).setting
     for field in dataclasses.fields(kind):
         valid = field.metadata["range"]
         assert valid.check(field.default) and valid.meaning and valid.allowed
-        assert f"`{field.name}`" in kind.__doc__ or env_id.startswith("Toy/")
+        row = f"| `{field.name}` | `{field.default!r}` | {valid.allowed} | {valid.meaning} |\n"
+        assert kind.__doc__.count(row) == 1
+    assert kind.__doc__.count("## Arguments\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("Short.", "Short.\n\n## Arguments\nTABLE\n"),
+        ("Long.\n\n## Arguments\n## End\nIt.", "Long.\n\n## Arguments\nTABLE\n\n## End\nIt.\n"),
+        ("Long.\n\n## Arguments\nProse.\n", "Long.\n\n## Arguments\nTABLE\n\nProse.\n"),
+    ],
+)
+def test_the_table_is_written_before_the_prose_and_once(text, whole, toys):
+    kind = type("Kind", (toys.TwoArms,), {"__doc__": text})
+    for _ in range(2):
+        document(kind)
+        assert kind.__doc__ == whole.replace("TABLE", parameter_table(kind))
 
 
 def test_an_unknown_parameter_suggests_the_closest():

@@ -1,7 +1,5 @@
 """PreferenceBandit: ground truths, closed forms against enumeration, labels, exactness of scores, bad input."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -329,10 +327,3 @@ def test_bad_parameters_are_named(field, parameters):
     with pytest.raises(ParameterError) as caught:
         PreferenceBandit(**parameters)
     assert caught.value.field == field
-
-
-def test_documentation_lists_every_argument_with_its_default():
-    page = PreferenceBandit.__doc__
-    for field in dataclasses.fields(PreferenceBandit):
-        default = f'"{field.default}"' if isinstance(field.default, str) else field.default
-        assert f"| `{field.name}` | `{default}` |" in page or f"| `{field.name}` | {default} |" in page

@@ -1,6 +1,5 @@
 """CyclicPreference: preferences as said, labels, scores, metrics and winners against sums by hand, bad input."""
 
-import dataclasses
 import itertools
 import math
 
@@ -265,11 +264,3 @@ def test_policies_are_checked_and_missing_responses_have_no_residual():
     with pytest.raises(PolicyError):
         oracle.evaluate(oracle.policy(np.full((4, 5), 0.3)))
     np.testing.assert_array_equal(oracle.observations, oracle.setting.observe(Answer(np.arange(4), np.full(4, -1))))
-
-
-def test_documentation_lists_every_argument_with_its_default():
-    for field in dataclasses.fields(CyclicPreference):
-        default = f'"{field.default}"' if isinstance(field.default, str) else field.default
-        assert f"| `{field.name}` | `{default}` |" in CyclicPreference.__doc__ or (
-            f"| `{field.name}` | {default} |" in CyclicPreference.__doc__
-        )

@@ -175,11 +175,6 @@ def test_instances_differ_and_repeat():
     assert len(orders) > 15
 
 
-def test_documentation_lists_every_argument_with_its_default():
-    for field in dataclasses.fields(RewardTeacher):
-        assert f"| `{field.name}` | {field.default} |" in RewardTeacher.__doc__
-
-
 def test_observations_of_the_oracle_are_the_contexts():
     setting = RewardTeacher(num_contexts=4)
     oracle = RewardTeacherOracle(setting)
