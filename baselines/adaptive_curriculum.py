@@ -39,7 +39,7 @@ from theorybench.envs.core.validation import choice, real
 class AdaptiveCurriculum(RLVR):
     """REINFORCE on a rung until it is mastered."""
 
-    way: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
+    strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
 
     curriculum: str = choice("depth", CURRICULA, "what is raised: the stage, or the task with ever shorter hints")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded episodes of an update from which a rung is mastered")

@@ -34,7 +34,7 @@ from theorybench.envs.core.validation import choice, integer
 class CurriculumRLVR(RLVR):
     """REINFORCE on one rung after the other."""
 
-    way: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
+    strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
 
     curriculum: str = choice("depth", CURRICULA, "what is raised: the stage, or the task with ever shorter hints")
     rung_episodes: int = integer(0, 0, 10**9, "episodes of each rung but the last; 0: equal shares of the budget")

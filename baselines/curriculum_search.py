@@ -51,7 +51,7 @@ class CurriculumSearch(ConfiguredAgent):
         return min(self.episodes_per_round, 4096)
 
     @property
-    def way(self) -> Literal["direct", "curriculum"]:  # type: ignore[override]
+    def strategy(self) -> Literal["direct", "curriculum"]:  # type: ignore[override]
         """Whether it asks rung by rung."""
         return "direct" if self.curriculum == "none" else "curriculum"
 

@@ -34,7 +34,7 @@ from theorybench.envs.core.validation import choice, real
 class MixtureRLVR(GradientAgent):
     """REINFORCE on rungs drawn at random."""
 
-    way: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
+    strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
 
     curriculum: str = choice("depth", CURRICULA, "what the rungs are: stages, or the task with hints")
     hard_share: float = real(0.5, 0.0, 1.0, "share of episodes on the full task")

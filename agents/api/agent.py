@@ -28,15 +28,18 @@ class Agent:
         num_envs: how many environments `train` gets.
         autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
-        way: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task: which
-            law of theory its cost on ladders of difficulty is compared with.
+        strategy: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task:
+            which law of theory its cost on ladders of difficulty is compared with.
+
+    An agent may also have a method `train_runs(envs, budgets, seeds, logs)`, which trains several seeds together; then
+    it does so unless its attribute `batch_seeds` is False.
     """
 
     feedback: ClassVar[str] = "reward"
     num_envs: int = 64
     autoreset_mode: ClassVar[str] = "SameStep"
     privileged: ClassVar[bool] = False
-    way: ClassVar[Literal["direct", "curriculum"]] = "direct"
+    strategy: ClassVar[Literal["direct", "curriculum"]] = "direct"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train a policy.
@@ -63,6 +66,11 @@ def learns_from(agent: Any, feedback: str) -> bool:
     return wanted in ("none", feedback) or (wanted, feedback) == ("reward", "label")
 
 
+def can_batch_seeds(agent: Any) -> bool:
+    """Return whether an agent trains several seeds together: it has `train_runs`, and is not `batch_seeds = False`."""
+    return callable(getattr(agent, "train_runs", None)) and getattr(agent, "batch_seeds", True)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConfiguredAgent(Agent):
     """An agent whose hyper-parameters are dataclass fields that know their range."""
@@ -78,4 +86,15 @@ def hyperparameters(agent: Any) -> dict[str, Any]:
         values = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}
     else:
         values = dict(getattr(agent, "made_with", {}))
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in sorted(values.items())}
+    return {name: _plain(value) for name, value in sorted(values.items())}
+
+
+def changed_hyperparameters(agent: Any) -> dict[str, Any]:
+    """Return those hyper-parameters of an agent that are not at their defaults."""
+    fields = dataclasses.fields(agent) if dataclasses.is_dataclass(agent) else ()
+    defaults = {field.name: _plain(field.default) for field in fields}
+    return {name: v for name, v in hyperparameters(agent).items() if name not in defaults or v != defaults[name]}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

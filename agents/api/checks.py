@@ -15,8 +15,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.api.agent import hyperparameters, learns_from
-from theorybench.agents.api.harness import Trained, can_lift, check_feedback, train
+from theorybench.agents.api.agent import can_batch_seeds, hyperparameters, learns_from
+from theorybench.agents.api.harness import Trained, check_feedback, train
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.checks.setting import global_random_state
 from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
@@ -64,8 +64,8 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
     spent = (first.budget.spent, first.budget.steps), (again.budget.spent, again.budget.steps)
     require(spent[0] == spent[1], f"the same seed spent another budget ({spent[0]}, then {spent[1]}): {fix}")
     _check_saving(first.policy, observations)
-    if can_lift(agent):
-        _check_lifting(agent, env_id, parameters, budget, first, observations)
+    if can_batch_seeds(agent):
+        _check_batched_seeds(agent, env_id, parameters, budget, first, observations)
 
 
 def _check_declarations(agent: Any) -> None:
@@ -189,7 +189,7 @@ def _check_saving(policy: Any, observations: np.ndarray) -> None:
     require(same, "a loaded policy has other probabilities than the saved one")
 
 
-def _check_lifting(
+def _check_batched_seeds(
     agent: Any, env_id: str, parameters: dict[str, Any], budget: int, alone: Trained, observations: np.ndarray
 ) -> None:
     """Check that runs trained together are those trained alone: tables bit for bit, linear policies to 1e-10."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.agent import can_batch_seeds, learns_from
 from theorybench.agents.api.budget import Budget, attach
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
 from theorybench.envs.core.registry import lookup
@@ -59,12 +59,12 @@ class Trained:
     Attributes:
         policy: what the agent returned, or logged last when its budget was exhausted.
         budget: what it spent.
-        lifted: how many runs were trained together.
+        together: how many runs were trained together, this one included.
     """
 
     policy: Any
     budget: Budget
-    lifted: int
+    together: int
 
 
 def check_feedback(agent: Any, env_id: str) -> None:
@@ -73,11 +73,6 @@ def check_feedback(agent: Any, env_id: str) -> None:
     if not learns_from(agent, offered):
         wanted = getattr(agent, "feedback", "reward")
         raise AgentError(f"{type(agent).__name__} learns from feedback {wanted!r} and {env_id} gives {offered!r}")
-
-
-def can_lift(agent: Any) -> bool:
-    """Return whether an agent trains several seeds together: it has `train_runs`, and is not `liftable = False`."""
-    return callable(getattr(agent, "train_runs", None)) and getattr(agent, "liftable", True)
 
 
 def train(
@@ -108,7 +103,7 @@ def train(
     check_feedback(agent, env_id)
     runs = len(seeds)
     each = [None] * runs if checkpoints is None else checkpoints
-    if runs > 1 and not can_lift(agent):
+    if runs > 1 and not can_batch_seeds(agent):
         return [
             outcome
             for seed, checkpoint in zip(seeds, each, strict=True)

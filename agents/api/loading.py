@@ -11,7 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest
+from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters
+from theorybench.agents.api.agent import hyperparameters as values_of
+from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError, closest
 from theorybench.envs.core.plugins import load_module
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
@@ -123,6 +125,83 @@ def _literal(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+@dataclasses.dataclass(frozen=True)
+class AgentSpec:
+    """What is known of an agent before it trains.
+
+    It goes to another process as plain data, if a reference named the agent; `agent` is made again there.
+
+    Attributes:
+        reference: how it was named, or None where an object was given.
+        given: hyper-parameters that were given beside the reference.
+        name: on boards: a registered name, "file:Class" without folders, or the name of the object's class.
+        hyperparameters: all of them, by name; see `hyperparameters`.
+        changed: those of them that are not at their defaults.
+        digest: of the source file; see `agent_digest`.
+        feedback: what it learns from; see `Agent`.
+        privileged: whether it is shown the oracle; see `Agent`.
+        strategy: "direct" or "curriculum"; see `Agent`.
+        batch_seeds: whether several seeds are trained together; see `Agent`.
+    """
+
+    reference: str | None
+    given: dict[str, Any]
+    name: str
+    hyperparameters: dict[str, Any]
+    changed: dict[str, Any]
+    digest: str
+    feedback: str
+    privileged: bool
+    strategy: str
+    batch_seeds: bool
+    _made: Any = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def agent(self) -> Any:
+        """The agent: what was given, or made when it was resolved; in another process it is made at first use."""
+        if self._made is None:
+            object.__setattr__(self, "_made", self.fresh())
+        return self._made
+
+    def fresh(self) -> Any:
+        """Return another agent like it, for a run of its own; what was given as an object is there once."""
+        return self._made if self.reference is None else make_agent(self.reference, **self.given)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: not the agent, whose module may have been loaded from a file."""
+        return self.__dict__ | ({} if self.reference is None else {"_made": None})
+
+
+def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
+    """Make an agent, and say what is known of it.
+
+    Args:
+        agent: a reference, as `make_agent` takes it, or an object with `train`.
+        hyperparameters: beside a reference; they win over those in brackets.
+
+    Raises:
+        AgentError: an object that is no agent.
+        ConfigurationError, ParameterError, UnknownNameError: as `make_agent` does.
+    """
+    reference = agent if isinstance(agent, str) else None
+    made = agent if reference is None else make_agent(reference, **hyperparameters)
+    if not is_agent(made):
+        raise AgentError(f"{made!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name")
+    return AgentSpec(
+        reference=reference,
+        given=hyperparameters,
+        name=display_name(reference) if reference else registered_name(type(made)) or type(made).__qualname__,
+        hyperparameters=values_of(made),
+        changed=changed_hyperparameters(made),
+        digest=agent_digest(made),
+        feedback=getattr(made, "feedback", "reward"),
+        privileged=bool(getattr(made, "privileged", False)),
+        strategy=getattr(made, "strategy", "direct"),
+        batch_seeds=can_batch_seeds(made),
+        _made=made,
+    )
 
 
 def agent_digest(agent: Any) -> str:

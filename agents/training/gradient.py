@@ -84,7 +84,7 @@ class GradientAgent(ConfiguredAgent):
         return min(self.episodes_per_update, 4096)
 
     @property
-    def liftable(self) -> bool:
+    def batch_seeds(self) -> bool:
         """Whether runs are worth training together: not those of networks."""
         return self.policy not in NETWORKS
 

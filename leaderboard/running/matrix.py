@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from theorybench.agents.api.agent import learns_from
-from theorybench.agents.api.harness import FRACTIONS, can_lift
+from theorybench.agents.api.agent import can_batch_seeds, learns_from
+from theorybench.agents.api.harness import FRACTIONS
 from theorybench.agents.api.loading import make_agent
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
 from theorybench.envs.core.plugins import resolve_env
@@ -217,7 +217,7 @@ def plan(suite: Suite) -> Plan:
     hopeless: list[tuple[str, str]] = []
     for environment, (id, setting) in zip(environments, settings, strict=True):
         for entry, agent in zip(suite.agents, agents, strict=True):
-            way = getattr(agent, "way", "direct")
+            way = getattr(agent, "strategy", "direct")
             rung = {"ladder": environment.ladder, "target": suite.target, "way": way}
             names = (_env_name(environment), entry.label or given_name(short_name(entry.agent), entry.hyperparameters))
             identity = identify(
@@ -240,7 +240,7 @@ def plan(suite: Suite) -> Plan:
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
             job = Job(names, environment.id, entry.agent, entry.hyperparameters, runs, suite.timeout, fractions)
-            jobs += [job] if suite.lift and can_lift(agent) else job.split()
+            jobs += [job] if suite.lift and can_batch_seeds(agent) else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
     _refuse_twice(jobs)
     return Plan(jobs, skipped, hopeless)

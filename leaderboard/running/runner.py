@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.agents.api.agent import can_batch_seeds
 from theorybench.agents.api.budget import Budget
-from theorybench.agents.api.harness import FRACTIONS, can_lift, check_feedback, train
+from theorybench.agents.api.harness import FRACTIONS, check_feedback, train
 from theorybench.agents.api.loading import is_agent, make_agent
 from theorybench.envs.core.errors import (
     AgentError,
@@ -130,9 +131,9 @@ def run_many(
             f"{subject!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name"
         )
     check_feedback(subject, id)
-    if can_lift(subject):
+    if can_batch_seeds(subject):
         warm_up()
-    together = lift and len(seeds) > 1 and can_lift(subject)
+    together = lift and len(seeds) > 1 and can_batch_seeds(subject)
     identity = identify(
         id,
         setting,

@@ -37,7 +37,7 @@ CLIMBERS = (
 
 @pytest.mark.parametrize("name", CLIMBERS)
 def test_what_climbs_learns_what_direct_training_does_not(name):
-    assert make_agent(name).way == "curriculum" and make_agent("rlvr").way == "direct"
+    assert make_agent(name).strategy == "curriculum" and make_agent("rlvr").strategy == "direct"
     records = run_many(TREE, name, [0, 1], budget=12_000, parameters=SMALL | {"L": 7})
     assert all(record.score > 0.9 for record in records)
     assert all(record.spent.episodes <= 12_000 for record in records)
@@ -62,7 +62,7 @@ def test_the_first_stage_on_the_last_rung_is_a_share_of_the_rung_not_of_the_budg
 
 def test_direct_search_finds_nothing_there():
     (record,) = run_many(TREE, "curriculum-search[curriculum=none]", [0], budget=3_000, parameters=SMALL | {"L": 7})
-    assert make_agent("curriculum-search[curriculum=none]").way == "direct"
+    assert make_agent("curriculum-search[curriculum=none]").strategy == "direct"
     assert record.score == pytest.approx(0, abs=1e-6)
 
 

@@ -94,7 +94,7 @@ def test_due_says_whether_a_policy_would_be_scored():
 def test_an_exhausted_budget_ends_with_the_policy_logged_last():
     (outcome,) = train(make(), "Toy/TwoArms-v0", {}, [0], 102)
     assert outcome.policy.table[0, 0] == 0.1
-    assert (outcome.budget.spent, outcome.budget.remaining, outcome.lifted) == (100, 2, 1)
+    assert (outcome.budget.spent, outcome.budget.remaining, outcome.together) == (100, 2, 1)
 
 
 def test_an_exhausted_budget_without_a_policy_fails_and_says_what_to_do():
@@ -160,7 +160,7 @@ def test_several_seeds_of_an_agent_that_trains_one():
         class_, "Toy/TwoArms-v0", {}, [5, 6], 100, [lambda p, s, _, key=key: spent.setdefault(key, s) for key in "ab"]
     )
     assert seeds == [(5, 0), (6, 0)]
-    assert [outcome.lifted for outcome in outcomes] == [1, 1]
+    assert [outcome.together for outcome in outcomes] == [1, 1]
     assert spent == {"a": 4, "b": 4}
 
 
@@ -184,7 +184,7 @@ def test_lifted_runs_have_budgets_and_logs_of_their_own():
     checkpoints = [lambda p, s, _, key=key: seen.setdefault(key, []).append(s) for key in range(3)]
     outcomes = train(make_agent("rlvr"), "Toy/TwoArms-v0", {}, [1, 2, 3], 640, checkpoints)
     assert seen == {key: [64, 128, 192, 320, 640] for key in range(3)}
-    assert [(o.budget.spent, o.budget.total, o.lifted) for o in outcomes] == [(640, 640, 3)] * 3
+    assert [(o.budget.spent, o.budget.total, o.together) for o in outcomes] == [(640, 640, 3)] * 3
 
 
 def test_a_budget_too_small_for_one_update_leaves_the_initial_policy():

@@ -1,13 +1,15 @@
 """Agents by name, by module and by file; hyper-parameters in brackets; and every way to get it wrong."""
 
+import dataclasses
+import pickle
 import textwrap
 
 import pytest
 
 from theorybench.agents import hyperparameters, list_agents, make_agent
-from theorybench.agents.api.loading import agent_class, agent_digest, display_name, split_reference
+from theorybench.agents.api.loading import agent_class, agent_digest, display_name, resolve_agent, split_reference
 from theorybench.baselines.rlvr import RLVR
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError
+from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
 
 OURS = [
     "astar-po",
@@ -83,6 +85,28 @@ def test_the_digest_tells_versions_of_a_file_apart(write):
     other = agent_digest(make_agent(write(MINE + "    # edited", "c.py") + ":Mine"))
     assert first == same != other
     assert len(first) == 16
+
+
+def test_a_resolved_agent_is_plain_data_and_is_made_again_elsewhere(write):
+    path = write(MINE)
+    spec = resolve_agent(f"{path}:Mine[width=5]", width=7)
+    assert (spec.name, spec.hyperparameters, spec.changed) == ("mine.py:Mine", {"width": 7}, {"width": 7})
+    assert (spec.feedback, spec.privileged, spec.strategy, spec.batch_seeds) == ("reward", False, "direct", False)
+    assert spec.agent is spec.agent and spec.fresh() is not spec.agent and spec.digest == agent_digest(spec.agent)
+    elsewhere = pickle.loads(pickle.dumps(spec))
+    assert elsewhere == spec and elsewhere.agent is not spec.agent and elsewhere.agent.width == 7
+
+
+def test_what_is_known_of_an_agent():
+    named, given = resolve_agent("rlvr", kl=0.5), resolve_agent(RLVR(kl=0.5))
+    assert named.changed == {"kl": 0.5} and named.hyperparameters == hyperparameters(RLVR(kl=0.5)) and named.batch_seeds
+    assert dataclasses.replace(named, reference=None, given={}) == given and given.fresh() is given.agent
+    assert resolve_agent("optimal").privileged and resolve_agent("curriculum-rlvr").strategy == "curriculum"
+    assert not resolve_agent("rlvr", policy="mlp").batch_seeds
+    with pytest.raises(AgentError, match="is no agent"):
+        resolve_agent(object())
+    with pytest.raises(UnknownNameError):
+        resolve_agent("rlrv")
 
 
 def test_unknown_names_are_answered_with_the_closest():

@@ -255,7 +255,7 @@ def test_learners_train_it_and_the_same_seed_gives_the_same_policy(name, env_id)
     name = f"{name[:-1]},policy=transformer]" if name.endswith("]") else f"{name}[policy=transformer]"
     agent = make_agent(name)
     setting, seen = observed(env_id, {}, episodes=50)
-    assert not agent.liftable
+    assert not agent.batch_seeds
     first, again, other = (train(agent, env_id, {}, [seed], 3 * agent.num_envs + 5)[0] for seed in (5, 5, 6))
     probs = first.policy.probs(seen)
     np.testing.assert_array_equal(probs, again.policy.probs(seen))

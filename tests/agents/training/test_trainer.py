@@ -194,7 +194,7 @@ def test_a_critic_fits_returns(make, policy):
 def test_networks_are_trained_one_at_a_time(make):
     agent = make_agent("rlvr", policy="mlp")
     outcomes = train(agent, "Toy/Copy-v0", {}, [0, 1], 256)
-    assert [outcome.lifted for outcome in outcomes] == [1, 1]
+    assert [outcome.together for outcome in outcomes] == [1, 1]
     observations = make("Copy", 8, seed=0).unwrapped.batch.observe()
     together = agent.train_runs(*_pieces(make, agent, [0, 1]))
     for outcome, policy in zip(outcomes, together, strict=True):  # possible, yet not to the last bit
@@ -238,7 +238,7 @@ def test_32_seeds_together_are_those_alone_bit_for_bit(env_id, reference):
     for seed in range(32):
         (alone,) = train(agent, env_id, {}, [seed], budget, [checkpoint(("alone", seed))])
         assert np.array_equal(alone.policy.table, together[seed].policy.table)
-        assert (alone.lifted, together[seed].lifted) == (1, 32)
+        assert (alone.together, together[seed].together) == (1, 32)
         assert (alone.budget.spent, alone.budget.steps) == (together[seed].budget.spent, together[seed].budget.steps)
         for (spent, table), (other, same) in zip(curves["alone", seed], curves["together", seed], strict=True):
             assert spent == other
