@@ -201,8 +201,11 @@ def check_observations(setting: Setting, state: Any) -> np.ndarray:
     symbols = setting.prompt_symbols
     known = (prompt == 0) | ((prompt > symbols[0]) & (prompt <= symbols[-1] + 1))
     require(known.all(), f"a prompt holds a symbol outside of {symbols}: symbol s is token s + 1, see prompt_symbols")
-    actions = ((response >= 0) & (response <= setting.num_actions)).all()
-    require(actions, f"a response token lies outside of 0..{setting.num_actions}: action a is token a + 1, padding 0")
+    top = (
+        setting.num_symbols if setting.num_reply_tokens else setting.num_actions
+    )  # replies may have symbols of their own
+    actions = ((response >= 0) & (response <= top)).all()
+    require(actions, f"a response token lies outside of 0..{top}: action a is token a + 1, padding 0")
     gaps = (response[:, 1:] > 0) & (response[:, :-1] == 0)
     require(not gaps.any(), "a response has padding before a token: append tokens from the left")
     for name, held in (*state._asdict().items(), *setting.tables._asdict().items()):

@@ -1,0 +1,325 @@
+"""The decisions of a finite problem, listed: what may have been seen before each, and what each action leads to.
+
+At a decision point the past is known, the hidden state is not: the point holds the node and the posterior b over hidden
+states. With P_a the law of the hidden state's move and L_a(x, r) that of the reading, action a gives the reading r and
+leaves the posterior b' with
+
+    p(r | b, a) = sum over x' of (b P_a)(x') L_a(x', r),    b'(x') = (b P_a)(x') L_a(x', r) / p(r | b, a).
+
+Points of one depth are kept apart by the whole *history* of actions and readings, or merged where nothing is lost: by
+*node*, where nodes hold all that matters of what was read (checked: ways to a node that leave other posteriors are
+refused), or by node and *belief*, where posteriors agree to nine decimals along two fixed random directions. What an
+action earns at a point is a number, so that values of policies and the optimum need no posterior any more:
+
+    J(pi) = sum over points i of reach(i) sum_a pi(a | i) gain(i, a),   reach(j) = sum reach(i) pi(a | i) p(r | i, a),
+    V(i) = max_a gain(i, a) + sum_r p(r | i, a) V(child(i, a, r)).
+
+An illegal action ends the episode with 0, which is one of the candidates of the maximum.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import row_keys
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.problem import Problem
+
+#: The largest number of decision points.
+MAX_POINTS = 10**6
+#: Numbers of posteriors that are held at a time while points are expanded.
+HELD = 2**23
+#: Numbers of posteriors that are kept from one depth to the next.
+MAX_BELIEFS = 2**28
+#: Decimals to which posteriors of merged points agree.
+DECIMALS = 9
+MERGES = ("histories", "nodes", "beliefs")
+
+
+class TooLarge(ParameterError):
+    """More decision points than are listed."""
+
+
+class Children(NamedTuple):
+    """Edges from the points of one depth, in the order (point, action, reading).
+
+    Attributes:
+        source: int64 (e,), numbers of points.
+        action: int64 (e,).
+        reading: int64 (e,).
+        chance: float64 (e,), of the reading, given point and action.
+        target: int64 (e,), numbers of points.
+    """
+
+    source: np.ndarray
+    action: np.ndarray
+    reading: np.ndarray
+    chance: np.ndarray
+    target: np.ndarray
+
+
+class Layer(NamedTuple):
+    """The points of one depth: nodes (m,), ways from the depth before (m, 3), posteriors or where they come from."""
+
+    node: np.ndarray
+    way: np.ndarray
+    belief: np.ndarray | None
+    before: "Layer | None"
+
+    def posterior(self, problem: Problem, block: slice) -> np.ndarray:
+        """Return posteriors of some points, float64 (m, X)."""
+        if self.belief is not None:
+            return self.belief[block]
+        assert self.before is not None and self.before.belief is not None
+        source, action, reading = self.way[block].T
+        node, joint = self.before.node[source], np.empty((len(source), problem.num_states))
+        for chosen in np.unique(action):
+            rows = action == chosen
+            moved = moved_beliefs(problem, node[rows], chosen, self.before.belief[source[rows]])
+            situation = problem.situation[node[rows] if len(problem.situation) > 1 else 0 * node[rows], chosen]
+            joint[rows] = moved * problem.law[situation, :, reading[rows]]
+        return joint / joint.sum(axis=1, keepdims=True)
+
+
+class Found(NamedTuple):
+    """What follows some points: see `Children`; the node that is reached and two projections of the posterior there."""
+
+    source: np.ndarray
+    action: np.ndarray
+    reading: np.ndarray
+    chance: np.ndarray
+    node: np.ndarray
+    sides: np.ndarray
+
+
+_EMPTY = np.zeros(0, np.int64)
+_NONE = Found(_EMPTY, _EMPTY, _EMPTY, np.zeros(0), _EMPTY, np.zeros((0, 2)))
+
+
+def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Found, np.ndarray]:
+    """Take every legal action at the points of a layer.
+
+    Args:
+        problem: the problem.
+        layer: the points.
+        room: how many further points there may be; None for any number.
+
+    Returns:
+        What follows, and the gain of each action, float64 (m, A, 1 + outcomes).
+
+    Raises:
+        TooLarge: there is no room.
+    """
+    m = len(layer.node)
+    gain = np.zeros((m, problem.num_actions, 1 + len(problem.outcomes)))
+    together, parts, count = max(1, HELD // problem.num_states), [_NONE], 0
+    for begin in range(0, m, together):
+        block = slice(begin, min(begin + together, m))
+        part = _expand(problem, layer.node[block], layer.posterior(problem, block), gain[block])
+        parts.append(part._replace(source=part.source + begin))
+        count += len(part.source)
+        if room is not None and count > room:
+            raise TooLarge("histories", f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
+    return _joined(parts), gain
+
+
+def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.ndarray) -> Found:
+    nodes, rows, found = problem.num_nodes, np.arange(len(node)), [_NONE]
+    legal = np.broadcast_to(problem.legal, (nodes, problem.num_actions))[node]
+    for action in range(problem.num_actions):
+        at = rows[legal[:, action]]
+        situation = problem.situation[node[at] if len(problem.situation) > 1 else 0 * at, action]
+        moved = moved_beliefs(problem, node[at], action, belief[at])
+        for reading in range(problem.num_readings):
+            some = problem.possible[situation, reading]
+            here, joint = at[some], moved[some] * problem.law[situation[some], :, reading]
+            chance = joint.sum(axis=1)
+            if not (chance > 0).all():
+                here, joint, chance = here[chance > 0], joint[chance > 0], chance[chance > 0]
+            cell = problem.cell[action, reading]
+            gain[here, action, 0] += chance * problem.gain[node[here] if len(problem.gain) > 1 else 0, cell]
+            child = problem.child[node[here], cell]
+            over, on = child >= nodes, child < nodes
+            gain[here[over], action] += np.einsum("mx,mxk->mk", joint[over], problem.pays[child[over] - nodes])
+            way, sides = np.zeros(np.count_nonzero(on), np.int64), joint[on] @ _directions(problem.num_states)
+            found.append(Found(here[on], way + action, way + reading, chance[on], child[on], sides / chance[on, None]))
+    whole = _joined(found)
+    order = np.lexsort((whole.reading, whole.action, whole.source))
+    return Found(*(column[order] for column in whole))
+
+
+def _joined(parts: list[Found]) -> Found:
+    return Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def moved_beliefs(problem: Problem, node: np.ndarray, action: int, belief: np.ndarray) -> np.ndarray:
+    """Return b P_a for beliefs (m, X) at nodes (m,)."""
+    move = problem.move[node if len(problem.move) > 1 else 0 * node, action]
+    moved = belief
+    for row in np.unique(move[move < len(problem.jump) - 1]):
+        here = move == row
+        moved = moved.copy() if moved is belief else moved
+        moved[here] = (problem.kernel(int(row)).T @ belief[here].T).T
+    return moved
+
+
+@functools.cache
+def _directions(states: int) -> np.ndarray:
+    return np.random.default_rng(0).random((states, 2))
+
+
+class DecisionGraph:
+    """All decision points of a problem that are reached with positive probability, breadth first.
+
+    Args:
+        problem: the problem.
+        merge: "histories", "nodes" or "beliefs": which pasts share a point.
+        worlds: whether each hidden state of a context begins on its own, as where the world is shown.
+
+    Attributes:
+        node: int64 (P,), the node of each point.
+        way: int64 (P, 3), source, action and reading of the first way to each point; sources are points, -1 at the
+            beginning of a context.
+        roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
+        depths: the points of each depth, as slices.
+        children: edges to the next depth, for each depth.
+        gain: float64 (P, A, 1 + outcomes), the expected reward of each action and what it adds to each of
+            `problem.outcomes`; 0 where the action is illegal.
+        legal: bool (P, A).
+
+    Raises:
+        TooLarge: more than 10^6 points.
+        ParameterError: nodes do not hold what was read, or an episode is longer than the horizon.
+    """
+
+    def __init__(self, problem: Problem, merge: str, *, worlds: bool = False) -> None:
+        if merge not in MERGES:
+            raise ParameterError("merge", merge, f"one of {MERGES}")
+        self.problem, self.merge = problem, merge
+        start, prior = np.asarray(problem.start), problem.prior
+        if worlds:
+            context, state = np.nonzero(prior)
+            start, prior = start[context], prior[context, state, None] * np.eye(problem.num_states)[state]
+        self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
+        belief = prior / np.where(self.weight > 0, self.weight, 1.0)[:, None]
+        layer = Layer(start, np.full((len(start), 3), -1), belief, None)
+        layers, gains, first = [layer], [], 0
+        self.depths, self.children = [slice(0, len(start))], []
+        for depth in range(problem.horizon):
+            room = MAX_POINTS - first - len(layer.node)
+            found, gain = expand(problem, layer, room if merge == "histories" else None)
+            gains.append(gain)
+            kept, target = self._merged(found)
+            after = first + len(layer.node)
+            self.children.append(Children(found.source + first, *found[1:4], target + after))
+            if not len(kept):
+                break
+            if depth == problem.horizon - 1:
+                raise ParameterError("horizon", problem.horizon, "at least the length of the longest episode")
+            held = 0 if depth == problem.horizon - 2 else len(kept) * problem.num_states
+            if after + len(kept) > MAX_POINTS or held > MAX_BELIEFS:
+                raise TooLarge(self.merge, f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
+            way = np.stack([part[kept] for part in found[:3]], axis=1)
+            fresh = Layer(found.node[kept], way, None, layer)
+            # The posteriors of the last decisions, which are most of all, are made in blocks and not kept.
+            if depth < problem.horizon - 2:
+                fresh = fresh._replace(belief=fresh.posterior(problem, slice(None)), before=None)
+            layer = fresh
+            self.depths.append(slice(after, after + len(kept)))
+            layers.append(Layer(layer.node, way + np.array([first, 0, 0]), None, None))
+            first = after
+        self.node, self.way = (np.concatenate([part[i] for part in layers]) for i in range(2))
+        self.gain = np.concatenate(gains)
+        self.legal = np.broadcast_to(problem.legal, (problem.num_nodes, problem.num_actions))[self.node]
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.node)
+
+    def _merged(self, found: "Found") -> tuple[np.ndarray, np.ndarray]:
+        """Give the first way to each point of the next depth, and the point to which each way leads."""
+        if self.merge == "histories":
+            return np.arange(len(found.node)), np.arange(len(found.node))
+        keys = found.node
+        if self.merge == "beliefs":
+            keys = row_keys(np.column_stack([found.node, np.round(found.sides * 10**DECIMALS).astype(np.int64)]))
+        _, first, target = np.unique(keys, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # points stand in the order in which they are first met
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        first, target = first[order], place[target]
+        off = np.abs(found.sides - found.sides[first][target]).max(initial=0.0)
+        if off > 10.0**-DECIMALS * 10:
+            fix = "Make them depend on all that was read, or choose rows = 'histories'."
+            raise ParameterError("child", f"ways to a node {off:.2g} apart", "nodes that fix the posterior", fix)
+        return first, target
+
+    # Values.
+
+    def reach(self, rows: np.ndarray) -> np.ndarray:
+        """Give the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
+        reach = np.zeros(len(self))
+        reach[self.roots] = self.weight
+        for level, edges in zip(self.depths, self.children, strict=True):
+            flow = reach[edges.source] * rows[edges.source, edges.action] * edges.chance
+            arrived = np.bincount(edges.target - level.stop, flow)
+            reach[level.stop : level.stop + len(arrived)] = arrived
+        return reach
+
+    @functools.cached_property
+    def optimum(self) -> tuple[np.ndarray, np.ndarray]:
+        """The best action of each point, int64 (P,), and its value, float64 (P,); legal actions win ties."""
+        value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
+        worth = np.where(self.legal, self.gain[:, :, 0], -np.inf)
+        for level, edges in zip(reversed(self.depths), reversed(self.children), strict=True):
+            later, shape = edges.chance * value[edges.target], worth[level].shape
+            place = (edges.source - level.start) * shape[1] + edges.action
+            worth[level] += np.bincount(place, later, shape[0] * shape[1]).reshape(shape)
+            best[level] = worth[level].argmax(axis=1)
+            value[level] = worth[level].max(axis=1)
+            give_up = np.flatnonzero((value[level] < 0) & ~self.legal[level].all(axis=1)) + level.start
+            best[give_up], value[give_up] = self.legal[give_up].argmin(axis=1), 0.0
+        return best, value
+
+    @property
+    def optimal_value(self) -> float:
+        """J*."""
+        return float(self.weight @ self.optimum[1][self.roots])
+
+    # Dialogues.
+
+    @functools.cached_property
+    def following(self) -> np.ndarray:
+        """The point after each point, action and reading, int32 (P, A, R); -1 where there is none."""
+        after = np.full((len(self), self.problem.num_actions, self.problem.num_readings), -1, np.int32)
+        for edges in self.children:
+            after[edges.source, edges.action, edges.reading] = edges.target
+        return after
+
+    def locate(self, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
+        """Find the points of histories: int64 (n,); a history that leads nowhere stays at its last point.
+
+        Args:
+            context: int (n,).
+            actions: int (n, t), -1 from the end of a history on.
+            readings: int (n, t).
+        """
+        point = self.roots[context]
+        for action, reading in zip(actions.T, readings.T, strict=True):
+            after = self.following[point, action, reading]
+            point = np.where((action >= 0) & (after >= 0), after, point)
+        return point
+
+    def histories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Give the context, actions and readings of the first way to each point: int64 (P,) and (P, horizon) twice.
+
+        Actions are -1 from the end on.
+        """
+        context = np.arange(len(self))
+        actions, readings = (np.full((len(self), self.problem.horizon), fill) for fill in (-1, 0))
+        for depth, level in enumerate(self.depths[1:]):
+            source, action, reading = self.way[level].T
+            context[level], actions[level], readings[level] = context[source], actions[source], readings[source]
+            actions[level, depth], readings[level, depth] = action, reading
+        return context, actions, readings

@@ -1,0 +1,231 @@
+"""Exact answers about finite decision problems: the value of any policy, the optimum, and what readings are worth."""
+
+import functools
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.finite.graph import DecisionGraph, Layer, TooLarge, expand
+from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.finite.walks import declared, means
+from theorybench.envs.core.numerics import divergence
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, inverse_cdf
+from theorybench.envs.core.streams import Stream, environment_keys
+from theorybench.envs.core.views import View
+
+S = TypeVar("S", bound=FiniteSetting)
+
+#: Episodes of a seeded estimate.
+SAMPLES = 2**14
+#: The view whose row is all that a policy depends on, by what the policy declares.
+VIEWS = {"position": "position", "state": "markov", "local": "local"}
+#: What softmax tables put on an illegal action for a zero counts as none, up to this.
+NEGLIGIBLE = 1e-12
+
+
+class PointPolicy(PolicyOfSetting):
+    """Takes one action at each decision point of a finite setting.
+
+    Args:
+        setting: lists the points.
+        merge: which points: "nodes", "histories" or "beliefs".
+        actions: int (rows,), by node, or by point of the graph.
+    """
+
+    def __init__(self, setting: FiniteSetting, merge: str, actions: np.ndarray) -> None:
+        super().__init__(setting)
+        self.merge, self.actions = merge, np.asarray(actions, np.int64)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        setting: Any = self.setting
+        if self.merge == "nodes":
+            rows = setting.nodes(observations)
+        else:
+            rows = setting.graph(self.merge).locate(*setting.read(observations))
+        return np.eye(setting.num_actions)[self.actions[rows]]
+
+
+class FiniteOracle(Oracle[S]):
+    """Exact answers about a `FiniteSetting`, for every policy where histories number at most 10^6.
+
+    Boards are listed, whatever their number up to 10^6, so that every policy on boards is exact. A policy on dialogues
+    is asked once at each history. Beyond 10^6 of these a table by node is exact still, and so is a policy that declares
+    `depends_on` "position", "state" or "local": histories that it does not tell apart are merged, their posteriors
+    mixed with the weights that the policy gives them. Any other is a seeded estimate from `SAMPLES` episodes, and
+    `<key>_se` stands beside each value.
+
+    Besides the objective and the divergence there is a value for each of the problem's outcomes, and
+    "context_0/objective" and so on give each context's where there are several.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        "objective": "expected sum of rewards",
+        "kl": "KL divergence of the actions to the reference's, in nats; infinite where illegal actions are tried",
+    }
+
+    # The optimum.
+
+    @functools.cached_property
+    def _states(self) -> DecisionGraph:
+        """The decision points of the optimum: rows of the view, or information states where these are too many."""
+        try:
+            return self.setting.graph(self.setting.rows)
+        except TooLarge:
+            return self.setting.graph("beliefs")
+
+    @functools.cached_property
+    def optimal_policy(self) -> PointPolicy:
+        """Do at each point what is best on average over the hidden states that it leaves possible."""
+        graph = self._states
+        actions = graph.optimum[0]
+        if graph.merge == "nodes":
+            by_node = np.zeros(self.setting.problem.num_nodes, np.int64)
+            by_node[graph.node] = actions
+            actions = by_node
+        return PointPolicy(self.setting, graph.merge, actions)
+
+    @functools.cached_property
+    def clairvoyant(self) -> float:
+        """The optimum of one who is shown the hidden state at the beginning; not attainable."""
+        return DecisionGraph(self.setting.problem, "beliefs", worlds=True).optimal_value
+
+    @functools.cached_property
+    def open_loop(self) -> float:
+        """The value of the best fixed sequence of actions of each context.
+
+        Raises:
+            ParameterError: readings change more than what is known, so that a fixed sequence is no policy.
+        """
+        return DecisionGraph(self.setting.problem.blind(), "beliefs").optimal_value
+
+    @property
+    def value_of_readings(self) -> float:
+        """J* less `open_loop`."""
+        return self.optimal_value - self.open_loop
+
+    # Values of policies.
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        setting, problem = self.setting, self.setting.problem
+        try:
+            graph = setting.graph("nodes" if self._sees_nodes(policy) else "histories")
+            found, weight = self.values(policy, graph), graph.weight
+        except TooLarge:
+            if declared(policy) not in VIEWS:
+                return self.estimate(policy)
+            found, weight = self.follow(policy), problem.prior.sum(axis=1)
+        values = dict(zip(self._names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
+        if len(found) > 1:
+            for context, row in enumerate(found.tolist()):
+                values |= {f"context_{context}/{name}": value for name, value in zip(self._names, row, strict=True)}
+        return values
+
+    @property
+    def _names(self) -> list[str]:
+        return ["objective", *self.setting.problem.outcomes, "kl"]
+
+    def _sees_nodes(self, policy: Any) -> bool:
+        """Return whether histories that end in the same node look alike to a policy."""
+        if self.setting.state_in_prompt:
+            return True
+        if self.setting.rows != "nodes":
+            return False
+        if isinstance(policy, SettingPolicy):
+            return type(self.setting).reference_probs is FiniteSetting.reference_probs and (
+                policy.kind == "reference" or type(self.setting).initial_probs is FiniteSetting.initial_probs
+            )
+        table = type(policy) is LegalTablePolicy and policy.view == "state"
+        return table or (type(policy) is PointPolicy and policy.merge == "nodes")
+
+    def rows(self, policy: Any, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ask a policy: its rows float64 (n, num_actions) and their divergence from the reference's (n,)."""
+        rows, reference = self.probs(policy, observations), self.setting.reference_probs(observations)
+        return rows, divergence(np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows), reference)
+
+    def values(self, policy: Any, graph: DecisionGraph) -> np.ndarray:
+        """Return what a policy earns from each root of a graph, in outcomes and divergence: float64 (C, 2 + outcomes).
+
+        It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
+        """
+        rows, surprise = self.rows(policy, self.setting.observations(graph))
+        value = np.concatenate([np.einsum("pa,pak->pk", rows, graph.gain), surprise[:, None]], axis=1)
+        for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
+            flow = rows[edges.source, edges.action] * edges.chance
+            on = flow > 0  # an infinite divergence behind what never happens is none
+            source, later = edges.source[on] - level.start, flow[on, None] * value[edges.target[on]]
+            for column, own in enumerate(later.T):
+                value[level, column] += np.bincount(source, own, level.stop - level.start)
+        return np.asarray(value[graph.roots])
+
+    def follow(self, policy: Any) -> np.ndarray:
+        """Follow a policy that declares what it depends on, forward; shaped as `values`."""
+        setting, problem = self.setting, self.setting.problem
+        view, found = View.of(setting, VIEWS[declared(policy)]), []
+        for context, weights in enumerate(problem.prior):
+            mass = weights.sum()
+            layer = Layer(problem.start[[context]], np.full((1, 3), -1), weights[None] / (mass or 1.0), None)
+            reach: np.ndarray = np.ones(1)
+            total, rng = np.zeros(2 + len(problem.outcomes)), np.random.default_rng(0)
+            past = (np.array([context]), *(np.full((1, setting.horizon), fill) for fill in (-1, 0)))
+            for depth in range(setting.horizon):
+                rows, surprise = self.rows(policy, setting.dialogues(*past))
+                after, gain = expand(problem, layer)
+                total[:-1] += np.einsum("p,pa,pak->k", reach, rows, gain)
+                total[-1] += reach[reach > 0] @ surprise[reach > 0]
+                flow = reach[after.source] * rows[after.source, after.action] * after.chance
+                if not len(flow):
+                    break
+                way = np.stack(after[:3], axis=1)
+                belief = Layer(after.node, way, None, layer).posterior(problem, slice(None))
+                past = tuple(part[after.source] for part in past)
+                past[1][:, depth], past[2][:, depth] = after.action, after.reading
+                seen = setting.dialogues(*past)
+                row = view.index(seen)
+                self.check_dependence(policy, seen, row)
+                keys = np.unique(np.stack([after.node, row], axis=1), axis=0, return_inverse=True)[1].ravel()
+                reach = np.bincount(keys, flow)
+                mixed = np.zeros((len(reach), problem.num_states))
+                np.add.at(mixed, keys, flow[:, None] * belief)
+                # One past stands for all that are merged: any, so that the checks see many.
+                shuffled = rng.permutation(len(keys))
+                one = np.zeros(len(reach), np.int64)
+                one[keys[shuffled]] = shuffled
+                rest = np.where(reach > 0, reach, 1.0)[:, None]
+                layer = Layer(after.node[one], way[one], np.where(reach[:, None] > 0, mixed / rest, belief[one]), None)
+                past = tuple(part[one] for part in past)
+            found.append(total)
+        return np.stack(found)
+
+    def estimate(self, policy: Any) -> dict[str, float]:
+        """Play episodes; each visited row enters the divergence with its whole distribution."""
+        setting, problem, rng = self.setting, self.setting.problem, np.random.default_rng(0)
+        keys = environment_keys(0, SAMPLES, "estimate", setting.fingerprint)
+        state: Any = setting.initial(Stream(keys, 0, setting.world, np), SAMPLES)
+        episode, columns = np.arange(SAMPLES), {name: np.zeros(SAMPLES) for name in self._names}
+        start = problem.start
+        context = (
+            (state.node[:, None] == start).argmax(1)
+            if setting.state_in_prompt
+            else setting.read(setting.observe(state))[0]
+        )
+        for step in range(1, setting.horizon + 1):
+            rows, surprise = self.rows(policy, setting.observe(state))
+            columns["kl"][episode] += surprise
+            actions, mask = inverse_cdf(rows, rng.random(len(rows))), setting.action_mask(state)
+            legal = np.ones(len(rows), bool) if mask is None else mask[np.arange(len(rows)), actions]
+            state, rewards, over = setting.transition(state, actions, Stream(keys[episode], step, setting.world, np))
+            columns["objective"][episode] += np.where(legal, rewards, 0.0)
+            ended = legal & over
+            for name, outcome in problem.outcomes.items():
+                table = np.broadcast_to(outcome, problem.pay.shape)
+                columns[name][episode[ended]] = table[state.node[ended] - problem.num_nodes, state.hidden[ended]]
+            on = legal & ~over
+            episode, state = episode[on], type(state)(*(field[on] for field in state))
+        whole = means(columns, sampled=True)
+        if len(problem.start) == 1:
+            return whole
+        parts = [means({n: x[context == c] for n, x in columns.items()}, True) for c in range(len(problem.start))]
+        return whole | {f"context_{c}/{name}": value for c, part in enumerate(parts) for name, value in part.items()}

@@ -1,0 +1,312 @@
+"""Finite decision problems as tables, and the flat arrays from which their dynamics are gathered."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.errors import ParameterError
+
+#: How far probabilities may be from summing to one.
+SUM_TOLERANCE = 1e-9
+#: What a prompt index decides: a context and an equally likely world; a context and a world drawn from the prior; or a
+#: context alone, the world being drawn afresh in each episode.
+PROMPTS = ("worlds", "drawn", "contexts")
+
+
+class FiniteTables(NamedTuple):
+    """What the dynamics gather from: a `Problem` laid flat, for D nodes, E endings, A actions, R readings, X states.
+
+    Attributes:
+        start: int64 (contexts,), the node where each context begins.
+        begin: int64 (contexts * worlds,), the hidden state in which each world begins.
+        prior: float64 (any,), cumulated probabilities: of (context, state), or of the states of each context.
+        child: int64 (D * cells,), the next node; from D on it is an ending.
+        cell: int64 (A * R,), the column of `child` and `gain` of each action and reading.
+        legal: bool (D or 1, A).
+        situation: int64 (D or 1 times A,), the law of the reading.
+        law: float64 (laws * X, R - 1), cumulated: the reading is how many of them a uniform draw reaches.
+        move: int64 (D or 1 times A,), how the hidden state moves.
+        jump: int64 (moves * X * quantiles,), where a hidden state goes.
+        gain: float64 (D or 1 times cells,), the reward of a step.
+        pay: float64 (E * X,), what is paid at the end.
+        shown: int64 (boards + 1 or contexts, columns), prompt tokens; the last board, that of all endings, is blank.
+        reply: int64 (R, replies), the tokens with which the environment shows a reading.
+    """
+
+    start: np.ndarray
+    begin: np.ndarray
+    prior: np.ndarray
+    child: np.ndarray
+    cell: np.ndarray
+    legal: np.ndarray
+    situation: np.ndarray
+    law: np.ndarray
+    move: np.ndarray
+    jump: np.ndarray
+    gain: np.ndarray
+    pay: np.ndarray
+    shown: np.ndarray
+    reply: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A finite decision problem with a hidden state, as its author writes it down.
+
+    D nodes are all that the dynamics need of what has been seen; there are C contexts, A actions, R readings, X hidden
+    states and E endings. An action a at node s moves the hidden state x to `jump[move[s, a], x, k]`, k being uniform,
+    then a reading r is drawn from `law[situation[s, a], x]`, and the next node is `child[s, cell[a, r]]`. A next node
+    s >= D is ending s - D, which pays `pay[s - D, x]`. Arrays of shape (D or 1, ...) have one row where the node does
+    not matter.
+
+    Attributes:
+        horizon: the largest number of actions.
+        child: int (D, cells).
+        pay: float64 (E, X).
+        law: float64 (laws, X, R), rows summing to 1; None where nothing is ever read (R = 1).
+        situation: int (D or 1, A), -1 for an action after which nothing is read, which is reading 0; None for law a
+            after action a.
+        cell: int (A, R), the column of `child`; None for a R + r.
+        legal: bool (D or 1, A); None where all actions are. A policy that takes an illegal one ends with 0.
+        gain: float64 (D or 1, cells), rewards of steps, such as negative prices; None for none.
+        jump: int (moves, X, quantiles); None where hidden states stay.
+        move: int (D or 1, A), -1 for an action that moves nothing; None for row 0 after every action.
+        start: int (C,), the node where each context begins; None for node 0 alone.
+        prompts: one of `PROMPTS`.
+        prior: float64 (C, X), summing to 1; None for `begin`, whose worlds are equally likely.
+        begin: int (C, worlds), the hidden state of each world; None for one world for each state.
+        shown: int (D, columns), the board of each node, or (C, columns), the prompt of each context; numbers >= 0.
+        replies: int (R, tokens), the numbers with which a reading is shown; None for one token, the reading itself.
+        reference: float64 (D, A), rows of the reference policy; None for the uniform one on legal actions.
+        initial: float64 (D, A), where agents start; None for the reference.
+        outcomes: float64 (E, X) by name: further numbers whose expectations at the end are metrics.
+    """
+
+    horizon: int
+    child: np.ndarray
+    pay: np.ndarray
+    num_actions: int
+    law: Any = None
+    situation: Any = None
+    cell: Any = None
+    legal: Any = None
+    gain: Any = None
+    jump: Any = None
+    move: Any = None
+    start: Any = None
+    prompts: str = "worlds"
+    prior: Any = None
+    begin: Any = None
+    shown: Any = None
+    replies: Any = None
+    reference: Any = None
+    initial: Any = None
+    outcomes: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill in what is left out, and check shapes, ranges and sums.
+
+        Raises:
+            ParameterError: names the table.
+        """
+        A, X, nodes = self.num_actions, self.pay.shape[1], len(self.child)
+        law = np.ones((1, X, 1)) if self.law is None else np.asarray(self.law, np.float64)
+        silent = np.zeros((1, *law.shape[1:]))
+        silent[..., 0] = 1.0
+        law = np.concatenate([law, silent])
+        readings = law.shape[2]
+        situation = np.arange(A)[None] if self.situation is None else np.asarray(self.situation)
+        situation = np.full((1, A), -1) if self.law is None else situation
+        start = np.zeros(1, np.int64) if self.start is None else np.asarray(self.start)
+        begin = np.tile(np.arange(X), (len(start), 1)) if self.begin is None else np.asarray(self.begin)
+        if begin.size and not (begin.min() >= 0 and begin.max() < X):
+            raise ParameterError("begin", (int(begin.min()), int(begin.max())), f"hidden states in 0..{X - 1}")
+        prior = np.zeros((len(start), X))
+        np.add.at(prior, (np.arange(len(start))[:, None], begin), 1 / begin.size)
+        jump = np.zeros((0, X, 1), np.int64) if self.jump is None else np.asarray(self.jump)
+        jump = np.concatenate([jump, np.broadcast_to(np.arange(X)[:, None], (1, X, jump.shape[2]))])
+        move = np.full((1, A), -1 if self.jump is None else 0) if self.move is None else np.asarray(self.move)
+        cells = np.arange(A * readings).reshape(A, readings) if self.cell is None else np.asarray(self.cell)
+        legal = np.ones((1, A), bool) if self.legal is None else np.asarray(self.legal, bool)
+        uniform = np.broadcast_to(legal / np.maximum(legal.sum(axis=1, keepdims=True), 1), (nodes, A))
+        reference = uniform if self.reference is None else self.reference
+        filled = {
+            "law": law,
+            "situation": np.where(situation < 0, len(law) - 1, situation),
+            "cell": cells,
+            "legal": legal,
+            "gain": np.zeros((1, self.child.shape[1])) if self.gain is None else self.gain,
+            "jump": jump,
+            "move": np.where(move < 0, len(jump) - 1, move),
+            "start": start,
+            "begin": begin,
+            "prior": prior if self.prior is None else np.asarray(self.prior, np.float64),
+            "shown": np.zeros((len(start), 0), np.int64) if self.shown is None else self.shown,
+            "replies": np.arange(readings)[:, None] if self.replies is None else self.replies,
+            "reference": reference,
+            "initial": reference if self.initial is None else self.initial,
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        A, R, X, nodes = self.num_actions, self.num_readings, self.num_states, self.num_nodes
+        shapes = {
+            "law": (None, X, R),
+            "situation": ((1, nodes), A),
+            "cell": (A, R),
+            "legal": ((1, nodes), A),
+            "gain": ((1, nodes), self.child.shape[1]),
+            "move": ((1, nodes), A),
+            "jump": (None, X, None),
+            "prior": (len(self.start), X),
+            "begin": (len(self.start), None),
+            "replies": (R, None),
+            "reference": (nodes, A),
+            "initial": (nodes, A),
+        }
+        for name, shape in shapes.items():
+            have = getattr(self, name).shape
+            fits = len(have) == len(shape) and all(
+                want is None or (size in want if isinstance(want, tuple) else size == want)
+                for size, want in zip(have, shape, strict=True)
+            )
+            if not fits:
+                raise ParameterError(f"{name}.shape", have, f"{shape}, None being any length")
+        ranges = (
+            ("child", self.child, nodes + len(self.pay)),
+            ("situation", self.situation, len(self.law)),
+            ("move", self.move, len(self.jump)),
+            ("jump", self.jump, X),
+            ("cell", self.cell, self.child.shape[1]),
+            ("start", self.start, nodes),
+        )
+        for name, array, high in ranges:
+            if array.size and not (array.min() >= 0 and array.max() < high):
+                raise ParameterError(name, (int(array.min()), int(array.max())), f"indices in 0..{high - 1}")
+        for name in ("law", "reference", "initial"):
+            table = getattr(self, name)
+            if (table < 0).any() or np.abs(table.sum(axis=-1) - 1).max(initial=0.0) > SUM_TOLERANCE:
+                raise ParameterError(name, float(table.min()), "distributions along the last axis")
+        if (self.prior < 0).any() or abs(self.prior.sum() - 1) > SUM_TOLERANCE:
+            raise ParameterError("prior", float(self.prior.sum()), "probabilities that sum to 1")
+        if self.prompts not in PROMPTS or (self.prompts == "worlds" and self.begin.size == 0):
+            raise ParameterError("prompts", self.prompts, f"one of {PROMPTS}")
+        if not np.broadcast_to(self.legal, (nodes, A)).any(axis=1).all():
+            raise ParameterError("legal", "a node without a legal action", "a legal action at every node")
+
+    @property
+    def num_nodes(self) -> int:
+        """D, the nodes where something is decided."""
+        return len(self.child)
+
+    @property
+    def num_states(self) -> int:
+        """X."""
+        return int(self.pay.shape[1])
+
+    @property
+    def num_readings(self) -> int:
+        """R."""
+        return int(self.law.shape[2])
+
+    def blind(self) -> "Problem":
+        """Return the same problem without readings: its optimum is the best fixed sequence of actions of each context.
+
+        Raises:
+            ParameterError: rewards of steps or next nodes depend on readings, so that readings are more than a sight.
+        """
+        legal, first = np.broadcast_to(self.legal, (self.num_nodes, self.num_actions)), []
+        for action, cells in enumerate(self.cell):
+            possible = cells[self.law[np.unique(self.situation[:, action])].any(axis=(0, 1))]
+            for table in (self.child, np.broadcast_to(self.gain, self.child.shape)):
+                rows = table[legal[:, action]][:, possible]
+                if (rows != rows[:, :1]).any():
+                    raise ParameterError("child", f"action {action}", "a next node that no reading changes")
+            first.append(possible[:1])
+        changed: dict[str, Any] = {"law": None, "situation": None, "replies": None, "cell": np.array(first)}
+        return dataclasses.replace(self, **changed)
+
+    @functools.cached_property
+    def possible(self) -> np.ndarray:
+        """Whether a law ever gives a reading, bool (laws, R)."""
+        return np.asarray(self.law.any(axis=1))
+
+    @functools.cached_property
+    def pays(self) -> np.ndarray:
+        """What endings pay, and their outcomes: float64 (E, X, 1 + outcomes)."""
+        outcomes = [np.broadcast_to(outcome, self.pay.shape) for outcome in self.outcomes.values()]
+        return np.stack([self.pay, *outcomes], axis=2)
+
+    def kernel(self, move: int) -> Any:
+        """Return the law of a move of the hidden state as a sparse matrix, float64 (X, X)."""
+        from scipy.sparse import csr_array
+
+        states, quantiles = self.jump.shape[1:]
+        places = (np.repeat(np.arange(states), quantiles), self.jump[move].ravel())
+        return csr_array((np.full(states * quantiles, 1 / quantiles), places), shape=(states, states))
+
+    @functools.cached_property
+    def thresholds(self) -> np.ndarray:
+        """Cumulated laws, float64 (laws, X, R - 1); 1 from the last possible reading on, so that no other is drawn."""
+        left = np.cumsum(self.law[..., ::-1], axis=-1)[..., ::-1]
+        return np.where(left[..., 1:] > 0, np.cumsum(self.law, axis=-1)[..., :-1], 1.0)
+
+    def tables(self, prompt_token: int, reply_token: int, *, boards: bool) -> FiniteTables:
+        """Lay the problem flat.
+
+        Args:
+            prompt_token: the token of number 0 in prompts and on boards.
+            reply_token: the token of number 0 in replies.
+            boards: whether `shown` is by node.
+        """
+        shown = np.asarray(self.shown) + prompt_token
+        if boards:
+            shown = np.concatenate([shown, np.zeros_like(shown[:1])])
+        prior = self.prior
+        if self.prompts == "contexts":
+            prior = prior / prior.sum(axis=1, keepdims=True)
+            cumulative = np.cumsum(prior, axis=1)[:, :-1]
+        else:
+            cumulative = np.cumsum(prior.ravel())[:-1]
+        integers = {
+            "start": self.start,
+            "begin": self.begin.ravel(),
+            "child": self.child.ravel(),
+            "cell": self.cell.ravel(),
+            "situation": self.situation.ravel(),
+            "move": self.move.ravel(),
+            "jump": self.jump.ravel(),
+            "shown": shown,
+            "reply": np.asarray(self.replies) + reply_token,
+        }
+        floats = {
+            "prior": cumulative.ravel() if self.prompts != "worlds" else np.zeros(0),
+            "law": self.thresholds.reshape(len(self.law) * self.num_states, self.num_readings - 1),
+            "gain": self.gain.ravel(),
+            "pay": self.pay.ravel(),
+        }
+        return FiniteTables(
+            **{name: np.asarray(array, np.int64) for name, array in integers.items()},
+            **{name: np.asarray(array, np.float64) for name, array in floats.items()},
+            legal=np.asarray(self.legal, bool),
+        )
+
+
+def softened(actions: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
+    """Return rows that take an action, and spread a share over the legal ones (that action included).
+
+    Args:
+        actions: int (n,).
+        legal: bool (n or 1, A).
+        share: in [0, 1].
+
+    Returns:
+        float64 (n, A).
+    """
+    spread = np.broadcast_to(legal / legal.sum(axis=1, keepdims=True), (len(actions), legal.shape[1]))
+    return (1 - share) * np.eye(legal.shape[1])[actions] + share * spread

@@ -1,0 +1,327 @@
+"""Settings that are finite decision problems: dynamics, observations and public policies from tables alone."""
+
+import functools
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace, row_keys
+from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.graph import DecisionGraph, TooLarge
+from theorybench.envs.core.finite.problem import FiniteTables, Problem
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.views import MAX_ROWS, View
+
+
+class FiniteState(NamedTuple):
+    """n episodes.
+
+    Attributes:
+        prompt: int64 (n,).
+        node: int64 (n,), D and above being endings.
+        hidden: int64 (n,), the hidden state.
+        position: int64 (n,), actions taken.
+        tokens: (n, tokens) of the observation's type, the dialogue; no columns where a board is shown.
+    """
+
+    prompt: Any
+    node: Any
+    hidden: Any
+    position: Any
+    tokens: Any
+
+
+class FiniteSetting(Setting):
+    """A setting that is declared by a `Problem`; a subclass states its parameters and `problem`, and little else.
+
+    Where `state_in_prompt` is set, observations are boards: the prompt shows all that is known so far, number v as
+    token A + v + 1, and every policy is a function of the board. Otherwise they are dialogues: the prompt shows the
+    context and the response holds each action and the reading that followed it.
+
+    Attributes:
+        own_readings: whether readings have symbols of their own behind the actions, number v being symbol A + v; else
+            number v is symbol v, which it shares with action v.
+        rows: what the view of tables has one row for: "nodes", or "histories" of actions and readings.
+    """
+
+    policy_view: ClassVar[str] = "state"
+    own_readings: ClassVar[bool] = False
+    rows: ClassVar[str] = "nodes"
+
+    @functools.cached_property
+    @abstractmethod
+    def problem(self) -> Problem:
+        """The tables, as a cached property."""
+
+    # What follows from the problem.
+
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Actions, readings, then the numbers of prompts or boards."""
+        problem, boards = self.problem, self.state_in_prompt
+        replies = 0 if boards else int(problem.replies.shape[1])
+        prompts = {"worlds": problem.begin.size, "contexts": len(problem.start)}.get(problem.prompts)
+        return Sizes(
+            num_actions=problem.num_actions,
+            num_symbols=self._first_number + int(problem.shown.max(initial=-1)) + 1,
+            prompt_length=int(problem.shown.shape[1]),
+            response_length=0 if boards else problem.horizon * (1 + replies),
+            horizon=problem.horizon,
+            num_prompts=prompts,
+            num_reply_tokens=replies,
+        )
+
+    @property
+    def _first_reading(self) -> int:
+        return self.problem.num_actions if self.own_readings else 0
+
+    @property
+    def _first_number(self) -> int:
+        """The symbol of number 0 in prompts and on boards."""
+        problem = self.problem
+        if self.state_in_prompt:
+            return problem.num_actions
+        return max(problem.num_actions, self._first_reading + int(problem.replies.max(initial=-1)) + 1)
+
+    @property
+    def prompt_symbols(self) -> range:
+        """The numbers; all symbols where the prompt is empty."""
+        return range(self._first_number if self.num_symbols > self._first_number else 0, self.num_symbols)
+
+    @functools.cached_property
+    def tables(self) -> FiniteTables:
+        """The problem, laid flat."""
+        return self.problem.tables(self._first_number + 1, self._first_reading + 1, boards=self.state_in_prompt)
+
+    # Dynamics.
+
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> FiniteState:
+        """Show the context; hide the world."""
+        prompts = self.draw_prompts(rng) if prompts is None else prompts
+        xp, tables, states = namespace(prompts), self.on(prompts), self.problem.num_states
+        if self.problem.prompts == "worlds":
+            context, hidden = (
+                prompts // (tables.begin.shape[0] // tables.start.shape[0]),
+                xp.take(tables.begin, prompts),
+            )
+        elif self.problem.prompts == "drawn":
+            drawn = _level(xp, tables.prior[None, :], rng.of(prompts).uniform(0))
+            context, hidden = drawn // states, drawn % states
+        else:
+            rows = xp.reshape(tables.prior, (tables.start.shape[0], states - 1))
+            context, hidden = prompts, _level(xp, xp.take(rows, prompts, axis=0), rng.uniform(0))
+        shape, dtype = (n, self.response_length), getattr(xp, self.observation_dtype.name)
+        tokens = xp.zeros((n, 0), dtype=dtype, device=prompts.device)
+        if not self.state_in_prompt:
+            empty = xp.zeros(shape, dtype=dtype, device=prompts.device)
+            tokens = xp.concat([xp.astype(xp.take(tables.shown, context, axis=0), dtype), empty], axis=1)
+        return FiniteState(prompts, xp.take(tables.start, context), hidden, prompts * 0, tokens)
+
+    def transition(self, state: FiniteState, actions: Any, rng: Stream) -> tuple[FiniteState, Any, Any]:
+        """Move the hidden state, read, move the node, and pay."""
+        xp, tables, problem = namespace(actions), self.on(actions), self.problem
+        nodes, states, actions_, cells = problem.num_nodes, problem.num_states, self.num_actions, problem.child.shape[1]
+        node, hidden = xp.where(state.node < nodes, state.node, 0), state.hidden
+        draw = 0
+        if self.tables.jump.shape[0] > states:
+            row = self._row(tables.move, len(problem.move), node, actions_) + actions
+            quantiles = problem.jump.shape[2]
+            moved = (xp.take(tables.move, row) * states + hidden) * quantiles + rng.integers(0, quantiles)
+            hidden, draw = xp.take(tables.jump, moved), 1
+        row = self._row(tables.situation, len(problem.situation), node, actions_) + actions
+        law = xp.take(tables.law, xp.take(tables.situation, row) * states + hidden, axis=0)
+        reading = _level(xp, law, rng.uniform(draw)) if law.shape[1] else xp.zeros_like(actions)
+        cell = xp.take(tables.cell, actions * problem.num_readings + reading)
+        after = xp.take(tables.child, node * cells + cell)
+        over = after >= nodes
+        rewards = xp.take(tables.gain, self._row(tables.gain, len(problem.gain), node, cells) + cell)
+        paid = xp.take(tables.pay, xp.where(over, after - nodes, 0) * states + hidden)
+        rewards = rewards + xp.where(over, paid, xp.zeros_like(paid))
+        tokens = state.tokens if self.state_in_prompt else self._appended(state, actions, reading)
+        return FiniteState(state.prompt, after, hidden, state.position + 1, tokens), rewards, over
+
+    @staticmethod
+    def _row(table: Any, rows: int, node: Any, width: int) -> Any:
+        """Return where the row of a node begins; tables of one row serve all nodes."""
+        return node * (width if rows > 1 else 0)
+
+    def _appended(self, state: FiniteState, actions: Any, reading: Any) -> Any:
+        """Return the tokens with an action and what was read."""
+        xp, tables = namespace(actions), self.on(actions)
+        tokens = xp.asarray(state.tokens, copy=True)
+        flat, width = xp.reshape(tokens, (-1,)), tokens.shape[1]
+        place = xp.arange(actions.shape[0], device=actions.device) * width + self.prompt_length
+        place = place + state.position * (1 + self.num_reply_tokens)
+        flat[place] = xp.astype(actions + 1, tokens.dtype)
+        for reply in range(self.num_reply_tokens):
+            flat[place + 1 + reply] = xp.astype(xp.take(tables.reply[:, reply], reading), tokens.dtype)
+        return tokens
+
+    def observe(self, state: FiniteState) -> Any:
+        """Return the board, or the dialogue so far."""
+        xp = namespace(state.node)
+        if not self.state_in_prompt:
+            return xp.asarray(state.tokens, copy=True)
+        nodes = self.problem.num_nodes
+        shown = xp.take(self.on(state.node).shown, xp.where(state.node < nodes, state.node, nodes), axis=0)
+        return xp.astype(shown, getattr(xp, self.observation_dtype.name))
+
+    def action_mask(self, state: FiniteState) -> Any:
+        """Return what is legal at each node; None where everything always is."""
+        legal = self.problem.legal
+        if legal.all():
+            return None
+        xp, nodes = namespace(state.node), self.problem.num_nodes
+        node = xp.where(state.node < nodes, state.node, 0)
+        return xp.take(self.on(state.node).legal, node if len(legal) > 1 else node * 0, axis=0)
+
+    # Public policies.
+
+    def nodes(self, observations: np.ndarray) -> np.ndarray:
+        """Return the nodes that observations of running episodes show: int64 (n,); node 0 for what shows none."""
+        if self.state_in_prompt:
+            return self._shown.find(observations)
+        problem = self.problem
+        context, actions, readings = self.read(observations)
+        node = problem.start[context]
+        for action, reading in zip(actions.T, readings.T, strict=True):
+            after = problem.child[np.minimum(node, problem.num_nodes - 1), problem.cell[action, reading]]
+            node = np.where((action >= 0) & (node < problem.num_nodes), after, node)
+        return np.where(node < problem.num_nodes, node, 0)
+
+    def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the contexts, actions and readings of dialogues.
+
+        Returns:
+            int64 (n,), (n, horizon) and (n, horizon); actions are -1 from the end on.
+        """
+        tokens = np.asarray(observations)
+        steps = (
+            tokens[:, self.prompt_length :]
+            .reshape(len(tokens), self.horizon, 1 + self.num_reply_tokens)
+            .astype(np.int64)
+        )
+        codes = (self.tables.reply @ self._digits, steps[:, :, 1:] @ self._digits)
+        order = np.argsort(codes[0], kind="stable")
+        found = np.searchsorted(codes[0][order], codes[1]) % len(order)
+        return self._shown.find(tokens[:, : self.prompt_length]), steps[:, :, 0] - 1, order[found]
+
+    @functools.cached_property
+    def _digits(self) -> np.ndarray:
+        return (self.num_symbols + 1) ** np.arange(self.num_reply_tokens)
+
+    @functools.cached_property
+    def _shown(self) -> "RowIndex":
+        rows = self.tables.shown[: self.problem.num_nodes] if self.state_in_prompt else self.tables.shown
+        return RowIndex(rows.astype(self.observation_dtype))
+
+    def dialogues(self, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
+        """Return the observations of histories, as `read` gives them: (n, tokens) of the observation's type."""
+        steps = np.concatenate([actions[:, :, None] + 1, self.tables.reply[readings]], axis=2)
+        steps[actions < 0] = 0
+        prompt = self.tables.shown[context]
+        return np.concatenate([prompt, steps.reshape(len(prompt), -1)], axis=1).astype(self.observation_dtype)
+
+    def observations(self, graph: DecisionGraph) -> np.ndarray:
+        """Return what is seen at the points of a graph: (P, tokens) of the observation's type."""
+        if self.state_in_prompt:
+            return self.tables.shown[graph.node].astype(self.observation_dtype)
+        return self.dialogues(*graph.histories())
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """The problem's reference at the node that is shown: float64 (n, A)."""
+        return np.asarray(self.problem.reference[self.nodes(observations)], np.float64)
+
+    def initial_probs(self, observations: np.ndarray) -> np.ndarray:
+        """The problem's start at the node that is shown: float64 (n, A)."""
+        return np.asarray(self.problem.initial[self.nodes(observations)], np.float64)
+
+    # Listed decisions.
+
+    def graph(self, rows: str) -> DecisionGraph:
+        """List the decisions of the problem once: by "nodes", "histories" or "beliefs".
+
+        Raises:
+            TooLarge: more than 10^6 of them.
+        """
+        held = self.__dict__.setdefault("_graphs", {})
+        if rows not in held:
+            try:
+                held[rows] = DecisionGraph(self.problem, rows)
+            except TooLarge as error:
+                held[rows] = error
+        if isinstance(held[rows], TooLarge):
+            raise held[rows]
+        return held[rows]  # type: ignore[no-any-return]
+
+    def state_view(self) -> "StateView":
+        """Return the view of tables: a row for each node, or for each history."""
+        return StateView(self)
+
+
+class RowIndex:
+    """Finds rows of tokens.
+
+    Args:
+        rows: integers (m, k); of equal rows the first counts.
+    """
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self._dtype, self._keys = rows.dtype, row_keys(rows) if rows.shape[1] else np.zeros(len(rows), "S1")
+        self._order = np.argsort(self._keys, kind="stable")
+        self._keys = self._keys[self._order]
+
+    def find(self, rows: np.ndarray) -> np.ndarray:
+        """Return the number of each row (n, k): int64 (n,); 0 for a row that there is not."""
+        if not rows.shape[1]:
+            return np.zeros(len(rows), np.int64)
+        keys = row_keys(rows.astype(self._dtype))
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._order[place], 0)
+
+
+class StateView(View):
+    """The view of the tables of a finite setting: a row for each node, or for each history of actions and readings.
+
+    Args:
+        setting: lists them.
+
+    Raises:
+        ParameterError: a table of more than 4,194,304 rows.
+    """
+
+    def __init__(self, setting: FiniteSetting) -> None:
+        self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
+        self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
+        self.parameters = {"name": self.name}
+        self._setting, by_node = setting, setting.rows == "nodes"
+        self.rows = setting.problem.num_nodes if by_node else len(setting.graph("histories"))
+        if self.rows > MAX_ROWS:
+            raise ParameterError("view", "state", f"a view of at most {MAX_ROWS} rows (this one has {self.rows})")
+
+    def index(self, observations: np.ndarray) -> np.ndarray:
+        """Return the row of each observation: int64 (n,)."""
+        setting = self._setting
+        if setting.rows == "nodes":
+            return setting.nodes(np.asarray(observations))
+        return setting.graph("histories").locate(*setting.read(observations))
+
+    def observations(self, dtype: np.dtype) -> np.ndarray:
+        """Return one observation of each row, zeros for nodes that are never reached."""
+        setting = self._setting
+        if setting.state_in_prompt:
+            return setting.tables.shown[: self.rows].astype(dtype)
+        graph = setting.graph(setting.rows)
+        if setting.rows == "histories":
+            return setting.observations(graph).astype(dtype)
+        seen = np.zeros((self.rows, self.prompt_length + self.response_length), dtype)
+        seen[graph.node[::-1]] = setting.observations(graph)[::-1]  # the first point of a node wins
+        return seen
+
+
+def _level(xp: Any, thresholds: Any, uniforms: Any) -> Any:
+    """Count the thresholds (n or 1, k) that uniforms (n,) reach: int64 (n,)."""
+    return xp.sum(xp.astype(thresholds <= uniforms[:, None], xp.int64), axis=1)

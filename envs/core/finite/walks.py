@@ -1,0 +1,154 @@
+"""How any oracle follows a policy: by what it declares, through all its prefixes, or along sampled responses.
+
+One that declares `depends_on` is asked once for each thing that it says it depends on, and that it depends on nothing
+else is checked on samples (`ask`). Any other is asked at prefixes: at all of them, where they number at most
+`MAX_PREFIXES`, each with the product w of the policy's probabilities as its weight; beyond that along one sampled
+continuation of each of a number of prompts. Either way a number f of the last row, such as a reward or a divergence,
+enters with the whole row,
+
+    E f = sum over prefixes of w(prefix) sum_a pi(a | prefix) f(prefix, a),
+
+so that a sample is unbiased and only the choice of prefixes is random (`PrefixWalk`).
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy, inverse_cdf
+
+#: The largest number of prefixes at which a policy is asked.
+MAX_PREFIXES = 10**6
+#: Prefixes that are held at a time.
+HELD = 2**18
+#: Further observations of each row with which a policy's declared dependence is checked.
+CHECKS = 16
+
+Probs = Callable[[np.ndarray], np.ndarray]
+
+
+def declared(policy: Any) -> str:
+    """Return what a policy says it depends on; "prefix" where it says nothing."""
+    return str(getattr(policy, "depends_on", "prefix"))
+
+
+def ask(
+    oracle: Oracle[Any],
+    policy: Any,
+    observe: Callable[[], np.ndarray],
+    keys: np.ndarray,
+    *,
+    checks: int = CHECKS,
+    trusted: tuple[type, ...] = (TablePolicy,),
+) -> np.ndarray:
+    """Ask a policy at one observation of each key, checking on further ones that nothing else matters.
+
+    Args:
+        oracle: asks.
+        policy: declares a dependence.
+        observe: draws an observation of each key, all else being random: (n, tokens).
+        keys: int (n,), equal where the declared dependence says that probabilities are equal.
+        checks: how often `observe` is called in all.
+        trusted: policies that are not checked, since they look up a view.
+
+    Returns:
+        float64 (n, num_actions).
+
+    Raises:
+        PolicyError: it depends on more than it declares.
+    """
+    seen = [observe() for _ in range(1 if isinstance(policy, trusted) else checks)]
+    if len(seen) > 1:
+        oracle.check_dependence(policy, np.concatenate(seen), np.tile(keys, len(seen)))
+    return oracle.probs(policy, seen[0])
+
+
+def standard_error(samples: np.ndarray) -> float:
+    """Return the standard error of the mean of independent samples (n,)."""
+    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+def means(columns: Mapping[str, np.ndarray], sampled: bool | Collection[str] = ()) -> dict[str, float]:
+    """Return the mean of each column, and `<name>_se` beside those whose rows are samples.
+
+    Args:
+        columns: float64 (any,) by name; rows are equally likely cases, or samples.
+        sampled: the names of those that are samples, or whether all are; an infinite mean is no estimate.
+    """
+    values = {name: float(np.mean(column)) for name, column in columns.items()}
+    chosen = columns if sampled is True else sampled or ()
+    finite = [name for name in columns if name in chosen and math.isfinite(values[name])]
+    return values | {f"{name}_se": standard_error(np.asarray(columns[name])) for name in finite}
+
+
+def blocks(count: int, together: int) -> Iterator[slice]:
+    """Cut 0..count - 1 into slices of at most `together`, at least 1."""
+    together = max(1, together)
+    return (slice(first, min(first + together, count)) for first in range(0, count, together))
+
+
+class PrefixWalk:
+    """The prefixes of one length of the responses to some prompts, and the policy's weights on them.
+
+    `ask` gives the policy's rows at the present prefixes, `total` sums what they amount to for each prompt, and
+    `extend` moves on: to all prefixes that are one action longer, or, with `rng`, to one sampled continuation of each.
+
+    Args:
+        probs: asks the policy: observations (m, tokens) to float64 (m, num_actions).
+        show: prompts (m,) and responses (m, t), both int64, to observations (m, tokens).
+        prompts: how many prompts there are, numbered from 0.
+        rng: None to visit all prefixes.
+
+    Attributes:
+        prompt: int64 (m,), the number of each prefix's prompt.
+        response: int64 (m, t), the actions so far.
+        weight: float64 (m,), the probability of the response; samples weigh 1, less what `extend` left out.
+        source: int64 (m,), the prefix of the step before that each continues.
+    """
+
+    def __init__(
+        self,
+        probs: Probs,
+        show: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        prompts: int,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self._probs, self._show, self._rng, self._count = probs, show, rng, prompts
+        self.prompt, self.source = np.arange(prompts), np.arange(prompts)
+        self.response, self.weight = np.zeros((prompts, 0), np.int64), np.ones(prompts)
+
+    def ask(self) -> np.ndarray:
+        """Return the policy's rows at the present prefixes, at most `HELD` at a time: float64 (m, num_actions)."""
+        parts = [
+            self._probs(self._show(self.prompt[block], self.response[block]))
+            for block in blocks(len(self.prompt), HELD)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """Sum values (m,) of the prefixes for each prompt, with their weights: float64 (prompts,)."""
+        return np.bincount(self.prompt, self.weight * values, self._count)
+
+    def extend(self, rows: np.ndarray, going: int | None = None) -> None:
+        """Move on to longer prefixes.
+
+        Args:
+            rows: what `ask` returned.
+            going: the episode goes on after actions 0..going - 1 alone; None for all.
+        """
+        on = rows if going is None else rows[:, :going]
+        if self._rng is None:
+            count, actions = on.shape
+            self.source, action = np.repeat(np.arange(count), actions), np.tile(np.arange(actions), count)
+            self.weight = (self.weight[:, None] * on).ravel()
+        else:
+            self.source = np.arange(len(on))
+            if going is not None:
+                stay = on.sum(axis=1)
+                self.weight, on = self.weight * stay, np.where(stay[:, None] > 0, on, 1.0)
+            action = inverse_cdf(on, self._rng.random(len(on)))
+        self.prompt = self.prompt[self.source]
+        self.response = np.concatenate([self.response[self.source], action[:, None]], axis=1)

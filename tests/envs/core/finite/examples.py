@@ -1,0 +1,109 @@
+"""Two finite settings as tables: how long to think (a dialogue), and which context to match on (boards)."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+
+from theorybench.envs.core.finite.problem import Problem, softened
+from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.validation import instance, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Thinking(FiniteSetting):
+    """Gradient descent on a hidden least-squares task: choose each step size, see the residual, stop in time."""
+
+    rows = "histories"
+
+    thoughts: int = integer(5, 1, 6, "actions")
+    instance: int = instance(0, "the tasks")
+
+    @functools.cached_property
+    def problem(self):
+        sizes, d, examples, tasks = np.array([0.3, 0.5, 0.65, 0.8, 2.0]), 10, (12, 16, 24, 40), 24
+        rng, spectra = np.random.default_rng([250221212, self.instance]), []
+        for n in np.repeat(examples, tasks):
+            inputs, task = rng.standard_normal((n, d)), rng.standard_normal(d)
+            value, vector = np.linalg.eigh(inputs.T @ inputs / n)
+            spectra.append((value.clip(0), (vector.T @ task) ** 2))
+        value, size = (np.array(part) for part in zip(*spectra, strict=True))  # (worlds, d)
+        counts = [c for c in itertools.product(range(self.thoughts + 1), repeat=5) if sum(c) <= self.thoughts]
+        counts = sorted(counts, key=sum)
+        number = {c: i for i, c in enumerate(counts)}
+        nodes = sum(sum(c) < self.thoughts for c in counts)
+        shrink = np.array(
+            [np.prod((1 - sizes[:, None, None] * value) ** (8 * np.array(c)[:, None, None]), axis=0) for c in counts]
+        )
+        error = (shrink * size).sum(axis=2) / size.sum(axis=1)
+        left = (shrink * size * value).sum(axis=2) / (size * value).sum(axis=1)
+        after = np.array(
+            [[number[tuple(np.add(c, np.eye(5, dtype=int)[a]))] for a in range(5)] for c in counts[:nodes]]
+        )
+        # STOP leads to the ending of its own node; the endings of all count vectors follow the deciding nodes.
+        child = np.column_stack([np.where(after < nodes, after, nodes + after), nodes + np.arange(nodes)])
+        level = (left[:, :, None] >= np.array([0.001, 0.01, 0.1, 1.0])).sum(axis=2)
+        pay = np.clip(-np.log10(error) / 3, -1, 1) - 0.02 * np.array(counts).sum(axis=1)[:, None]
+        context = np.arange(4)
+        # Contexts share their nodes but not their habits: one copy of the nodes for each.
+        usual = [np.abs(sizes - n / (n + d + 1)).argmin() for n in examples]
+        copies = np.concatenate([np.where(child < nodes, child + c * nodes, child + 3 * nodes) for c in context])
+        return Problem(
+            horizon=self.thoughts,
+            num_actions=6,
+            child=copies,
+            cell=np.tile(np.arange(6)[:, None], (1, 5)),
+            law=np.eye(5)[level],
+            situation=np.tile(np.column_stack([after, np.arange(nodes)]), (4, 1)),
+            pay=pay,
+            start=context * nodes,
+            begin=np.arange(96).reshape(4, 24),
+            shown=context[:, None],
+            reference=softened(np.repeat(usual, nodes), np.ones((1, 6), bool), 0.01),
+            outcomes={"diverged": error > 1, "solved": error <= 1e-3},
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Memory(FiniteSetting):
+    """Predict bits of a hidden order-1 chain: a table of the last bit costs from the moment that it is opened."""
+
+    state_in_prompt = True
+
+    T: int = integer(8, 2, 8, "bits")
+    price: float = real(0.05, 0.0, 1.0, "price of an open table")
+
+    @functools.cached_property
+    def problem(self):
+        T, a = self.T, 0.1
+        boards = [(x, s) for t in range(T) for x in itertools.product((0, 1), repeat=t) for s in (None, *range(t))]
+        number, nodes = {board: i for i, board in enumerate(boards)}, len(boards)
+        child, gain, law = np.full((nodes, 4), nodes), np.zeros((nodes, 4)), np.full((nodes, 1, 2), 0.5)
+        shown = np.zeros((nodes, T + 1), int)
+        for i, (x, opened) in enumerate(boards):
+            t = len(x)
+            pairs = np.zeros((2, 2))
+            np.add.at(pairs, (x[:-1], x[1:]), 1)
+            if t:
+                law[i, 0] = (pairs[x[-1]] + a) / (pairs[x[-1]].sum() + 2 * a)
+            shown[i, :t], shown[i, T] = np.add(x, 1), 0 if opened is None else 1 + opened
+            for order in (0, 1):
+                since = None if order == 0 else t if opened is None else opened
+                met = [x[j] for j in range(max(since, 1), t) if x[j - 1] == x[-1]] if order else []
+                counts = np.bincount(met or np.array(x, int), minlength=2)
+                chance = (counts + a) / (counts.sum() + 2 * a)
+                for bit in (0, 1):
+                    gain[i, 2 * order + bit] = (np.log2(2 * chance[bit]) - self.price * order) / T
+                    child[i, 2 * order + bit] = number.get(((*x, bit), since), nodes)
+        return Problem(
+            horizon=T,
+            num_actions=2,
+            child=child,
+            gain=gain,
+            law=law,
+            situation=np.tile(np.arange(nodes)[:, None], (1, 2)),
+            pay=np.zeros((1, 1)),
+            shown=shown,
+            reference=softened(np.ones(nodes, int), np.ones((1, 2), bool), 0.1),
+        )

@@ -1,0 +1,220 @@
+"""Every answer about finite problems, against loops over hidden states and histories, and against play."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import theorybench as tb
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.finite import graph as graphs
+from theorybench.envs.core.finite import oracle as oracles
+from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.oracle import FiniteOracle
+from theorybench.envs.core.plugins import load_module
+
+WORLDS = load_module(str(Path(__file__).with_name("worlds.py")))
+Random, outcomes = WORLDS.Random, WORLDS.outcomes
+problems = st.builds(
+    Random,
+    seed=st.integers(0, 10**6),
+    horizon_=st.integers(1, 3),
+    actions=st.integers(2, 3),
+    readings=st.integers(1, 3),
+    states=st.integers(1, 4),
+    contexts=st.integers(1, 2),
+    moving=st.booleans(),
+    prompts=st.sampled_from(["worlds", "drawn", "contexts"]),
+)
+
+
+def legal_rows(problem, node):
+    return np.broadcast_to(problem.legal, (problem.num_nodes, problem.num_actions))[node]
+
+
+class Erratic(tb.Policy):
+    """Depends on everything that is seen; legal actions alone unless told otherwise."""
+
+    def __init__(self, setting, legal=True):
+        self.setting, self.legal = setting, legal
+
+    def row(self, seen, node):
+        weights = np.random.default_rng([int(t) for t in seen]).random(self.setting.num_actions)
+        weights = np.where(legal_rows(self.setting.problem, node), weights, 0.0) if self.legal else weights
+        return weights / weights.sum()
+
+    def probs(self, observations):
+        nodes = self.setting.nodes(observations)
+        return np.array([self.row(o, s) for o, s in zip(observations, nodes, strict=True)]).reshape(len(nodes), -1)
+
+    def brute(self, context, history, node):
+        setting = self.setting
+        offset = setting.num_actions + 1
+        seen = np.zeros(setting.prompt_length + setting.response_length, int)
+        seen[0] = 1 + setting.num_actions + setting.problem.num_readings + context
+        seen[1 : 1 + len(history)] = [v + (1 if i % 2 == 0 else offset) for i, v in enumerate(history)]
+        return self.row(seen, node)
+
+
+def exact(setting, rows):
+    found = np.zeros((len(setting.problem.start), 4))
+    for chance, context, *values in outcomes(setting.problem, rows):
+        found[context] += chance * np.array([1.0, *values])
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems, st.booleans())
+def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
+    policy = Erratic(setting, legal)
+    found = FiniteOracle(setting).evaluate(policy)
+    expected = exact(setting, policy.brute)
+    assert expected[:, 0].sum() == pytest.approx(1, abs=1e-12)
+    for name, column in (("objective", 1), ("squares", 2), ("kl", 3)):
+        assert found[name] == pytest.approx(expected[:, column].sum(), abs=1e-12)
+        for context, row in enumerate(expected if len(expected) > 1 else ()):
+            assert found[f"context_{context}/{name}"] == pytest.approx(row[column] / row[0], abs=1e-12)
+
+
+@settings(max_examples=8, deadline=None)
+@given(problems)
+def test_the_checker_finds_nothing(setting):
+    tb.testing.check_setting(setting)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems)
+def test_merged_beliefs_lose_nothing(setting):
+    by_history, by_belief = setting.graph("histories"), setting.graph("beliefs")
+    assert by_belief.optimal_value == pytest.approx(by_history.optimal_value, abs=1e-12)
+    assert len(by_belief) <= len(by_history)
+    oracle = FiniteOracle(setting)
+    assert oracle.optimal_value == pytest.approx(by_history.optimal_value, abs=1e-12)
+    assert oracle.clairvoyant >= by_history.optimal_value - 1e-12
+    view = setting.state_view()
+    assert np.array_equal(view.index(view.observations(setting.observation_dtype)), np.arange(view.rows))
+    assert view.rows == len(by_history)
+    reach = by_history.reach(np.full((len(by_history), setting.num_actions), 1 / setting.num_actions))
+    assert reach[by_history.depths[0]].sum() == pytest.approx(1) and (reach > 0).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems.filter(lambda s: s.horizon_ <= 2 and s.actions == 2))
+def test_no_deterministic_policy_beats_the_optimum(setting):
+    """All of them tried, where there are few histories: illegal actions included."""
+    points = setting.graph("histories")
+    if len(points) > 10:
+        return
+    context, actions, readings = points.histories()
+    keys = [
+        (int(c), tuple(int(v) for pair in zip(a[a >= 0], r[a >= 0], strict=True) for v in pair))
+        for c, a, r in zip(context, actions, readings, strict=True)
+    ]
+    plans = (dict(zip(keys, plan, strict=True)) for plan in itertools.product(range(2), repeat=len(points)))
+    values = [exact(setting, lambda c, h, _, plan=plan: np.eye(2)[plan[c, h]])[:, 1].sum() for plan in plans]
+    assert max(values) == pytest.approx(points.optimal_value, abs=1e-12)
+
+
+@settings(max_examples=8, deadline=None)
+@given(problems)
+def test_fixed_sequences_and_the_clairvoyant(setting):
+    problem, oracle = setting.problem, FiniteOracle(setting)
+    best = np.full(len(problem.start), -np.inf)
+    for plan in itertools.product(range(setting.num_actions), repeat=setting.horizon_):
+        found = exact(setting, lambda _, h, __, plan=plan: np.eye(setting.num_actions)[plan[len(h) // 2]])
+        best = np.maximum(best, found[:, 1])
+    try:
+        open_loop = oracle.open_loop
+    except ParameterError:  # what is read changes where one goes, or what one earns
+        return
+    assert open_loop == pytest.approx(best.sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("prompts", ["worlds", "drawn", "contexts"])
+def test_play_agrees(prompts, monkeypatch):
+    """The dynamics, played, give what the oracle says, within four standard errors."""
+    monkeypatch.setattr(oracles, "SAMPLES", 2**11)
+    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, prompts=prompts)
+    oracle, policy = FiniteOracle(setting), Erratic(setting)
+    told = oracle.evaluate(policy)
+    played = oracle.estimate(policy)
+    assert set(played) == set(told) | {f"{name}_se" for name in told}
+    for name, value in told.items():
+        assert abs(played[name] - value) < 4 * played[f"{name}_se"]
+    monkeypatch.setattr(graphs, "MAX_POINTS", 20)
+    fresh = FiniteOracle(Random(**setting.parameters))
+    assert fresh.evaluate(policy) == pytest.approx(played)
+
+
+class Counting(tb.Policy):
+    """Sees how many tokens there are, or also the last; a liar looks further back."""
+
+    def __init__(self, setting, depends_on, lies=False):
+        self.setting, self.depends_on, self.lies = setting, depends_on, lies
+
+    def probs(self, observations):
+        response = np.asarray(observations)[:, self.setting.prompt_length :]
+        count = np.count_nonzero(response, axis=1)
+        last = np.where(count > 0, response[np.arange(len(count)), count - 1], observations[:, 0])
+        key = count * 1000 + (last if self.depends_on == "state" else 0) + (response[:, 0] * 37 if self.lies else 0)
+        return np.array([np.random.default_rng(int(k)).dirichlet(np.ones(self.setting.num_actions)) for k in key])
+
+
+@settings(max_examples=12, deadline=None)
+@given(problems, st.sampled_from(["position", "state"]))
+def test_policies_that_declare_little_are_exact_at_any_size(setting, dependence):
+    oracle, policy = FiniteOracle(setting), Counting(setting, dependence)
+    told = np.array([policy_value(oracle, policy)])
+    merged = setting.problem.prior.sum(axis=1) @ oracle.follow(policy)
+    assert np.allclose(merged[:-1], told[0, :-1], atol=1e-12, rtol=0)
+
+
+def policy_value(oracle, policy):
+    graph = oracle.setting.graph("histories")
+    return graph.weight @ oracle.values(policy, graph)
+
+
+def test_a_liar_is_caught():
+    setting = Random(seed=5, horizon_=3, actions=3, readings=3, states=4)
+    with pytest.raises(PolicyError, match="declares depends_on = 'position'"):
+        FiniteOracle(setting).follow(Counting(setting, "position", lies=True))
+
+
+def test_nodes_must_fix_the_posterior():
+    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, moving=False)
+    with pytest.raises(ParameterError, match="nodes that fix the posterior"):
+        setting.graph("nodes")
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "message"),
+    [
+        ("law", np.ones((3, 4, 3)), "law"),
+        ("child", np.full((6, 9), 8), "child"),
+        ("legal", np.zeros((6, 3), bool), "legal"),
+        ("pay", np.ones((2, 3)), "begin"),
+        ("situation", np.zeros((1, 2), int), "shape"),
+        ("prior", np.ones((2, 4)), "prior"),
+        ("prompts", "all", "prompts"),
+        ("horizon", 2, "horizon"),
+    ],
+)
+def test_what_does_not_fit_is_refused(table, value, message):
+    problem = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, moving=False).problem
+    fields = {name: getattr(problem, name) for name in problem.__dataclass_fields__} | {table: value}
+    with pytest.raises(ParameterError, match=message):
+        DecisionGraph(graphs.Problem(**fields), "histories")
+
+
+def test_the_policy_of_a_large_problem_filters_beliefs(monkeypatch):
+    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=2, moving=False)
+    value, points = setting.graph("histories").optimal_value, len(setting.graph("histories"))
+    assert len(setting.graph("beliefs")) < points
+    monkeypatch.setattr(graphs, "MAX_POINTS", points - 1)
+    fresh = Random(**setting.parameters)
+    policy = FiniteOracle(fresh).optimal_policy
+    assert policy.merge == "beliefs"
+    assert FiniteOracle(setting).evaluate(policy)["objective"] == pytest.approx(value, abs=1e-12)

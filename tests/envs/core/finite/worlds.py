@@ -1,0 +1,95 @@
+"""Random finite problems, and their values by loops over hidden states, readings and actions that share no code."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+
+from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.finite.setting import FiniteSetting
+from theorybench.envs.core.validation import boolean, choice, integer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Random(FiniteSetting):
+    """Everything drawn: layers of nodes, laws with zeros, moving states, illegal actions, prices of all signs."""
+
+    rows = "histories"
+    own_readings = True
+
+    seed: int = integer(0, 0, 10**6, "of the tables")
+    horizon_: int = integer(2, 1, 3, "layers of nodes")
+    actions: int = integer(2, 2, 3, "A")
+    readings: int = integer(2, 1, 3, "R")
+    states: int = integer(2, 1, 4, "X")
+    contexts: int = integer(2, 1, 2, "C")
+    moving: bool = boolean(True, "whether hidden states move")
+    prompts: str = choice("worlds", ("worlds", "drawn", "contexts"), "what a prompt decides")
+
+    @functools.cached_property
+    def problem(self):
+        rng = np.random.default_rng(self.seed)
+        A, R, X, C, wide, ends = self.actions, self.readings, self.states, self.contexts, 2, 2
+        nodes = wide * self.horizon_
+        layer = np.repeat(np.arange(self.horizon_), wide)
+        below = (layer[:, None] + 1) * wide + rng.integers(wide, size=(nodes, A * R))
+        over = (layer[:, None] == self.horizon_ - 1) | (rng.random((nodes, A * R)) < 0.2)
+        legal = rng.random((nodes, A)) < 0.8
+        legal[np.arange(nodes), rng.integers(A, size=nodes)] = True
+        law = rng.random((3, X, R)) * (rng.random((3, X, R)) < 0.7)
+        law[..., 0] += law.sum(axis=2) == 0
+        prior = rng.random((C, X)) * (rng.random((C, X)) < 0.7)
+        prior[:, 0] += 0.1
+        prior /= prior.sum(axis=1, keepdims=True) * C if self.prompts == "contexts" else prior.sum()
+        return Problem(
+            horizon=self.horizon_,
+            num_actions=A,
+            child=np.where(over, nodes + rng.integers(ends, size=over.shape), below),
+            legal=legal,
+            law=law / law.sum(axis=2, keepdims=True),
+            situation=rng.integers(-1, 3, size=(nodes if self.seed % 2 else 1, A)),
+            gain=rng.normal(size=(1 if self.seed % 3 else nodes, A * R)),
+            pay=rng.normal(size=(ends, X)),
+            jump=rng.integers(X, size=(2, X, 3)) if self.moving else None,
+            move=rng.integers(-1, 2, size=(nodes, A)) if self.moving else None,
+            start=rng.integers(wide, size=C),
+            prompts=self.prompts,
+            prior=None if self.prompts == "worlds" else prior,
+            begin=rng.integers(X, size=(C, 3)) if self.seed % 2 else None,
+            shown=np.arange(C)[:, None],
+            outcomes={"squares": rng.normal(size=(ends, X)) ** 2},
+        )
+
+
+def outcomes(problem, rows):
+    """Yield every episode's chance, context, reward, outcome and divergence under rows(context, history, node)."""
+    if problem.prompts == "worlds":
+        starts = [(c, x, 1 / problem.begin.size) for c, worlds in enumerate(problem.begin) for x in worlds]
+    else:
+        starts = [(c, x, problem.prior[c, x]) for c, x in np.ndindex(problem.prior.shape) if problem.prior[c, x]]
+    for context, hidden, chance in starts:
+        for ending in _play(problem, rows, context, int(problem.start[context]), hidden, ()):
+            yield (chance * ending[0], context, *ending[1:])
+
+
+def _play(problem, rows, context, node, hidden, history):
+    own, legal = rows(context, history, node), problem.legal[node if len(problem.legal) > 1 else 0]
+    surprise = sum(p * np.log(p * legal.sum()) for p in own if p > 0) if not own[~legal].any() else np.inf
+    for action in np.flatnonzero(own):
+        if not legal[action]:
+            yield own[action], 0.0, 0.0, surprise
+            continue
+        move = problem.jump[problem.move[node if len(problem.move) > 1 else 0, action], hidden]
+        law = problem.law[problem.situation[node if len(problem.situation) > 1 else 0, action]]
+        for after, reading in itertools.product(move, range(problem.num_readings)):
+            chance, cell = own[action] * law[after, reading] / len(move), problem.cell[action, reading]
+            if not chance:
+                continue
+            gain, child = problem.gain[node if len(problem.gain) > 1 else 0, cell], problem.child[node, cell]
+            if child >= problem.num_nodes:
+                end = child - problem.num_nodes
+                yield chance, gain + problem.pay[end, after], problem.outcomes["squares"][end, after], surprise
+                continue
+            for later, reward, square, kl in _play(problem, rows, context, child, after, (*history, action, reading)):
+                yield chance * later, gain + reward, square, surprise + kl
