@@ -35,7 +35,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer, real
-from theorybench.envs.preference.bandit.design import preferential_design
+from theorybench.envs.preference.design import preferential_design
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -110,11 +110,3 @@ class ContextualOracle(Oracle[B]):
             PolicyError: they are no distributions.
         """
         return self.probs(policy, self.observations)
-
-
-def divergence(first: np.ndarray, second: np.ndarray) -> float:
-    """Give E_x KL(first || second) of rows (X, K), in nats; infinite where second misses a response."""
-    held = first > 0
-    with np.errstate(divide="ignore"):
-        logs = np.log(first, where=held, out=np.zeros_like(first)) - np.log(second)
-    return float(np.sum(first * logs, where=held) / len(first))

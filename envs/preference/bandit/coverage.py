@@ -5,16 +5,12 @@ Shapes throughout: X contexts (uniform), K responses, d features. `features` is 
 sigma(r(x, y) - r(x, y')). Source: arXiv 2601.08421 (coverage improvement).
 """
 
-import dataclasses
 import math
 
 import numpy as np
 
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Turn logits (..., K) into distributions over the last axis."""
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
+from theorybench.envs.core.numerics import softmax as softmax
+from theorybench.envs.preference.bandit.transition import Transition as Transition
 
 
 def feature_covariance(features: np.ndarray, probs: np.ndarray) -> np.ndarray:
@@ -30,14 +26,21 @@ def relative_coverage(sampler: np.ndarray, target: np.ndarray) -> float:
     It is infinite where the sampler does not vary along some direction. S is scaled to unit diagonal first, which keeps
     the answer accurate for tiny variances (a nearly deterministic sampler has C of 1e12 and more).
     """
-    scale = np.sqrt(np.diag(sampler))
-    if not scale.all():
-        return math.inf
-    correlation = sampler / scale[:, None] / scale
-    if np.linalg.eigvalsh(correlation)[0] <= 8 * len(scale) * np.finfo(float).eps:
+    correlation, scale = _correlation(sampler)
+    if correlation is None:
         return math.inf
     whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
     return float(np.linalg.eigvalsh(whitening @ target @ whitening.T)[-1])
+
+
+def _correlation(covariance: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """Scale a covariance (d, d) to unit diagonal: give it, None where it is singular, and the deviations (d,)."""
+    scale = np.sqrt(np.diag(covariance))
+    if not scale.all():
+        return None, scale
+    correlation = covariance / scale[:, None] / scale
+    singular = np.linalg.eigvalsh(correlation)[0] <= 8 * len(scale) * np.finfo(float).eps
+    return (None if singular else correlation), scale
 
 
 def fisher_information(
@@ -83,11 +86,8 @@ def error_floor(information: np.ndarray, metric: np.ndarray) -> float:
 
     Divided by n it is the Cramer-Rao bound in the norm of M; infinite where I is singular.
     """
-    scale = np.sqrt(np.diag(information))
-    if not scale.all():
-        return math.inf
-    correlation = information / scale[:, None] / scale
-    if np.linalg.eigvalsh(correlation)[0] <= 8 * len(scale) * np.finfo(float).eps:
+    correlation, scale = _correlation(information)
+    if correlation is None:
         return math.inf
     return float(np.trace(np.linalg.solve(correlation, metric / scale[:, None] / scale)))
 
@@ -104,76 +104,3 @@ def log_ratio_parameters(features: np.ndarray, log_ratios: np.ndarray) -> tuple[
     target = (log_ratios - log_ratios.mean(axis=1, keepdims=True)).reshape(-1)
     theta = np.linalg.solve(phi.T @ phi, phi.T @ target)
     return theta, float(np.abs(phi @ theta - target).max())
-
-
-@dataclasses.dataclass(frozen=True)
-class Transition:
-    """The phase transition of the first round on the hypercube, one coordinate at a time.
-
-    From theta_init = (t, ..., t) a pair differs in a given coordinate with probability 2 sigma(2t) sigma(-2t) =
-    1 / (2 cosh^2 t); for large t it then differs in no other (up to a share (d - 1) / (2 cosh^2 t)), and the better
-    sign wins with probability q = sigma(2 beta |theta*|).
-
-    Attributes:
-        dimension: number of coordinates d.
-        beta: KL coefficient.
-        theta_star: size of every coordinate of theta*.
-        theta_init: every coordinate of theta_init.
-    """
-
-    dimension: int
-    beta: float
-    theta_star: float
-    theta_init: float
-
-    @property
-    def informative(self) -> float:
-        """The probability that a pair differs in one given coordinate."""
-        return 0.5 / math.cosh(self.theta_init) ** 2
-
-    @property
-    def win(self) -> float:
-        """The probability q that the better sign wins a pair that differs in this coordinate alone."""
-        return _sigmoid(2 * self.beta * self.theta_star)
-
-    def separation_probability(self, n: float) -> float:
-        """Give the probability that n pairs leave some coordinate separated.
-
-        A coordinate is separated when all its informative pairs agree, or it has none: then its maximum-likelihood
-        estimate is infinite or not determined. Wins and losses of a coordinate are Poisson with means l q and
-        l (1 - q), l = n / (2 cosh^2 theta_init), so P(one coordinate) = e^{-l(1-q)} + e^{-lq} - e^{-l}.
-        """
-        wins, losses = n * self.informative * self.win, n * self.informative * (1 - self.win)
-        one = math.exp(-losses) + math.exp(-wins) - math.exp(-wins - losses)
-        return 1 - (1 - one) ** self.dimension
-
-    def batch_threshold(self, delta: float) -> float:
-        """Give n* = 2 cosh^2(theta_init) ln(d / delta) / (1 - q), where d e^{-l(1-q)} (about P(separated)) is delta."""
-        return math.log(self.dimension / delta) / (self.informative * (1 - self.win))
-
-    def improvement_probability(self, n: int, level: float) -> float:
-        """Give P(C(pi_1) <= level) after one round of n pairs, for large theta_init.
-
-        With k wins of the better sign among the N informative pairs of a coordinate, the estimate is
-        ln(k / (N - k)) / (2 beta), and C(theta) = max_i cosh^2 theta_i / cosh^2 theta*_i <= level iff every |theta_i|
-        is at most b = arccosh(sqrt(level) cosh theta*), that is sigma(-2 beta b) <= k / N <= sigma(2 beta b). N is
-        Binomial(n, 1 / (2 cosh^2 theta_init)), k is Binomial(N, q). A coordinate with N = 0 stays at theta_init.
-
-        1 - P(separated) is the limit of a large level. At level 2 it is too high by up to .23 (d = 6, theta* = .3): a
-        coordinate with 9 wins in 10 pairs is not separated, yet its estimate is 1.1, where C = 2.6.
-        """
-        from scipy.stats import binom
-
-        bound = math.acosh(max(1.0, math.sqrt(level) * math.cosh(self.theta_star)))
-        share, high = self.informative, _sigmoid(2 * self.beta * bound)
-        spread = 12 * math.sqrt(n * share) + 12
-        pairs = np.arange(max(1, math.floor(n * share - spread)), min(n, math.ceil(n * share + spread)) + 1)
-        most, least = np.floor(pairs * high), np.ceil(pairs * (1 - high))
-        inside = binom.cdf(most, pairs, self.win) - binom.cdf(least - 1, pairs, self.win)
-        one = float(binom.pmf(pairs, n, share) @ np.maximum(inside, 0.0))
-        stays = (1 - share) ** n if abs(self.theta_init) <= bound else 0.0
-        return (one + stays) ** self.dimension
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))

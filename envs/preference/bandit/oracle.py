@@ -6,11 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference.bandit import coverage
-from theorybench.envs.preference.bandit.design import preferential_design
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
-from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.bandit.transition import Transition
+from theorybench.envs.preference.contextual import ContextualOracle
+from theorybench.envs.preference.design import preferential_design
 
 #: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
 CLASS_TOLERANCE = 1e-8
@@ -58,15 +60,15 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         """
         probs, setting = self.table(policy), self.setting
         reference = np.full_like(probs, 1 / setting.num_actions)
-        reward, kl = float(np.mean(np.sum(probs * self._rewards, axis=1))), divergence(probs, reference)
+        reward, kl = float(np.mean(np.sum(probs * self._rewards, axis=1))), float(divergence(probs, reference).mean())
         values = {"objective": reward - setting.beta * kl, "kl": kl, "reward": reward}
         if metrics is not None and metrics <= values.keys():
             return values
         optimum = self.table(self.optimal_policy)
         covariance = coverage.feature_covariance(setting.tables.features, probs)
         values |= {
-            "kl_to_optimal": divergence(probs, optimum),
-            "kl_from_optimal": divergence(optimum, probs),
+            "kl_to_optimal": float(divergence(probs, optimum).mean()),
+            "kl_from_optimal": float(divergence(optimum, probs).mean()),
             "coverage": coverage.relative_coverage(covariance, self.optimal_covariance),
             "win_rate": coverage.win_rate(self._rewards, probs, reference),
         }
@@ -130,7 +132,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
     # The phase transition of the hypercube.
 
     @functools.cached_property
-    def transition(self) -> coverage.Transition:
+    def transition(self) -> Transition:
         """The phase transition of the first round of on-policy learning.
 
         Raises:
@@ -139,7 +141,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         setting = self.setting
         if setting.geometry != "hypercube":
             raise ParameterError("geometry", setting.geometry, "'hypercube', whose coordinates are independent")
-        return coverage.Transition(setting.dimension, setting.beta, setting.theta_star, setting.theta_init)
+        return Transition(setting.dimension, setting.beta, setting.theta_star, setting.theta_init)
 
     def batch_threshold(self, delta: float) -> float:
         """Pairs n* at which some coordinate stays separated with probability at most delta; see `Transition`."""

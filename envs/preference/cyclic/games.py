@@ -7,7 +7,7 @@ of a context is symmetric with value 1/2, since wins - 1/2 is skew.
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError
-from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.core.numerics import divergence, logsumexp, softmax
 
 #: Largest 1/2 - J at which a policy is taken as the equilibrium of a regularised game.
 CERTIFIED = 1e-12
@@ -37,11 +37,7 @@ def regularised_value(wins: np.ndarray, reference: np.ndarray, beta: float, prob
     concave. For pi' = pi it is at most P(pi > pi) = 1/2, and 1/2 where pi is its own best reply: `equilibrium`.
     """
     replies = np.log(reference) - (1.0 - win_rates(wins, probs)) / beta
-    highest = replies.max(axis=1, keepdims=True)
-    log_z = highest[:, 0] + np.log(np.exp(replies - highest).sum(axis=1))
-    held = probs > 0
-    logs = np.log(probs, where=held, out=np.zeros_like(probs))
-    return -beta * (np.sum(probs * (logs - np.log(reference)), axis=1) + log_z)
+    return np.asarray(-beta * (divergence(probs, reference) + logsumexp(replies)))
 
 
 def best_reply(wins: np.ndarray, reference: np.ndarray, beta: float, probs: np.ndarray) -> np.ndarray:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.preference.bandit.coverage import softmax
-from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.cyclic import games
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
 
@@ -46,7 +46,7 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
         probs, (wins, reference), beta = self.table(policy), self.setting.tables, self.setting.beta
         values = {
             "objective": float(games.regularised_value(wins, reference, beta, probs).mean()),
-            "kl": divergence(probs, reference),
+            "kl": float(divergence(probs, reference).mean()),
             "exploitability": float(games.exploitability(wins, probs).mean()),
             "reference_win_rate": self.win_rate(probs, reference),
             "residual": self._residual(probs),
@@ -55,7 +55,7 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
             return values
         return values | {
             "nash_win_rate": self.win_rate(self.nash_policy.table, probs),
-            "kl_to_optimal": divergence(probs, self.optimal_policy.table),
+            "kl_to_optimal": float(divergence(probs, self.optimal_policy.table).mean()),
         }
 
     def win_rate(self, first: np.ndarray, second: np.ndarray) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 from theorybench.envs.core.arrays import namespace, portable
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
-from theorybench.envs.preference.bandit.coverage import softmax
 from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 from theorybench.envs.preference.cyclic.games import regularised_value
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.good_bad_labels.asymptotics import (
     ddro_derivatives,
     error_covariance,
@@ -47,11 +48,10 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, tables = self.table(policy), self.setting.tables
-        missed = ((tables.good > 0) & (probs <= 0)).any()
         return {
             "objective": 0.0 - total_variation(tables.good, probs),
-            "kl": divergence(probs, self.setting.reference),
-            "kl_from_target": LARGEST_KL if missed else min(LARGEST_KL, divergence(tables.good, probs)),
+            "kl": float(divergence(probs, self.setting.reference).mean()),
+            "kl_from_target": min(LARGEST_KL, float(divergence(tables.good, probs).mean())),
             "good": float((probs * tables.chance).sum(axis=1).mean()),
         }
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.preference.inference_alignment.operators import Aligned, combine, sensitivities, tilt_weights
 
 #: Newton steps, at most, and the gap at which they end.
@@ -54,13 +55,7 @@ class Optimum(NamedTuple):
 
 def objective(aligned: Aligned, reference: np.ndarray, beta: float, probs: np.ndarray) -> float:
     """Return J of a policy (K,)."""
-    return float(aligned.value(probs)) - beta * divergence(probs, reference)
-
-
-def divergence(probs: np.ndarray, reference: np.ndarray) -> float:
-    """Return KL(probs || reference), (K,) each, in nats; the reference is positive."""
-    held = probs > 0
-    return float(np.sum(probs[held] * np.log(probs[held] / reference[held])))
+    return float(aligned.value(probs)) - beta * float(divergence(probs, reference))
 
 
 def gibbs(scores: np.ndarray, reference: np.ndarray, beta: float) -> np.ndarray:
@@ -190,8 +185,7 @@ def _search_normaliser(aligned: Aligned, reference: np.ndarray, beta: float) -> 
             gains = weights * (values - mean) / end[:, None]
             upper, policies = _slice(gains, weights, low, high, reference, beta)
             bounds = np.maximum(bounds, mean + upper)
-            held = np.where(policies > 0, policies, 1.0)
-            found = aligned.value(policies) - beta * (policies * np.log(held / reference)).sum(axis=1)
+            found = aligned.value(policies) - beta * divergence(policies, reference)
             if found.max() > value:
                 best, value = policies[found.argmax()], float(found.max())
         bound = float(bounds.max())

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.inference_alignment.operators import combine
-from theorybench.envs.preference.inference_alignment.optimum import divergence, gibbs
+from theorybench.envs.preference.inference_alignment.optimum import gibbs
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
 
 
@@ -85,9 +86,7 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
         for _ in range(steps):
             with np.errstate(divide="ignore"):  # what has underflown stays so
                 anchor = setting.beta * np.log(start) + weight * np.log(probs)
-            scores = (anchor + setting.aligned.variation(probs)) / (setting.beta + weight)
-            probs = np.exp(scores - scores.max())
-            probs = probs / probs.sum()
+            probs = softmax((anchor + setting.aligned.variation(probs)) / (setting.beta + weight))
             yield probs
 
     def prox_bound(self, steps: int, smoothness: float | None = None) -> float:
@@ -103,7 +102,7 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
             ParameterError: it is not given, and not known of this operator or aggregate.
         """
         setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
-        distance = divergence(setting.optimum.probs, setting.reference)
+        distance = float(divergence(setting.optimum.probs, setting.reference))
         if weight == 0:
             return 0.0
         if setting.beta == 0:
@@ -115,7 +114,7 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
         values = setting.aligned.values(probs)
-        aligned, kl = float(combine(values, setting.inference)), divergence(probs, setting.reference)
+        aligned, kl = float(combine(values, setting.inference)), float(divergence(probs, setting.reference))
         mean = float(probs @ setting.points)
         return {
             "objective": aligned - setting.beta * kl,

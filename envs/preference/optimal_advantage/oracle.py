@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
@@ -61,7 +62,7 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
-        chances, kl = self._chances(probs), divergence(probs, np.full_like(probs, 1 / setting.num_responses))
+        chances, kl = self._chances(probs), float(divergence(probs, 1 / setting.num_responses).mean())
         success = float(np.mean(chances))
         values = {"objective": success - setting.beta * kl, "kl": kl, "success": success}
         if metrics is not None and metrics <= values.keys():

@@ -18,7 +18,7 @@ worse than 0 exactly if V* > 2 p. At pi* with V-hat = V* every A is 0, and so is
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
 
 

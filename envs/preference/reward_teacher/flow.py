@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.core.numerics import softmax
 
 #: Relative tolerance of the solver; of logits likewise absolute, in nats.
 TOLERANCE = 1e-10

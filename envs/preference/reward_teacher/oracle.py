@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.preference.contextual import ContextualOracle, divergence
+from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.reward_teacher.flow import TeacherFlow, gradient, time_bound, variance
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
 
@@ -50,7 +51,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         probs, (model, truth) = self.table(policy), self.setting.tables
         return {
             "objective": float((probs * truth).sum(axis=1).mean()),
-            "kl": divergence(probs, self.setting.start),
+            "kl": float(divergence(probs, self.setting.start).mean()),
             "model_reward": float((probs * model).sum(axis=1).mean()),
             "variance": float(variance(probs, model).mean()),
             "gradient_norm": float(np.linalg.norm(gradient(probs, model))),

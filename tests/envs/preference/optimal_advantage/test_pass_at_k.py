@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.optimal_advantage.optimal_value import estimated_value, optimal_success
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
 

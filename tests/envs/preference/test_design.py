@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from theorybench.envs.core.policy import LinearPolicy
-from theorybench.envs.preference.bandit.design import optimal_design, preferential_design, spanned
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
+from theorybench.envs.preference.design import optimal_design, preferential_design, spanned
 
 
 def worth(vectors, design):
