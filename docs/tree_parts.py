@@ -11,7 +11,7 @@ from reference_data import Numbers
 
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.tree.markov_chain.flow import flow_policies
-from theorybench.envs.tree.markov_chain.metrics.edge_mass import common_cots
+from theorybench.envs.tree.markov_chain.metrics.cots import common_cots
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.showing.picture import save

@@ -1,15 +1,11 @@
 """Optimal policies of the tree: equal mass for CoTs of equal correctness, without listing CoTs."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.tree.markov_chain.questions import EqualMass
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 
 class EqualMassPolicy(Policy):
@@ -27,7 +23,7 @@ class EqualMassPolicy(Policy):
     """
 
     def __init__(
-        self, setting: "TreeMarkovChain", code: EdgeCode, classes: list[CoTClasses], masses: list[np.ndarray]
+        self, setting: TreeMarkovChain, code: EdgeCode, classes: list[CoTClasses], masses: list[np.ndarray]
     ) -> None:
         self.fingerprint = setting.fingerprint
         self.masses = np.zeros((len(masses), max(map(len, masses))))
@@ -84,12 +80,13 @@ def completion_values(shape: Shape, code: EdgeCode, target: int, classes: CoTCla
         classes: the CoT classes of the task.
         each: float64 (G,), the mass of one CoT of each level.
     """
-    values = np.zeros((shape.num_nodes + shape.M, code.size + int(code.steps.max())))
-    values[shape.num_nodes + target, : code.size] = np.where(classes.level_of >= 0, each[classes.level_of], 0.0)
-    codes = np.arange(code.size)
-    for position in range(shape.L - 2, -1, -1):
-        children = np.arange(*shape.layer(position + 1).indices(len(values)))
-        nodes = shape.layer(position)
-        after = codes + code.steps[nodes][:, :, None]
-        values[nodes, : code.size] = values[children[:, None], after].sum(axis=1)
-    return values
+    margin = int(code.steps.max())
+    last = np.zeros((shape.M, code.size + margin))
+    last[target, : code.size] = np.where(classes.level_of >= 0, each[classes.level_of], 0.0)
+    codes, children = np.arange(code.size), np.arange(shape.M)[:, None]
+
+    def completed(nodes: slice, rest: np.ndarray) -> np.ndarray:
+        mass = rest[children, codes + code.steps[nodes][:, :, None]].sum(axis=1)
+        return np.pad(mass, [(0, 0), (0, margin)])
+
+    return shape.backward(last, completed)

@@ -37,28 +37,22 @@ Source: arXiv 2511.07368 (REINFORCE on the outcome, reject-easy and KL; the flow
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.questions import CUMULANT_POLYNOMIALS
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.trees import words
 
 #: Policy classes of the flows.
 CLASSES = ("markov", "prefix")
 #: The largest `reject_easy`: higher cumulants lose digits (the error of E (1 - M)^n is 2e-14 at 5, 1e-11 at 8).
 MAX_REJECTIONS = 8
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Turn logits (..., M) into distributions over the last axis."""
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 class _Layer(NamedTuple):
@@ -98,7 +92,7 @@ class PopulationFlow:
 
     def __init__(
         self,
-        setting: "TreeMarkovChain",
+        setting: TreeMarkovChain,
         learning_rate: float,
         *,
         kl: float = 0.0,
@@ -124,12 +118,12 @@ class PopulationFlow:
     def _layer(self, position: int) -> _Layer:
         setting, M = self.setting, self.setting.M
         alone = position == 0 or self._view.name == "prefix"  # starts differ, so tasks never share the first rows
-        owners, nodes = (self._tasks if alone else self._tasks[:1]), M**position if alone else M
-        observations = np.zeros((len(owners), nodes, setting.L), setting.observation_dtype)
+        owners, past = (self._tasks, words(M, position)) if alone else (self._tasks[:1], words(M, 1))
+        observations = np.zeros((len(owners), len(past), setting.L), setting.observation_dtype)
+        observations[:, :, : position + 1] = 1  # a Markov policy does not see the states before the last
         observations[:, :, 0] = setting.tree.starts[owners, None] + 1
-        for column in range(1, position + 1):
-            observations[:, :, column] = np.arange(nodes) // M ** (position - column) % M + 1
-        shape = (len(owners), nodes, 1) if alone else (1, 1, nodes)
+        observations[:, :, position + 1 - past.shape[1] : position + 1] = past + 1
+        shape = (len(owners), len(past), 1) if alone else (1, 1, len(past))
         observations = observations.reshape(-1, setting.L)
         base = setting.reference_probs(observations).reshape(*shape, M)
         factors = base ** self._i[:, None, None, None, None]
@@ -148,7 +142,7 @@ class PopulationFlow:
         coefficients = -math.factorial(n) * (self._j * self._r)[:, None] * moments[n + 1 - self._j]
         kept = self.kl * math.factorial(n) * moments[n]
         gradients = []
-        for row, paths, cost in zip(rows, through, self._divergence(rows, visits), strict=True):
+        for row, paths, cost in zip(rows, through, self._penalties(rows, visits), strict=True):
             flow = np.einsum("ct,ctgsa->tgsa", coefficients, paths) - kept[:, None, None, None] * cost
             flow = flow if len(row) == len(self._tasks) else flow.sum(axis=0, keepdims=True)
             gradients.append((flow - row * flow.sum(axis=-1, keepdims=True)) / len(self._tasks))
@@ -194,7 +188,7 @@ class PopulationFlow:
             moments.append((slopes[:k] * moments[::-1]).sum(axis=0) / k)
         return np.array(moments)
 
-    def _divergence(self, rows: list[np.ndarray], visits: list[np.ndarray]) -> list[np.ndarray]:
+    def _penalties(self, rows: list[np.ndarray], visits: list[np.ndarray]) -> list[np.ndarray]:
         """Give F(s) pi(a | s) (ln(pi / P)(s, a) + V(child)) for each layer, float64 (T, groups, members, M)."""
         costs, rest = [], np.zeros((1, 1, 1, 1))
         for row, layer, visit in zip(reversed(rows), reversed(self._layers), reversed(visits), strict=True):
@@ -222,7 +216,7 @@ class PopulationFlow:
 
 
 def flow_policies(
-    setting: "TreeMarkovChain",
+    setting: TreeMarkovChain,
     learning_rate: float,
     updates: Sequence[int],
     *,

@@ -1,20 +1,16 @@
 """Policies that see layer and state alone: tables over nodes, and the best of them for pass@1."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Steps of the search for the best deterministic policy before it gives up.
 MAX_SEARCH = 50_000
 
 
-def node_policy(setting: "TreeMarkovChain", rows: np.ndarray) -> TablePolicy:
+def node_policy(setting: TreeMarkovChain, rows: np.ndarray) -> TablePolicy:
     """Make a Markov policy from its rows at all nodes, float64 (nodes, M)."""
     view = View.of(setting, "markov")
     table = np.full((setting.L - 1, view.rows // (setting.L - 1), setting.M), 1 / setting.M)
@@ -31,7 +27,7 @@ class _Search:
     by a deterministic one: each task follows one CoT, and CoTs that meet stay together.
     """
 
-    def __init__(self, setting: "TreeMarkovChain") -> None:
+    def __init__(self, setting: TreeMarkovChain) -> None:
         self.setting, self.steps = setting, 0
         self.forced = np.full(setting.shape.num_nodes, -1)
         self.best_value, self.best = -1.0, self.forced.copy()
@@ -39,14 +35,12 @@ class _Search:
     def bound(self, task: int) -> np.ndarray:
         """Give the most probable completion of each node under the forced rows, over Z: float64 (nodes + M,)."""
         shape, chain, tree = self.setting.shape, self.setting.chain, self.setting.tree
-        best = np.zeros(shape.num_nodes + shape.M)
-        best[shape.num_nodes + tree.targets[task]] = 1.0 / self.setting.valid_mass[task]
-        for position in range(shape.L - 2, -1, -1):
-            nodes, forced = shape.layer(position), self.forced[shape.layer(position)]
-            values = chain[nodes] * best[shape.layer(position + 1)]
-            free = values.max(axis=1)
-            best[nodes] = np.where(forced >= 0, values[np.arange(len(values)), forced], free)
-        return best
+
+        def best(nodes: slice, rest: np.ndarray) -> np.ndarray:
+            values, forced = chain[nodes] * rest, self.forced[nodes]
+            return np.where(forced >= 0, values[np.arange(len(values)), forced], values.max(axis=1))
+
+        return shape.backward(np.eye(shape.M)[tree.targets[task]] / self.setting.valid_mass[task], best)
 
     def task(self, task: int, value: float) -> None:
         """Choose the CoT of a task and of those after it, given the value of those before."""
@@ -81,7 +75,7 @@ class _Search:
         self.forced[node] = kept
 
 
-def best_markov_policy(setting: "TreeMarkovChain") -> TablePolicy | None:
+def best_markov_policy(setting: TreeMarkovChain) -> TablePolicy | None:
     """Find a Markov policy that maximises mean pass@1 over tasks; None if the search grows beyond 50,000 steps."""
     search = _Search(setting)
     try:

@@ -12,13 +12,13 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy, measure_classes
 from theorybench.envs.tree.markov_chain.markov_class import best_markov_policy
 from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import measure_chain
-from theorybench.envs.tree.markov_chain.metrics.enumeration import Listing
+from theorybench.envs.tree.markov_chain.metrics.enumeration import Enumeration
 from theorybench.envs.tree.markov_chain.metrics.sampling import estimate
 from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Question
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, cot_classes, edge_code
 
-#: The largest number of prefixes that are listed.
+#: The largest number of prefixes that are enumerated.
 MAX_PREFIXES = 10**6
 #: The K that `evaluate` reports unless told otherwise.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -30,7 +30,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
     """Exact answers about a `TreeMarkovChain`.
 
     A policy that declares `depends_on` "state" or "position" is evaluated by dynamic programming at any size. Any other
-    policy is evaluated by listing its prefixes, at most 10^6 over all tasks; beyond, its metrics are estimated from
+    policy is evaluated by enumerating its prefixes, at most 10^6 over all tasks; beyond, its metrics are estimated from
     16,384 CoTs a task with a fixed seed, and `<key>_se` stands beside each. Every metric is the mean over tasks;
     `task_0/<key>` and so on give each task's. "pass@K" may be asked for with any K in 1..512.
     """
@@ -64,9 +64,9 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         return [Question(classes.levels) for classes in self.classes]
 
     @functools.cached_property
-    def listing(self) -> Listing:
-        """All prefixes."""
-        return Listing(self.setting, self.code, self.classes)
+    def enumeration(self) -> Enumeration:
+        """All prefixes of all tasks."""
+        return Enumeration(self.setting, self.code, self.classes)
 
     @property
     def num_prefixes(self) -> int:
@@ -122,7 +122,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
             rows = self.node_rows(policy, dependence)
             return measure_chain(self.setting, self.code, self.classes, rows, self.questions, ks)
         if self.num_prefixes <= MAX_PREFIXES:
-            return self.listing.measure(probs, self.questions, ks)
+            return self.enumeration.measure(probs, self.questions, ks)
         if isinstance(policy, EqualMassPolicy) and policy.fingerprint == self.setting.fingerprint:
             pairs = zip(self.classes, policy.masses, strict=True)
             return [measure_classes(classes, masses[: len(classes.levels)], ks) for classes, masses in pairs]
@@ -152,9 +152,8 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         Raises:
             PolicyError: on further observations of a node it shows other probabilities.
         """
-        setting = self.setting
-        nodes = np.arange(setting.shape.num_nodes)
-        position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
+        setting, position = self.setting, self.setting.shape.position
+        nodes = np.arange(len(position))
         state = np.where(position == 0, nodes, (nodes - setting.M0) % setting.M)
         rng, tries = np.random.default_rng(0), 1 if isinstance(policy, TablePolicy) else 1 + CHECKS
         history = rng.integers(1, setting.M + 1, (tries, len(nodes), setting.L))

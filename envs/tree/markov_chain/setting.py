@@ -219,16 +219,15 @@ class TreeMarkovChain(Setting):
     def tables(self) -> Tables:
         """The instance as flat arrays."""
         shape, tree = self.shape, self.tree
-        position = np.repeat(np.arange(self.L - 1), [self.M0] + [self.M] * (self.L - 2))
         action = np.arange(self.M)
         token = np.zeros((shape.num_nodes, self.M, (self.L + 7) // 8), np.int64)
-        for node, byte in enumerate(position + 1):
+        for node, byte in enumerate(shape.position + 1):
             token[node, :, byte // 8] = (action + 1) << (8 * (byte % 8))
         drawn = np.arange(self.num_tasks) if self.train_tasks is None else np.array(self.train_tasks)
         return Tables(
             high=tree.high.ravel(),
             probability=self.chain.ravel(),
-            child=(self.M0 + position[:, None] * self.M + action).ravel(),
+            child=shape.children.ravel(),
             token=token.reshape(shape.num_nodes * self.M, -1),
             start=tree.starts[drawn],
             goal=shape.num_nodes + tree.targets[drawn],

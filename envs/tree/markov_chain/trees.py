@@ -5,6 +5,7 @@ state s of layer t + 1; the last layer's states are the terminal nodes that foll
 node of each layer. Source: arXiv 2511.07368, section 3 (tree-structured Markov chains).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,35 @@ class Shape(NamedTuple):
     def num_prefixes(self) -> int:
         """Number of unfinished CoTs of one task, those at which a policy decides."""
         return sum(self.M**position for position in range(self.L - 1))
+
+    @property
+    def position(self) -> np.ndarray:
+        """The layer of each decision node, int64 (nodes,)."""
+        return np.repeat(np.arange(self.L - 1), [self.M0] + [self.M] * (self.L - 2))
+
+    @property
+    def children(self) -> np.ndarray:
+        """The nodes to which the edges of each decision node lead, int64 (nodes, M)."""
+        return self.M0 + self.position[:, None] * self.M + np.arange(self.M)
+
+    def backward(self, last: np.ndarray, step: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Compute values of all nodes, float64 (nodes + M, ...), by backward induction.
+
+        Args:
+            last: float64 (M, ...), the values of the terminal nodes.
+            step: (the nodes of a layer, the values of the next layer) -> the values of these nodes.
+        """
+        values = np.zeros((self.num_nodes + self.M, *last.shape[1:]))
+        values[self.num_nodes :] = last
+        for position in reversed(range(self.L - 1)):
+            nodes = self.layer(position)
+            values[nodes] = step(nodes, values[self.layer(position + 1)])
+        return values
+
+
+def words(letters: int, length: int) -> np.ndarray:
+    """List all words of 0 .. letters - 1 in lexicographic order, int64 (letters^length, length)."""
+    return np.arange(letters**length)[:, None] // letters ** np.arange(length - 1, -1, -1) % letters
 
 
 def canonical_tree() -> Tree:
@@ -96,13 +126,8 @@ def base_chain(high: np.ndarray, low_weight: float) -> np.ndarray:
 
 
 def completion_mass(probabilities: np.ndarray, shape: Shape, target: int) -> np.ndarray:
-    """Give the probability of ending in a target from each node, float64 (nodes + M,): backward induction."""
-    reach = np.zeros(shape.num_nodes + shape.M)
-    reach[shape.num_nodes + target] = 1.0
-    for position in range(shape.L - 2, -1, -1):
-        nodes = shape.layer(position)
-        reach[nodes] = probabilities[nodes] @ reach[shape.layer(position + 1)]
-    return reach
+    """Give the probability of ending in a target from each node, float64 (nodes + M,)."""
+    return shape.backward(np.eye(shape.M)[target], lambda nodes, rest: probabilities[nodes] @ rest)
 
 
 class CoTClasses(NamedTuple):

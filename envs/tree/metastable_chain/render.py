@@ -1,31 +1,19 @@
 """What an environment of the metastable chain shows while it runs: clusters on a ring, the leaps, and the walk."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.environments.render import headline, status
-from theorybench.envs.tree.markov_chain.pictures.drawing import (
-    COLOURS,
-    EASY_STEP,
-    HARD_STEP,
-    INK,
-    QUIET,
-    WORDS,
-    fitted,
-    page,
-)
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.render import Scene
-    from theorybench.envs.tree.metastable_chain.setting import MetastableChain
+from theorybench.envs.core.environments.render import Scene, headline, status
+from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP, INK, QUIET, WORDS, fitted, page
+from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 _SIDE, _RING = 5.8, 1.75  # inches: side of the ring's square, and the radius on which clusters lie
 #: States of a cluster whose easy steps are drawn, and easy steps of the walk that are.
 _MOST_MESH, _RECENT = 12, 12
 
 
-def walk_of(setting: "MetastableChain", tokens: list[int]) -> np.ndarray:
+def walk_of(setting: MetastableChain, tokens: list[int]) -> np.ndarray:
     """Follow a walk: int64 (steps + 1, 2), cluster and state from the start on, up to a wrong step.
 
     Args:
@@ -41,7 +29,7 @@ def walk_of(setting: "MetastableChain", tokens: list[int]) -> np.ndarray:
     return np.array(at)
 
 
-def ring_places(setting: "MetastableChain") -> np.ndarray:
+def ring_places(setting: MetastableChain) -> np.ndarray:
     """Give the place of each state, float64 (K, M, 2), in inches from the middle of the ring.
 
     Cluster 1 is at the top and the others follow clockwise. Each is a small circle turned so that its entry looks back
@@ -68,12 +56,12 @@ def _angles(count: int) -> np.ndarray:
     return np.pi / 2 - 2 * np.pi * np.arange(count) / count
 
 
-def entry_and_exit(setting: "MetastableChain") -> tuple[int, int]:
+def entry_and_exit(setting: MetastableChain) -> tuple[int, int]:
     """Give the states to which leaps lead, and from which they leave."""
     return int(setting.ring.place[setting.M]), int(np.argmin(setting.ring.wrong[:, setting.M]))
 
 
-def ring_picture(setting: "MetastableChain", figure: Any, scene: "Scene") -> None:
+def ring_picture(setting: MetastableChain, figure: Any, scene: Scene) -> None:
     """Draw clusters, leaps and the walk so far, states the darker the oftener it came by; sets the figure's size."""
     width, height, size = _SIDE, _SIDE + 0.8, 90 / (1 + 0.06 * setting.K * setting.M)
     figure.set_size_inches(width, height)
@@ -100,7 +88,7 @@ def ring_picture(setting: "MetastableChain", figure: Any, scene: "Scene") -> Non
     axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")
 
 
-def _draw_chain(axes: Any, setting: "MetastableChain", dots: np.ndarray) -> None:
+def _draw_chain(axes: Any, setting: MetastableChain, dots: np.ndarray) -> None:
     """Draw easy steps as hairlines, hard ones dashed, and number the clusters."""
     from matplotlib.collections import LineCollection
 
@@ -110,7 +98,7 @@ def _draw_chain(axes: Any, setting: "MetastableChain", dots: np.ndarray) -> None
     axes.add_collection(LineCollection(list(mesh), colors=HARD_STEP, linewidths=0.5, zorder=1))
     leaps = np.stack([dots[:-1, exit], dots[1:, entry]], axis=1)
     axes.add_collection(
-        LineCollection(list(leaps), colors=COLOURS[1], linewidths=1.2, linestyles=[(0, (3, 1.6))], zorder=2)
+        LineCollection(list(leaps), colors=COLOURS[1], linewidths=1.2, linestyles=[(0, DASHES)], zorder=2)
     )
     centres, angle = dots.mean(axis=1), _angles(setting.K)
     out = np.abs(dots - centres[:, None]).max() + 0.27

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import inverse_cdf
 
 #: Mass on steps that the reference never takes up to which it counts as none: softmax tables cannot say zero.
@@ -101,11 +102,10 @@ def flow(ring: Ring, rows: Iterable[np.ndarray], mass: np.ndarray) -> Iterator[t
         yield mass, lost, reached
 
 
-def divergence(rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
+def row_kl(rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Return KL(row || reference) in nats over the last axis; infinite as `Endings.kl` says."""
-    ratio = np.divide(rows, reference, out=np.ones(rows.shape), where=(rows > 0) & (reference > 0))
-    stray = np.where(reference > 0, 0.0, rows).sum(axis=-1)
-    return np.where(stray > NEGLIGIBLE, np.inf, (rows * np.log(ratio)).sum(axis=-1))
+    taken = np.where(reference > 0, rows, 0.0)
+    return np.where((rows - taken).sum(axis=-1) > NEGLIGIBLE, np.inf, divergence(taken, reference))
 
 
 def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
@@ -121,7 +121,7 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
     mass = departure(ring, 1 / ring.size)
     for position, (after, ended, reached) in enumerate(flow(ring, rows, mass)):
         visits = mass.sum(axis=0)
-        kl += float(visits[visits > 0] @ divergence(rows[position], reference)[visits > 0])
+        kl += float(visits[visits > 0] @ row_kl(rows[position], reference)[visits > 0])
         arrived[position], mass = reached, after
         lost += ended
     late = np.full(ring.clusters, horizon + 1)
@@ -163,7 +163,7 @@ def walk(
     for step in range(1, horizon + 1):
         parts = [probs(tokens[i : i + HELD]) for i in range(0, len(tokens), HELD)]
         rows = np.concatenate([np.zeros((0, len(ring.place))), *parts])
-        kl = kl + divergence(rows, reference[last])
+        kl = kl + row_kl(rows, reference[last])
         if rng is None:
             row, token = np.nonzero(rows > 0)
             weight = weight[row] * rows[row, token]

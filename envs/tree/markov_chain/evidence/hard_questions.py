@@ -18,7 +18,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval
 from theorybench.envs.tree.markov_chain.experiments import Training, first_task_claim
-from theorybench.envs.tree.markov_chain.metrics.edge_mass import cot_probabilities
+from theorybench.envs.tree.markov_chain.metrics.cots import cot_probabilities
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.questions import Question
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain

@@ -30,12 +30,13 @@ import numpy as np
 
 from theorybench.envs.core.evidence.claim import WIDTH, Lab, interval
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.tree.markov_chain.evidence import published_training as published
 from theorybench.envs.tree.markov_chain.evidence.published_training import LEARNING_RATE, UPDATES, ListedTask, Rule
 from theorybench.envs.tree.markov_chain.experiments import measure
-from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies, softmax
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 

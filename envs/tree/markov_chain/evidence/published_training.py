@@ -46,8 +46,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import inverse_cdf
-from theorybench.envs.tree.markov_chain.flow import softmax
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Scale of the logits at the very start, and (updates, rate) of the phases of pre-training.

@@ -5,15 +5,12 @@ which there are at most 10 K; the others enter through power sums sum p_o^j for 
 `theorybench.envs.tree.markov_chain.questions`), which are path sums of the j-th powers of the rows.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.tree.markov_chain.questions import SMALL, TERMS, Question
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape, completion_mass
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 
 def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
@@ -27,7 +24,7 @@ def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
 
 
 def measure_chain(
-    setting: "TreeMarkovChain",
+    setting: TreeMarkovChain,
     code: EdgeCode,
     classes: list[CoTClasses],
     rows: np.ndarray,
@@ -45,15 +42,12 @@ def measure_chain(
         ks: the K of pass@K.
     """
     shape, high = setting.shape, setting.tree.high
-    logs = np.log(np.maximum(rows, 1e-300))
-    row_kl = (rows * (logs - np.log(setting.chain))).sum(axis=1)
-    position = np.repeat(np.arange(setting.L - 1), [setting.M0] + [setting.M] * (setting.L - 2))
-    children = setting.M0 + position[:, None] * setting.M + np.arange(setting.M)
+    logs, row_kl = np.log(np.maximum(rows, 1e-300)), divergence(rows, setting.chain)
     results = []
     for task, (start, target) in enumerate(zip(setting.tree.starts, setting.tree.targets, strict=True)):
         mass, reach = visits(rows, shape, start), completion_mass(rows, shape, target)
         valid = float(reach[start])
-        surprise = float(((mass[: shape.num_nodes, None] * rows * logs) * reach[children]).sum())
+        surprise = float((mass[: shape.num_nodes, None] * rows * logs * reach[shape.children]).sum())
         values = {
             "valid": valid,
             "easy": float(completion_mass(rows * high, shape, target)[start]),
@@ -94,11 +88,7 @@ def _split(
     Returns:
         Power sums float64 (TERMS, codes), masses float64 (m,) and codes int64 (m,) of the listed CoTs.
     """
-    best = np.zeros(shape.num_nodes + shape.M)
-    best[shape.num_nodes + target] = 1.0
-    for position in range(shape.L - 2, -1, -1):
-        nodes = shape.layer(position)
-        best[nodes] = (rows[nodes] * best[shape.layer(position + 1)]).max(axis=1)
+    best = shape.backward(np.eye(shape.M)[target], lambda nodes, rest: (rows[nodes] * rest).max(axis=1))
     powers = np.arange(1, TERMS + 1)[:, None, None]
     sums = np.zeros((TERMS, shape.M0, code.size))
     mass, node, codes = np.ones(1), np.array([start]), np.zeros(1, np.int64)
@@ -109,7 +99,7 @@ def _split(
             edges = np.where(code.steps[layer] == step, rows[layer], 0.0) ** powers
             following[:, :, step:] += np.swapaxes(edges, 1, 2) @ sums[:, :, : code.size - step]
         after, after_codes = mass[:, None] * rows[node], codes[:, None] + code.steps[node]
-        children = np.arange(shape.M) + shape.M0 + position * shape.M
+        children = np.arange(shape.M) + shape.layer(position + 1).start
         stay = after * best[children] > floor
         left, action = np.nonzero(~stay)
         place, power = action * code.size + after_codes[left, action], np.ones(len(left))

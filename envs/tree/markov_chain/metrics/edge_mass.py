@@ -2,31 +2,28 @@
 
 A CoT of a task is easy, hard (valid with a low edge) or invalid. With pi the policy and e an edge,
 
-    traffic[kind, e] = P(the CoT takes e and is of that kind),
+    edge_mass[kind, e] = P(the CoT takes e and is of that kind),
 
 so each kind is conserved at every node between start and target, and the three add up to P(the CoT takes e).
 """
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import visits
-from theorybench.envs.tree.markov_chain.metrics.sampling import SAMPLES
+from theorybench.envs.tree.markov_chain.metrics.sampling import SAMPLES, sampled_steps
+from theorybench.envs.tree.markov_chain.oracle import MAX_PREFIXES, MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import completion_mass
 
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-
-#: How a CoT can end, in the order of the first axis of a traffic.
+#: How a CoT can end, in the order of the first axis of an edge mass.
 KINDS = ("easy", "hard", "invalid")
 
 
-class Traffic(NamedTuple):
-    """The traffic of a policy on all tasks.
+class EdgeMass(NamedTuple):
+    """The edge mass of a policy on all tasks.
 
     Attributes:
         edges: float64 (tasks, 3, nodes, M), by kind of CoT.
@@ -37,8 +34,8 @@ class Traffic(NamedTuple):
     exact: bool
 
 
-def policy_traffic(oracle: "MarkovChainOracle", policy: Any) -> Traffic:
-    """Compute the traffic of any policy, exactly where the oracle's metrics are exact.
+def policy_edge_mass(oracle: MarkovChainOracle, policy: Any) -> EdgeMass:
+    """Compute the edge mass of any policy, exactly where the oracle's metrics are exact.
 
     Args:
         oracle: the exact answers of the tree.
@@ -47,19 +44,17 @@ def policy_traffic(oracle: "MarkovChainOracle", policy: Any) -> Traffic:
     Raises:
         PolicyError: the policy's probabilities are no distributions, or depend on more than it declares.
     """
-    from theorybench.envs.tree.markov_chain.oracle import MAX_PREFIXES
-
     setting, dependence = oracle.setting, getattr(policy, "depends_on", "prefix")
     if dependence in ("state", "position"):
         rows = oracle.node_rows(policy, dependence)
-        return Traffic(np.stack([markov_traffic(setting, rows, task) for task in range(setting.num_tasks)]), True)
+        return EdgeMass(np.stack([markov_edge_mass(setting, rows, task) for task in range(setting.num_tasks)]), True)
     if oracle.num_prefixes <= MAX_PREFIXES:
-        return Traffic(_listed(oracle, policy), True)
-    return Traffic(_sampled(oracle, policy), False)
+        return EdgeMass(_enumerated(oracle, policy), True)
+    return EdgeMass(_sampled(oracle, policy), False)
 
 
-def markov_traffic(setting: "TreeMarkovChain", rows: np.ndarray, task: int) -> np.ndarray:
-    """Compute the traffic of one task for a policy that sees layer and state alone.
+def markov_edge_mass(setting: TreeMarkovChain, rows: np.ndarray, task: int) -> np.ndarray:
+    """Compute the edge mass of one task for a policy that sees layer and state alone.
 
     F(s) r(s, a) W(child) with F the forward sums from the start and W the backward sums from the target counts valid
     CoTs; with r restricted to high edges it counts easy ones; F(s) r(s, a) counts all.
@@ -73,11 +68,10 @@ def markov_traffic(setting: "TreeMarkovChain", rows: np.ndarray, task: int) -> n
         float64 (3, nodes, M).
     """
     shape, tree = setting.shape, setting.tree
-    child = setting.tables.child.reshape(shape.num_nodes, shape.M)
 
     def through(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         taken = visits(weights, shape, int(tree.starts[task]))[: shape.num_nodes, None] * weights
-        return taken, taken * completion_mass(weights, shape, int(tree.targets[task]))[child]
+        return taken, taken * completion_mass(weights, shape, int(tree.targets[task]))[shape.children]
 
     taken, valid = through(rows)
     easy = through(rows * tree.high)[1]
@@ -90,13 +84,13 @@ def _by_kind(easy: np.ndarray, valid: np.ndarray, taken: np.ndarray) -> np.ndarr
     return np.stack([easy, np.where(hard > 1e-15, hard, 0.0), np.where(invalid > 1e-15, invalid, 0.0)])
 
 
-def _listed(oracle: "MarkovChainOracle", policy: Any) -> np.ndarray:
-    """Compute the traffic of a policy on prefixes, (tasks, 3, nodes, M): the same sums over the tree of prefixes."""
+def _enumerated(oracle: MarkovChainOracle, policy: Any) -> np.ndarray:
+    """Compute the edge mass of a policy on prefixes, (tasks, 3, nodes, M): the same sums over the tree of prefixes."""
     setting = oracle.setting
     tasks, M, starts = setting.num_tasks, setting.M, setting.tree.starts
     rows, easy_rows = [], []
     for position in range(setting.L - 1):
-        row = oracle.probs(policy, oracle.listing.observations(position)).reshape(tasks, -1, M)
+        row = oracle.probs(policy, oracle.enumeration.observations(position)).reshape(tasks, -1, M)
         high = setting.tree.high[setting.shape.layer(position)]
         last = starts[:, None] if position == 0 else np.arange(M**position)[None] % M
         rows.append(row)
@@ -106,7 +100,7 @@ def _listed(oracle: "MarkovChainOracle", policy: Any) -> np.ndarray:
     return np.stack([_by_kind(easy[task], valid[task], taken[task]) for task in range(tasks)])
 
 
-def _through_prefixes(setting: "TreeMarkovChain", weights: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _through_prefixes(setting: TreeMarkovChain, weights: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Sum over prefixes that end in the same node: what takes each edge, and what of it ends at the target.
 
     Args:
@@ -133,78 +127,16 @@ def _through_prefixes(setting: "TreeMarkovChain", weights: list[np.ndarray]) -> 
     return edges[0], edges[1]
 
 
-def _sampled(oracle: "MarkovChainOracle", policy: Any) -> np.ndarray:
+def _sampled(oracle: MarkovChainOracle, policy: Any) -> np.ndarray:
     """Count the edges of 16,384 CoTs of each task, with a fixed seed: (tasks, 3, nodes, M)."""
     setting, tree = oracle.setting, oracle.setting.tree
     rng = np.random.default_rng(np.random.SeedSequence([0x7AFF, int(setting.fingerprint, 16)]))
     edges = np.zeros((setting.num_tasks, len(KINDS), setting.shape.num_nodes * setting.M))
     for task in range(setting.num_tasks):
-        paths = np.zeros((SAMPLES, setting.L), setting.observation_dtype)
-        paths[:, 0] = tree.starts[task] + 1
         easy, taken = np.ones(SAMPLES, bool), []
-        for column in range(1, setting.L):
-            node, action = setting.nodes(paths), inverse_cdf(oracle.probs(policy, paths), rng.random(SAMPLES))
+        for _, node, action in sampled_steps(setting, task, functools.partial(oracle.probs, policy), rng):
             easy &= tree.high[node, action]
             taken.append(node * setting.M + action)
-            paths[:, column] = action + 1
-        kind = np.where(paths[:, -1] != tree.targets[task] + 1, 2, np.where(easy, 0, 1))
+        kind = np.where(action != tree.targets[task], 2, np.where(easy, 0, 1))
         np.add.at(edges[task], (kind[None], np.stack(taken)), 1 / SAMPLES)
     return edges.reshape(setting.num_tasks, len(KINDS), -1, setting.M)
-
-
-class CoTs(NamedTuple):
-    """Some valid CoTs of a task.
-
-    Attributes:
-        states: int64 (n, L).
-        easy: bool (n,).
-        correctness: float64 (n,), acc.
-    """
-
-    states: np.ndarray
-    easy: np.ndarray
-    correctness: np.ndarray
-
-
-class _Prefix(NamedTuple):
-    """A beginning of a CoT: its probability under the base model, whether it is easy so far, and its states."""
-
-    mass: float
-    easy: bool
-    states: tuple[int, ...]
-
-    def order(self) -> tuple[float, tuple[int, ...]]:
-        """Order by mass, then by states; products of the same factors in another order are equal."""
-        return -round(math.log(self.mass), 9), self.states
-
-
-def common_cots(setting: "TreeMarkovChain", task: int, count: int) -> CoTs:
-    """Find the most common easy CoT of a task and its `count` most common hard ones, most common first.
-
-    Dynamic programming that keeps the best prefixes of each (node, easy or not): a prefix of one of the k best CoTs is
-    among the k best prefixes of its node. Ties go to the smaller states.
-    """
-    tree = setting.tree
-    kept = [_Prefix(1.0, True, (int(tree.starts[task]),))]
-    for position in range(setting.L - 1):
-        first = setting.shape.layer(position).start
-        groups: dict[tuple[int, bool], list[_Prefix]] = {}
-        for mass, easy, states in kept:
-            node = first + states[-1]
-            for action, (step, high) in enumerate(zip(setting.chain[node], tree.high[node], strict=True)):
-                longer = _Prefix(mass * float(step), easy and bool(high), (*states, action))
-                groups.setdefault((action, longer.easy), []).append(longer)
-        kept = [best for group in groups.values() for best in sorted(group, key=_Prefix.order)[: max(count, 1)]]
-    valid = sorted((prefix for prefix in kept if prefix.states[-1] == tree.targets[task]), key=_Prefix.order)
-    chosen = [cot for cot in valid if cot.easy][:1] + [cot for cot in valid if not cot.easy][:count]
-    correctness = np.array([cot.mass for cot in chosen]) / setting.valid_mass[task]
-    return CoTs(np.array([cot.states for cot in chosen]), np.array([cot.easy for cot in chosen]), correctness)
-
-
-def cot_probabilities(oracle: "MarkovChainOracle", policy: Any, states: np.ndarray) -> np.ndarray:
-    """Give the probability of CoTs (n, L) under a policy, given their start: float64 (n,)."""
-    observations, probability = np.zeros(states.shape, oracle.setting.observation_dtype), np.ones(len(states))
-    for column in range(1, oracle.setting.L):
-        observations[:, column - 1] = states[:, column - 1] + 1
-        probability *= oracle.probs(policy, observations)[np.arange(len(states)), states[:, column]]
-    return probability

@@ -1,19 +1,16 @@
-"""Metrics of any policy on a tree whose prefixes can be listed: one call of `probs` for each layer."""
+"""Metrics of any policy on a tree whose prefixes can be enumerated: one call of `probs` for each layer."""
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from theorybench.envs.tree.markov_chain.questions import Question
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, words
 
 
-class Listing:
+class Enumeration:
     """All prefixes of all tasks, task by task, in lexicographic order.
 
     Args:
@@ -22,7 +19,7 @@ class Listing:
         classes: CoT classes of each task.
     """
 
-    def __init__(self, setting: "TreeMarkovChain", code: EdgeCode, classes: list[CoTClasses]) -> None:
+    def __init__(self, setting: TreeMarkovChain, code: EdgeCode, classes: list[CoTClasses]) -> None:
         self.setting, self._code, self._classes = setting, code, classes
 
     def observations(self, position: int) -> np.ndarray:
@@ -30,8 +27,7 @@ class Listing:
         setting = self.setting
         prefixes = np.zeros((setting.num_tasks, setting.M**position, setting.L), setting.observation_dtype)
         prefixes[:, :, 0] = setting.tree.starts[:, None] + 1
-        for column in range(1, position + 1):
-            prefixes[:, :, column] = np.arange(setting.M**position) // setting.M ** (position - column) % setting.M + 1
+        prefixes[:, :, 1 : position + 1] = words(setting.M, position) + 1
         return prefixes.reshape(-1, setting.L)
 
     @functools.cached_property

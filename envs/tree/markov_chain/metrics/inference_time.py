@@ -14,16 +14,13 @@ P(a | s)^2 W(child) / W(s), which telescopes to P(o)^2 / sum of P(o')^2 = P(o) a
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.selection import Candidates
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Values closer than this, relatively, are tied: products of the same weights in another order.
 TIE = 1e-12
@@ -42,7 +39,7 @@ class Shares(NamedTuple):
         return self.hard / (self.easy + self.hard)
 
 
-def outcome_shares(oracle: "MarkovChainOracle", task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
+def outcome_shares(oracle: MarkovChainOracle, task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
     """Give the shares of a task when responses are re-weighted by their expected correctness.
 
     Args:
@@ -59,7 +56,7 @@ def outcome_shares(oracle: "MarkovChainOracle", task: int, law: Callable[[Candid
     return Shares(float(result[:-1] @ easy), float(result[:-1] @ (1.0 - easy)), float(result[-1]))
 
 
-def process_rows(setting: "TreeMarkovChain", task: int, greedy: bool) -> np.ndarray:
+def process_rows(setting: TreeMarkovChain, task: int, greedy: bool) -> np.ndarray:
     """Give the transition probabilities of search by exact process rewards on a task, float64 (nodes, M).
 
     Args:
@@ -68,14 +65,10 @@ def process_rows(setting: "TreeMarkovChain", task: int, greedy: bool) -> np.ndar
         greedy: take the best child (the base chain's proportions among ties); else sample by base probability x value.
     """
     shape, chain = setting.shape, setting.chain
-    values, rows = np.zeros(shape.num_nodes + shape.M), chain.copy()
-    values[shape.num_nodes + setting.tree.targets[task]] = 1.0
-    for position in range(shape.L - 2, -1, -1):
-        nodes = shape.layer(position)
-        children = chain[nodes] * values[shape.layer(position + 1)]
-        values[nodes] = (chain[nodes] * children).sum(axis=1)
-        best = children >= children.max(axis=1, keepdims=True) * (1 - TIE)
-        weights = chain[nodes] * (best if greedy else children)
-        total = weights.sum(axis=1, keepdims=True)
-        rows[nodes] = np.where(total > 0, weights / np.where(total > 0, total, 1.0), chain[nodes])
-    return rows
+    target = np.eye(shape.M)[setting.tree.targets[task]]
+    values = shape.backward(target, lambda nodes, rest: (chain[nodes] * (chain[nodes] * rest)).sum(axis=1))
+    children = chain * values[shape.children]
+    best = children >= children.max(axis=1, keepdims=True) * (1 - TIE)
+    weights = chain * (best if greedy else children)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.where(total > 0, weights / np.where(total > 0, total, 1.0), chain)

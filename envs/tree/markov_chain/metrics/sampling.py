@@ -1,23 +1,38 @@
 """Seeded estimates for policies on whole prefixes of trees too large to list; each value has its standard error."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import inverse_cdf
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode
-
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: CoTs sampled for each task.
 SAMPLES = 2**14
 
 
+def sampled_steps(
+    setting: TreeMarkovChain, task: int, probs: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Sample `SAMPLES` CoTs of a task, step by step.
+
+    Yields:
+        The policy's rows float64 (n, M), the nodes where they are int64 (n,), and the actions drawn int64 (n,).
+    """
+    seen = np.zeros((SAMPLES, setting.L), setting.observation_dtype)
+    seen[:, 0] = setting.tree.starts[task] + 1
+    for column in range(1, setting.L):
+        rows = probs(seen)
+        action = inverse_cdf(rows, rng.random(SAMPLES))
+        yield rows, setting.nodes(seen), action
+        seen[:, column] = action + 1
+
+
 def estimate(
-    setting: "TreeMarkovChain",
+    setting: TreeMarkovChain,
     code: EdgeCode,
     classes: list[CoTClasses],
     probs: Callable[[np.ndarray], np.ndarray],
@@ -31,32 +46,25 @@ def estimate(
     method.
     """
     rng = np.random.default_rng(np.random.SeedSequence([0x5EED, int(setting.fingerprint, 16)]))
-    return [
-        _estimate_task(setting, code, classes[task], probs, ks, (start, target), rng)
-        for task, (start, target) in enumerate(zip(setting.tree.starts, setting.tree.targets, strict=True))
-    ]
+    return [_estimate_task(setting, code, classes[task], probs, ks, task, rng) for task in range(setting.num_tasks)]
 
 
 def _estimate_task(
-    setting: "TreeMarkovChain",
+    setting: TreeMarkovChain,
     code: EdgeCode,
     classes: CoTClasses,
     probs: Callable[[np.ndarray], np.ndarray],
     ks: list[int],
-    task: tuple[int, int],
+    task: int,
     rng: np.random.Generator,
 ) -> dict[str, float]:
-    paths = np.zeros((SAMPLES, setting.L), setting.observation_dtype)
-    paths[:, 0] = task[0] + 1
-    codes, kl, surprise = np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES), np.zeros(SAMPLES)
-    for column in range(1, setting.L):
-        rows, node = probs(paths), setting.nodes(paths)
-        action = inverse_cdf(rows, rng.random(SAMPLES))
-        kl += (rows * (np.log(np.maximum(rows, 1e-300)) - np.log(setting.chain[node]))).sum(axis=1)
+    codes, kl, surprise, steps = np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES), np.zeros(SAMPLES), []
+    for rows, node, action in sampled_steps(setting, task, probs, rng):
+        kl += divergence(rows, setting.chain[node])
         surprise += np.log(rows[np.arange(SAMPLES), action])
         codes += code.steps[node, action]
-        paths[:, column] = action + 1
-    valid = paths[:, -1] == task[1] + 1
+        steps.append(action)
+    valid, paths = action == setting.tree.targets[task], np.stack(steps, axis=1)
     easy = valid & (classes.easy[codes] > 0)
     values = _means({"valid": valid, "easy": easy, "hard": valid & ~easy, "kl": kl})
     share = values["valid"]

@@ -10,40 +10,37 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.tree.markov_chain.metrics.edge_mass import (
-    KINDS,
-    CoTs,
-    common_cots,
-    cot_probabilities,
-    policy_traffic,
-)
-from theorybench.envs.tree.markov_chain.pictures.drawing import (
+from theorybench.envs.tree.drawing import (
     COLOURS,
+    DASHES,
     EASY_STEP,
     HARD_STEP,
     INK,
     QUIET,
     WORDS,
+    fitted,
+    fitting_size,
+    page,
+)
+from theorybench.envs.tree.markov_chain.metrics.cots import CoTs, common_cots, cot_probabilities
+from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, policy_edge_mass
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.pictures.layout import (
     Box,
     Rows,
     choose_rows,
     draw_cots,
     draw_ribbons,
     draw_steps,
-    fitted,
-    fitting_size,
     label_ends,
-    page,
     place,
     ribbons,
     tree_height,
 )
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Hard CoTs that are named under each panel, and tasks that are drawn unless told otherwise.
 NAMED, MOST_TASKS = 3, 6
@@ -54,7 +51,7 @@ _TITLE, _ABOVE, _BELOW = 0.42, 0.5, 0.48  # inches: of a task, above a tree (nam
 
 
 def draw_policies(
-    setting: "TreeMarkovChain",
+    setting: TreeMarkovChain,
     policies: Mapping[str, Any],
     *,
     task: int | Sequence[int] | None = None,
@@ -112,9 +109,9 @@ class _Sheet:
         width: of the figure, in inches.
     """
 
-    def __init__(self, oracle: "MarkovChainOracle", policies: Mapping[str, Any], width: float) -> None:
+    def __init__(self, oracle: MarkovChainOracle, policies: Mapping[str, Any], width: float) -> None:
         self.oracle, self.setting, self.policies = oracle, oracle.setting, policies
-        self.traffic = {name: policy_traffic(oracle, policy) for name, policy in policies.items()}
+        self.edge_mass = {name: policy_edge_mass(oracle, policy) for name, policy in policies.items()}
         passes = dict.fromkeys(["pass@1", f"pass@{self.setting.pass_k}"])
         self.names = [*KINDS, *passes]
         wanted = [f"task_{task}/{name}" for task in range(self.setting.num_tasks) for name in self.names]
@@ -139,8 +136,8 @@ class _Sheet:
         axes.plot([_MARGIN, right], [top - 0.28] * 2, color=HARD_STEP, linewidth=0.8)
         cots = common_cots(setting, task, NAMED)
         visited = np.zeros(setting.shape.num_nodes + setting.M)
-        for traffic in self.traffic.values():
-            taken = traffic.edges[task].sum(axis=0)
+        for edge_mass in self.edge_mass.values():
+            taken = edge_mass.edges[task].sum(axis=0)
             np.add.at(visited, setting.tables.child, taken.ravel())
         rows = choose_rows(setting, visited, cots.states)
         for number, name in enumerate(self.policies):
@@ -153,14 +150,14 @@ class _Sheet:
         left, top = corner
         box = Box(left + 0.55, top - _ABOVE - self.tree_height, self.panel_width - 1.2, self.tree_height)
         places = place(rows, box)
-        traffic = self.traffic[name]
+        edge_mass = self.edge_mass[name]
         probability = cot_probabilities(self.oracle, self.policies[name], cots.states)
-        words = name if traffic.exact else f"{name} (estimated)"
+        words = name if edge_mass.exact else f"{name} (estimated)"
         fitted(axes, left, top - 0.1, words, self.panel_width, self.size)
         draw_steps(axes, self.setting, rows, places)
-        draw_ribbons(axes, places, ribbons(self.setting, rows, places, traffic.edges[task]))
+        draw_ribbons(axes, places, ribbons(self.setting, rows, places, edge_mass.edges[task]))
         lost = cots.states[(probability < RARE) & ~cots.easy]
-        draw_cots(axes, rows, places, lost, edgecolors=COLOURS[1], linewidths=1.0, linestyles=[(0, (3, 1.6))])
+        draw_cots(axes, rows, places, lost, edgecolors=COLOURS[1], linewidths=1.0, linestyles=[(0, DASHES)])
         label_ends(axes, self.setting, rows, places, task, 7)
         self._caption(axes, name, task, (left, box.bottom - 0.17))
         self._table(axes, (left, box.bottom - _BELOW - 0.06), cots, probability, self._valid(name, task))
@@ -223,7 +220,7 @@ class _Entry(NamedTuple):
 def _legend(width: float) -> list[_Entry]:
     """Break the legend into lines that fit."""
     swatches = [{"color": colour, "linewidth": 7.0, "solid_capstyle": "butt"} for colour in COLOURS]
-    dashes = {"color": COLOURS[1], "linewidth": 1.0, "dashes": (3, 1.6)}
+    dashes = {"color": COLOURS[1], "linewidth": 1.0, "dashes": DASHES}
     hairline = {"color": EASY_STEP, "linewidth": 0.8}
     words = ["easy CoT", "hard valid CoT", "invalid CoT", f"a hard CoT below {RARE:.0%}", "easy step"]
     entries, line, left = [], 0, _MARGIN
@@ -236,7 +233,7 @@ def _legend(width: float) -> list[_Entry]:
     return entries
 
 
-def _about(setting: "TreeMarkovChain") -> str:
+def _about(setting: TreeMarkovChain) -> str:
     """Say which tree is drawn, and what a ribbon is."""
     which = "The canonical tree" if setting.instance == "canonical" else f"Instance {setting.instance}"
     sizes = f"{setting.L} layers of {setting.M} states"

@@ -1,32 +1,25 @@
 """What an environment of the tree shows while it runs: the CoT so far, and where the base model would take it."""
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.environments.render import headline, status
-from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, markov_traffic
-from theorybench.envs.tree.markov_chain.pictures.drawing import (
-    INK,
-    QUIET,
-    WORDS,
+from theorybench.envs.core.environments.render import Scene, headline, status
+from theorybench.envs.tree.drawing import INK, QUIET, WORDS, fitted, page
+from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, markov_edge_mass
+from theorybench.envs.tree.markov_chain.pictures.layout import (
     Box,
     choose_rows,
     draw_cots,
     draw_ribbons,
     draw_steps,
-    fitted,
     label_ends,
-    page,
     place,
     ribbons,
     tree_height,
 )
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.render import Scene
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: States of a layer that the text shows one by one; of more, those that matter.
 _MOST_LINES = 8
@@ -41,34 +34,34 @@ class _Told(NamedTuple):
     Attributes:
         task: its index.
         states: the CoT so far.
-        traffic: float64 (3, nodes, M): the CoT so far, then the base model.
+        edge_mass: float64 (3, nodes, M): the CoT so far, then the base model.
         chances: how the CoT ends, with probabilities, or how it has ended.
     """
 
     task: int
     states: list[int]
-    traffic: np.ndarray
+    edge_mass: np.ndarray
     chances: list[str]
 
 
-def _told(setting: "TreeMarkovChain", scene: "Scene") -> _Told:
+def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
     """Read a scene: rows that the CoT has passed lead on as it went, the others are the base model's."""
     states = [int(token) - 1 for token in scene.observation if token]
     task = int(np.flatnonzero(setting.tree.starts == states[0])[0])
     rows = setting.chain.copy()
     taken = [setting.shape.layer(layer).start + state for layer, state in enumerate(states[:-1])]
     rows[taken] = np.eye(setting.M)[states[1:]]
-    traffic = markov_traffic(setting, rows, task)
-    share = traffic[:, states[0]].sum(axis=1)
+    edge_mass = markov_edge_mass(setting, rows, task)
+    share = edge_mass[:, states[0]].sum(axis=1)
     chances = [f"{kind} {value:.3f}" for kind, value in zip(KINDS, share, strict=True)]
     if scene.ended:
         ending = int(share.argmax())
         acc = float(scene.state.correctness[0]) if KINDS[ending] != "invalid" else 0.0
         chances = [f"{KINDS[ending]}, acc {acc:.3f}" if kind == ending else "" for kind in range(len(KINDS))]
-    return _Told(task, states, traffic, chances)
+    return _Told(task, states, edge_mass, chances)
 
 
-def tree_picture(setting: "TreeMarkovChain", figure: Any, scene: "Scene") -> None:
+def tree_picture(setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
     """Draw the CoT so far as one river, which then spreads as the base model would go on; sets the figure's size."""
     told = _told(setting, scene)
     width, tall = max(7.2, 1.6 + 0.55 * (setting.L - 1)), 1.3 * tree_height(setting)
@@ -76,13 +69,13 @@ def tree_picture(setting: "TreeMarkovChain", figure: Any, scene: "Scene") -> Non
     figure.set_size_inches(width, height)
     axes = page(figure, width, height)
     visited = np.zeros(setting.shape.num_nodes + setting.M)
-    np.add.at(visited, setting.tables.child, told.traffic.sum(axis=0).ravel())
+    np.add.at(visited, setting.tables.child, told.edge_mass.sum(axis=0).ravel())
     target = int(setting.tree.targets[told.task])
     always = np.array([told.states + [target] * (setting.L - len(told.states))])
     rows = choose_rows(setting, visited, always)
     places = place(rows, Box(0.85, 0.6, width - 1.75, tall))
     draw_steps(axes, setting, rows, places)
-    draw_ribbons(axes, places, ribbons(setting, rows, places, told.traffic))
+    draw_ribbons(axes, places, ribbons(setting, rows, places, told.edge_mass))
     draw_cots(axes, rows, places, np.array([told.states]), edgecolors=INK, linewidths=1.6)
     layer = len(told.states) - 1
     y = places.y[layer][rows.of_state[layer][told.states[-1]]]
@@ -96,12 +89,12 @@ def tree_picture(setting: "TreeMarkovChain", figure: Any, scene: "Scene") -> Non
         x += 0.071 * len(words) + 0.12 * bool(words)
 
 
-def _lead(scene: "Scene") -> str:
+def _lead(scene: Scene) -> str:
     """Say what the chances of a scene are."""
     return "the CoT was" if scene.ended else "the base model from here:"
 
 
-def tree_text(setting: "TreeMarkovChain", scene: "Scene") -> str:
+def tree_text(setting: TreeMarkovChain, scene: Scene) -> str:
     """Draw the layers as columns and the CoT so far as a line through them, at most 80 columns wide."""
     task, states, _, chances = _told(setting, scene)
     target = int(setting.tree.targets[task])
@@ -124,7 +117,7 @@ def tree_text(setting: "TreeMarkovChain", scene: "Scene") -> str:
     return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {ways}", f"  status   {status(setting, scene)}"])
 
 
-def _mark(setting: "TreeMarkovChain", layer: int, state: int, states: list[int], target: int) -> str:
+def _mark(setting: TreeMarkovChain, layer: int, state: int, states: list[int], target: int) -> str:
     """Give the sign of a state of a layer."""
     if layer < len(states) and states[layer] == state:
         return "●"

@@ -10,11 +10,11 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.evidence.claim import ClaimResult
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.claims import CLAIMS
 from theorybench.envs.tree.markov_chain.evidence.inference_time_claims import CLAIMS as TEST_TIME_CLAIMS
-from theorybench.envs.tree.markov_chain.flow import softmax
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
@@ -56,7 +56,7 @@ def reinforce(setting, view_name, rate, updates, batch, seeds, kl, tries, accura
     further samples solves it (reject-easy). An `accurate` verifier accepts every valid CoT.
     """
     rng, view, M = np.random.default_rng([11, *seeds]), View.of(setting, view_name), setting.M
-    listing = MarkovChainOracle(setting).listing
+    listing = MarkovChainOracle(setting).enumeration
     observations = np.concatenate([listing.observations(t) for t in range(setting.L - 1)])
     rows, digits = view.index(observations), (M + 1) ** np.arange(setting.L)
     row_of = np.zeros((M + 1) ** setting.L, np.int64)

@@ -172,7 +172,7 @@ def cot_probabilities(oracle: MarkovChainOracle, policy) -> np.ndarray:
     """Probability of each CoT of the first task, valid or not, in lexicographic order: (M^(L-1),)."""
     setting, mass = oracle.setting, np.ones(1)
     for position in range(setting.L - 1):
-        observations = oracle.listing.observations(position)[: setting.M**position]
+        observations = oracle.enumeration.observations(position)[: setting.M**position]
         mass = (mass[:, None] * policy.probs(observations)).ravel()
     return mass
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain import oracle as markov_chain_oracle
 from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy
-from theorybench.envs.tree.markov_chain.flow import softmax
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics import sampling
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.tree.markov_chain.evidence import published_table, published_training
 from theorybench.envs.tree.markov_chain.evidence.published_table import (
     METRICS,
@@ -22,7 +23,7 @@ from theorybench.envs.tree.markov_chain.evidence.published_training import (
     pretrain,
     tilted_law,
 )
-from theorybench.envs.tree.markov_chain.flow import flow_policies, softmax
+from theorybench.envs.tree.markov_chain.flow import flow_policies
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain

@@ -14,9 +14,10 @@ from theorybench.envs.core.environments.render import figure_pixels, figure_svg
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
-from theorybench.envs.tree.markov_chain.metrics.edge_mass import common_cots, cot_probabilities, policy_traffic
+from theorybench.envs.tree.markov_chain.metrics.cots import common_cots, cot_probabilities
+from theorybench.envs.tree.markov_chain.metrics.edge_mass import policy_edge_mass
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-from theorybench.envs.tree.markov_chain.pictures.drawing import Box, choose_rows, place, ribbons
+from theorybench.envs.tree.markov_chain.pictures.layout import Box, choose_rows, place, ribbons
 from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies, shown
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
@@ -67,10 +68,10 @@ def edges_of(setting: TreeMarkovChain, cot: np.ndarray) -> list[tuple[int, int]]
 
 @settings(max_examples=30, deadline=None)
 @given(TREES, st.integers(0, 10**6), st.booleans())
-def test_traffic_counts_the_cots_through_each_edge(setting: TreeMarkovChain, seed: int, markov: bool) -> None:
+def test_edge_mass_counts_the_cots_through_each_edge(setting: TreeMarkovChain, seed: int, markov: bool) -> None:
     policy = node_policy(setting, random_rows(setting, seed)) if markov else OnPrefixes(setting, seed)
-    traffic = policy_traffic(MarkovChainOracle(setting), policy)
-    expected = np.zeros_like(traffic.edges)
+    edge_mass = policy_edge_mass(MarkovChainOracle(setting), policy)
+    expected = np.zeros_like(edge_mass.edges)
     for task in range(setting.num_tasks):
         for cot in listed(setting, task):
             edges = edges_of(setting, cot)
@@ -78,8 +79,8 @@ def test_traffic_counts_the_cots_through_each_edge(setting: TreeMarkovChain, see
             kind = 2 if cot[-1] != setting.tree.targets[task] else 0 if easy else 1
             for edge in edges:
                 expected[task, kind, *edge] += probability(setting, policy, cot)
-    assert traffic.exact
-    np.testing.assert_allclose(traffic.edges, expected, atol=1e-12)
+    assert edge_mass.exact
+    np.testing.assert_allclose(edge_mass.edges, expected, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -110,26 +111,26 @@ def test_where_prefixes_cannot_be_listed_cots_are_sampled() -> None:
         def probs(self, observations: np.ndarray) -> np.ndarray:
             return setting.reference_probs(observations)
 
-    exact, sampled = policy_traffic(oracle, oracle.reference_policy), policy_traffic(oracle, Hidden())
+    exact, sampled = policy_edge_mass(oracle, oracle.reference_policy), policy_edge_mass(oracle, Hidden())
     assert exact.exact and not sampled.exact
     error = np.sqrt(exact.edges * (1 - exact.edges) / 2**14) + 2e-5
     assert (np.abs(sampled.edges - exact.edges) < 5 * error).all()
 
 
 @pytest.mark.parametrize("parameters", [{}, LARGE, {"L": 4, "M0": 20, "M": 20, "num_tasks": 2, "instance": 1}])
-def test_ribbons_are_as_wide_as_the_traffic_and_fill_their_nodes(parameters: dict[str, Any]) -> None:
+def test_ribbons_are_as_wide_as_the_edge_mass_and_fill_their_nodes(parameters: dict[str, Any]) -> None:
     setting = TreeMarkovChain(**parameters)
-    traffic = policy_traffic(MarkovChainOracle(setting), node_policy(setting, random_rows(setting, 0))).edges[0]
+    edge_mass = policy_edge_mass(MarkovChainOracle(setting), node_policy(setting, random_rows(setting, 0))).edges[0]
     visited = np.zeros(setting.shape.num_nodes + setting.M)
-    np.add.at(visited, setting.tables.child, traffic.sum(axis=0).ravel())
+    np.add.at(visited, setting.tables.child, edge_mass.sum(axis=0).ravel())
     rows = choose_rows(setting, visited, common_cots(setting, 0, 3).states)
     places = place(rows, Box(0.0, 0.0, 10.0, 8.0))
-    drawn = ribbons(setting, rows, places, traffic)
+    drawn = ribbons(setting, rows, places, edge_mass)
     assert max(map(len, rows.labels)) <= 8
     for layer in range(setting.L - 1):
         for kind in range(3):
             width = drawn.width[(drawn.layer == layer) & (drawn.kind == kind)].sum()
-            assert width == pytest.approx(places.unit * traffic[kind, setting.shape.layer(layer)].sum(), abs=0.05)
+            assert width == pytest.approx(places.unit * edge_mass[kind, setting.shape.layer(layer)].sum(), abs=0.05)
     for layer in range(1, setting.L - 1):
         inwards, outwards = drawn.layer == layer - 1, drawn.layer == layer
         for row in range(len(rows.labels[layer])):
@@ -144,9 +145,9 @@ def test_ribbons_are_as_wide_as_the_traffic_and_fill_their_nodes(parameters: dic
 def test_an_edge_of_the_canonical_reference_has_its_width() -> None:
     setting = TreeMarkovChain()
     oracle = MarkovChainOracle(setting)
-    traffic = policy_traffic(oracle, oracle.reference_policy).edges[0]
-    assert traffic[0, 0, 0] == pytest.approx(0.413223, abs=1e-6)  # the easy CoT 0 0 0 0
-    assert traffic[1, 0].tolist() == pytest.approx([0.075131, 0.004132 + 0.075131], abs=1e-6)
+    edge_mass = policy_edge_mass(oracle, oracle.reference_policy).edges[0]
+    assert edge_mass[0, 0, 0] == pytest.approx(0.413223, abs=1e-6)  # the easy CoT 0 0 0 0
+    assert edge_mass[1, 0].tolist() == pytest.approx([0.075131, 0.004132 + 0.075131], abs=1e-6)
 
 
 def policies(setting: TreeMarkovChain) -> dict[str, Any]:

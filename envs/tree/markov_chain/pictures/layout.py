@@ -1,25 +1,19 @@
-"""One drawing of a tree: layers from left to right, and ribbons as wide as the traffic along each edge.
+"""One drawing of a tree: layers from left to right, and ribbons as wide as the mass of each edge.
 
 Coordinates are inches from the lower left corner of the figure, y upwards.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.drawing import COLOURS, EASY_STEP, HARD_STEP, INK, QUIET
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-#: Colours of easy, hard and invalid CoTs.
-COLOURS = ("#2f6fb0", "#e0701b", "#c5ccd4")
-#: Colours of words of the same meaning: darker where the surface would be too pale to read.
-WORDS = ("#2f6fb0", "#c75a0b", "#7d8794")
-INK, QUIET, EASY_STEP, HARD_STEP = "#1b2733", "#5b6b7b", "#8f9cab", "#d3d9df"
 #: States of a layer that are drawn one by one; the others share a row.
 MOST_ROWS = 8
 #: Ribbons narrower than this many inches are left out.
 _THINNEST = 1e-3
-_EACH = 0.0094  # average width of a bold character, inches a point of size
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BAR = 0.045  # width of a node, inches
 
@@ -60,7 +54,7 @@ class Places(NamedTuple):
 
 
 class Ribbons(NamedTuple):
-    """The ribbons of one traffic: int64 or float64 (n,) each.
+    """The ribbons of one task: int64 or float64 (n,) each.
 
     Attributes:
         kind: 0 easy, 1 hard, 2 invalid.
@@ -69,7 +63,7 @@ class Ribbons(NamedTuple):
         target: row where it ends.
         top: its upper end at the source.
         end: its upper end at the target.
-        width: vertical width: unit * traffic.
+        width: vertical width: unit * edge mass.
     """
 
     kind: np.ndarray
@@ -81,34 +75,12 @@ class Ribbons(NamedTuple):
     width: np.ndarray
 
 
-def tree_height(setting: "TreeMarkovChain") -> float:
+def tree_height(setting: TreeMarkovChain) -> float:
     """Give the height of a panel's tree in inches: more for more states, and rows the closer."""
     return 0.68 + 0.38 * min(max(setting.M0, setting.M), MOST_ROWS)
 
 
-def page(figure: Any, width: float, height: float) -> Any:
-    """Make one axes over a figure, in inches."""
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(0, height)
-    axes.axis("off")
-    return axes
-
-
-def fitting_size(words: str, width: float, size: float) -> float:
-    """Give the size, from 7 points up to `size`, at which bold words fit a width in inches."""
-    return min(size, max(7.0, width / (_EACH * max(1, len(words)))))
-
-
-def fitted(axes: Any, x: float, y: float, words: str, width: float, size: float) -> None:
-    """Write bold words, cut where they do not fit a width in inches even in small type."""
-    size = fitting_size(words, width, size)
-    most = round(width / (_EACH * size))
-    words = words if len(words) <= most else words[: most - 1] + "…"
-    axes.text(x, y, words, fontsize=size, color=INK, va="center", weight="bold", parse_math=False)
-
-
-def choose_rows(setting: "TreeMarkovChain", visited: np.ndarray, always: np.ndarray) -> Rows:
+def choose_rows(setting: TreeMarkovChain, visited: np.ndarray, always: np.ndarray) -> Rows:
     """Give the states that matter a row each, at most 8 in a layer, and the others one row together.
 
     Args:
@@ -141,13 +113,13 @@ def place(rows: Rows, box: Box) -> Places:
     return Places(np.linspace(box.left, box.left + box.width, len(y)), y, min(spacing, 0.58))
 
 
-def ribbons(setting: "TreeMarkovChain", rows: Rows, places: Places, traffic: np.ndarray) -> Ribbons:
-    """Lay out the traffic (3, nodes, M) of one task: at every node easy above hard above invalid."""
+def ribbons(setting: TreeMarkovChain, rows: Rows, places: Places, edge_mass: np.ndarray) -> Ribbons:
+    """Lay out the edge mass (3, nodes, M) of one task: at every node easy above hard above invalid."""
     parts = []
     for position in range(setting.L - 1):
         here, there = rows.of_state[position], rows.of_state[position + 1]
         leave, arrive = np.eye(len(rows.labels[position]))[here], np.eye(len(rows.labels[position + 1]))[there]
-        widths = places.unit * (leave.T @ traffic[:, setting.shape.layer(position)] @ arrive)
+        widths = places.unit * (leave.T @ edge_mass[:, setting.shape.layer(position)] @ arrive)
         leaving, arriving = widths.transpose(1, 0, 2), widths.transpose(2, 0, 1)
         tops = _tops(places.y[position], leaving).transpose(1, 0, 2)
         ends = _tops(places.y[position + 1], arriving).transpose(1, 2, 0)
@@ -193,7 +165,7 @@ def _curve(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, floa
     return [(x0, y0), (middle, y0), (middle, y1), (x1, y1)]
 
 
-def draw_steps(axes: Any, setting: "TreeMarkovChain", rows: Rows, places: Places) -> None:
+def draw_steps(axes: Any, setting: TreeMarkovChain, rows: Rows, places: Places) -> None:
     """Draw every edge as a hairline: easy steps darker than hard ones, and a dot for each state."""
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path
@@ -234,7 +206,7 @@ def draw_cots(axes: Any, rows: Rows, places: Places, states: np.ndarray, **style
     axes.add_collection(PathCollection(paths, facecolors="none", zorder=3, **style))
 
 
-def label_ends(axes: Any, setting: "TreeMarkovChain", rows: Rows, places: Places, task: int, size: float) -> None:
+def label_ends(axes: Any, setting: TreeMarkovChain, rows: Rows, places: Places, task: int, size: float) -> None:
     """Name layers above, states beside their dots, and mark where the task starts and ends."""
     top = max(y[0] for y in places.y) + places.unit / 2 + 0.07
     for position, x in enumerate(places.x):
