@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity import oracle as parity_oracle
 from theorybench.envs.curriculum.parity.claims import chances
@@ -20,23 +20,6 @@ from theorybench.envs.curriculum.parity.setting import Parity, parity
 
 ID = "TheoryBench/Parity-v0"
 VIEWS = {"prefix": "prefix", "state": "markov", "position": "position", "local": "local"}
-
-
-class Hashed(Policy):
-    """Random probabilities for each thing it depends on, zeros included, without a table."""
-
-    def __init__(self, setting, depends_on, sharpness=2.0, sees=None):
-        self.depends_on, self.sharpness = depends_on, sharpness
-        self.view = None if (sees or depends_on) == "prefix" else View.of(setting, VIEWS[sees or depends_on])
-
-    def probs(self, observations):
-        seen = observations.astype(np.int64)
-        key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647) if self.view is None else None
-        key = self.view.index(observations) if key is None else key
-        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(2))
-        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
-        weights[weights.sum(axis=1) == 0] = 1
-        return weights / weights.sum(axis=1, keepdims=True)
 
 
 def by_hand(setting, policy):
@@ -68,9 +51,13 @@ def small_settings(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0]))
-def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
-    policy = Hashed(setting, depends_on, sharpness)
+@given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0, "table"]), st.integers(0, 1000))
+def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, kind, seed):
+    if kind == "table":
+        view = View.of(setting, VIEWS[depends_on])
+        policy = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(2), view.rows))
+    else:
+        policy = hashed(setting, depends_on, kind)
     success, kl = by_hand(setting, policy)
     values = ParityOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in values)
@@ -78,17 +65,6 @@ def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
     assert values["kl"] == pytest.approx(kl, abs=1e-12)
     for stage in range(1, setting.k + 1):
         assert values[f"stage_{stage}/success"] == pytest.approx(success[stage - 1], abs=1e-12)
-
-
-@settings(max_examples=30, deadline=None)
-@given(small_settings(), st.sampled_from(list(VIEWS)), st.integers(0, 1000))
-def test_tables_are_read_as_they_act(setting, depends_on, seed):
-    view = View.of(setting, VIEWS[depends_on])
-    table = np.random.default_rng(seed).dirichlet(np.ones(2), view.rows)
-    values = ParityOracle(setting).evaluate(TablePolicy(view, table))
-    success, kl = by_hand(setting, TablePolicy(view, table))
-    assert values["objective"] == pytest.approx(success[-1], abs=1e-12)
-    assert values["kl"] == pytest.approx(kl, abs=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -158,17 +134,16 @@ def test_scores_are_exactly_zero_and_one():
             assert oracle.evaluate(oracle.optimal_policy)["kl"] == pytest.approx(length * math.log(2))
 
 
-def test_large_sizes_are_exact():
+def test_large_sizes_are_exact(hashed):
     oracle = ParityOracle(Parity(d=48, k=16))
     for depends_on in ("local", "state", "position"):
-        values = oracle.evaluate(Hashed(oracle.setting, depends_on))
-        assert not any(name.endswith("_se") for name in values)
+        assert not any(name.endswith("_se") for name in oracle.evaluate(hashed(oracle.setting, depends_on)))
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
-def test_estimates_are_unbiased_within_their_errors(chain_of_thought, monkeypatch):
+def test_estimates_are_unbiased_within_their_errors(hashed, chain_of_thought, monkeypatch):
     setting = Parity(d=6, k=3, chain_of_thought=chain_of_thought)
-    oracle, policy = ParityOracle(setting), Hashed(setting, "prefix", 1.0)
+    oracle, policy = ParityOracle(setting), hashed(setting, "prefix", 1.0)
     exact = oracle.evaluate(policy)
     monkeypatch.setattr(parity_oracle, "MAX_PREFIXES", 0)
     estimate = oracle.evaluate(policy)
@@ -179,10 +154,10 @@ def test_estimates_are_unbiased_within_their_errors(chain_of_thought, monkeypatc
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
-@pytest.mark.parametrize("depends_on", list(VIEWS))
-def test_simulation_agrees(chain_of_thought, depends_on):
+@pytest.mark.parametrize("depends_on", ["prefix", "local"])
+def test_simulation_agrees(hashed, chain_of_thought, depends_on):
     setting = Parity(d=7, k=3, chain_of_thought=chain_of_thought, instance=5)
-    policy = Hashed(setting, depends_on, 0.7)
+    policy = hashed(setting, depends_on, 0.7)
     values = ParityOracle(setting).evaluate(policy)
     envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
     for stage in (1, 2, 3):
@@ -194,12 +169,12 @@ def test_simulation_agrees(chain_of_thought, depends_on):
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
-def test_false_declarations_are_found(chain_of_thought):
+def test_false_declarations_are_found(hashed, chain_of_thought):
     setting = Parity(d=8, k=3, chain_of_thought=chain_of_thought)
     for declared, sees in itertools.product(("local", "state", "position"), ("local", "state", "prefix")):
         if declared != sees:
             with pytest.raises(PolicyError):
-                ParityOracle(setting).evaluate(Hashed(setting, declared, sees=sees))
+                ParityOracle(setting).evaluate(hashed(setting, declared, sees=sees))
 
 
 def test_laws_of_the_ladder():
