@@ -116,10 +116,10 @@ def measure_studies(family: Family, only: str = "") -> None:
     rows = []
     for study in [study for id in _measured(family, only) for study in studies(id)]:
         shown = show_study(study, seed=0, seeds=None)
-        if shown.exhibit is None:
+        if shown.result is None:
             raise TheoryBenchError(f"the study {study.id} failed: {shown.error}")
-        drawn = write_pictures(shown.exhibit, PICTURES, study.id)
-        rows.append(data.study_data(shown, shown.exhibit, _fingerprint(study), _shrunk(drawn)))
+        drawn = write_pictures(shown.result, PICTURES, study.id)
+        rows.append(data.study_data(shown, shown.result, _fingerprint(study), _shrunk(drawn)))
     _write(family, "studies", rows, only)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.evidence.study import Exhibit
+from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.store import atomic_write
@@ -185,7 +185,7 @@ def claim_data(claim: CheckedClaim, fingerprint: str) -> dict[str, Any]:
     return {**values, "seconds": round(claim.seconds or 0.0, 1), "fingerprint": fingerprint}
 
 
-def study_data(study: ShownStudy, exhibit: Exhibit, fingerprint: str, pictures: dict[str, str]) -> dict[str, Any]:
+def study_data(study: ShownStudy, result: StudyResult, fingerprint: str, pictures: dict[str, str]) -> dict[str, Any]:
     """Keep the tables and findings of a study as they are printed, and the digests of its pictures."""
     tables = [
         {
@@ -194,11 +194,11 @@ def study_data(study: ShownStudy, exhibit: Exhibit, fingerprint: str, pictures: 
             "rows": [[cell(*pair) for pair in zip(row, shown.columns, strict=True)] for row in shown.rows],
             "note": shown.note,
         }
-        for shown in exhibit.tables
+        for shown in result.tables
     ]
     agreement = [
         f"{chart.title} ({', '.join(f'{a.group}: {a.inside} of {a.points}' for a in chart.agreement())})"
-        for chart in exhibit.charts
+        for chart in result.charts
         if chart.agreement()
     ]
     return {
@@ -209,7 +209,7 @@ def study_data(study: ShownStudy, exhibit: Exhibit, fingerprint: str, pictures: 
         "seconds": round(study.seconds),
         "pictures": pictures,
         "tables": tables,
-        "notes": list(exhibit.notes),
+        "notes": list(result.notes),
         "agreement": agreement,
     }
 

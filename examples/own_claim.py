@@ -9,7 +9,18 @@ import numpy as np
 import theorybench as tb
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
-from theorybench.study import Axis, Chart, Column, Exhibit, Quantity, Series, Table, measured, share_interval
+from theorybench.study import (
+    Axis,
+    Chart,
+    Column,
+    Interval,
+    Series,
+    StudyResult,
+    Table,
+    measured,
+    run_seeds,
+    share_interval,
+)
 
 TRIES = (1, 2, 4, 8, 16, 32, 64)
 
@@ -26,16 +37,20 @@ def hits(lab, tries, prompts, seed):
     return seen.rewards.reshape(prompts, tries).max(axis=1) > 0
 
 
-def eight_tries(setting, lab, seed):
-    """What a claim measures: (value, low, high)."""
+def eight_tries(lab, seed):
+    """What a claim measures: a number with its interval."""
     return share_interval(hits(lab, 8, 5_000, seed))
 
 
-def tries_curve(setting, lab, seed, seeds):
+def tries_curve(lab, seed, seeds):
     """What a study shows: charts, tables, pictures and notes, as data."""
-    runs = range(seed * seeds, (seed + 1) * seeds)
-    seed_of = {(run, tries): len(TRIES) * run + i for run in runs for i, tries in enumerate(TRIES)}  # one a point
-    shares = np.array([[hits(lab, tries, 500, seed_of[run, tries]).mean() for tries in TRIES] for run in runs])
+    setting = lab.setting
+    seed_of = {
+        (run, tries): len(TRIES) * run + i for run in run_seeds(seed, seeds) for i, tries in enumerate(TRIES)
+    }  # one a point
+    shares = np.array(
+        [[hits(lab, tries, 500, seed_of[run, tries]).mean() for tries in TRIES] for run in run_seeds(seed, seeds)]
+    )
     points = measured("reference", TRIES, shares)  # means of the runs, three standard errors to each side
     theory = [solved(setting, tries) for tries in TRIES]
     ceiling = Series("prompts with p > 0", "predicted", TRIES, [float((setting.chances > 0).mean())] * len(TRIES))
@@ -45,23 +60,29 @@ def tries_curve(setting, lab, seed, seeds):
         Axis("share of prompts"),
         (points, Series("reference", "predicted", TRIES, theory), ceiling),
     )
-    cells = map(Quantity, points.y, points.low, points.high)
+    cells = map(Interval, points.y, points.low, points.high)
     columns = (Column("K", "d"), Column("theory"), Column("runs"))
     table = Table(chart.title, columns, tuple(zip(TRIES, theory, cells, strict=True)))
-    return Exhibit(tables=(table,), charts=(chart,))
+    return StudyResult(tables=(table,), charts=(chart,))
 
 
 CLAIM = tb.Claim(
-    "eight-tries",
+    id="eight-tries",
     source="by hand",
     statement="Of eight responses of the reference one is right as often as independent tries say",
-    predicted=lambda setting: solved(setting, 8),
+    predicted=lambda oracle: solved(oracle.setting, 8),
     measure=eight_tries,
-    tolerance=0.0,
     falsified_by="eight copies of one response",
     formula="E[1 - (1 - p)^8]",
 )
-STUDY = tb.Study("tries", "by hand", "Tries", "Many tries solve all that can be solved.", tries_curve, seeds=10)
+STUDY = tb.Study(
+    id="tries",
+    source="by hand",
+    title="Tries",
+    text="Many tries solve all that can be solved.",
+    run=tries_curve,
+    seeds=10,
+)
 
 # An id of your own, for a setting of yours or, as here, for one that ships.
 tb.register("MyLab/Tries-v0", OptimalAdvantage, OptimalAdvantageOracle, claims=[CLAIM], studies=[STUDY])

@@ -3,7 +3,7 @@
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.evidence.claim import Claim, ClaimResult
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.evidence.study import Exhibit, Study
+from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LinearPolicy, Policy, TablePolicy
 from theorybench.envs.core.registry import list_envs, lookup, register
@@ -15,7 +15,7 @@ __all__ = [
     "Claim",
     "ClaimResult",
     "Difficulty",
-    "Exhibit",
+    "StudyResult",
     "Law",
     "LinearPolicy",
     "Oracle",

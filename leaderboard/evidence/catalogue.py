@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from theorybench.agents.api.loading import agent_class, list_agents
 from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
-from theorybench.envs.core.evidence.claim import Claim, Experiment
+from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.plugins import resolve_env
 from theorybench.envs.core.registry import list_envs, lookup
@@ -97,25 +97,25 @@ def find_studies(names: Sequence[str]) -> list[Study]:
     return _find(names, studies, "study")
 
 
-E = TypeVar("E", bound=Experiment)
+E = TypeVar("E", bound=Evidence)
 
 
 def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list[E]:
-    found: list[E] = [] if names else [experiment for id in list_envs() for experiment in of(id)]
+    found: list[E] = [] if names else [one for id in list_envs() for one in of(id)]
     for name in names:
         id = environment_named(name)
         found += of(id) if id else [_search(name.rpartition(":")[2], of, kind)]
-    return list({experiment.id: experiment for experiment in found}.values())
+    return list({one.id: one for one in found}.values())
 
 
 def _search(name: str, of: Callable[[str], list[E]], kind: str) -> E:
-    """Return the experiment of this id; environments are asked one after the other, until one has it."""
+    """Return the one of this id; environments are asked one after the other, until one has it."""
     known = []
     for id in list_envs():
-        for experiment in of(id):
-            if experiment.id == name:
-                return experiment
-            known.append(experiment.id)
+        for one in of(id):
+            if one.id == name:
+                return one
+            known.append(one.id)
     raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
 from theorybench.agents.api.loading import make_agent
 from theorybench.agents.api.rollout import Episodes, rollout
-from theorybench.envs.core.evidence.claim import Claim, Experiment
+from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.plugins import resolve_env
 from theorybench.envs.core.registry import Entry, lookup
@@ -47,7 +47,7 @@ def studies(env_id: str) -> list[Study]:
         env_id: as for `claims`.
 
     Returns:
-        Studies whose `exhibit(seed=0)` trains or simulates on the setting with the study's own parameters.
+        Studies whose `result(seed=0)` trains or simulates on the setting with the study's own parameters.
 
     Raises:
         the errors of `claims`.
@@ -56,13 +56,13 @@ def studies(env_id: str) -> list[Study]:
     return [_bound(study, entry) for study in entry.studies()]
 
 
-E = TypeVar("E", bound=Experiment)
+E = TypeVar("E", bound=Evidence)
 
 
-def _bound(experiment: E, entry: Entry) -> E:
-    setting = entry.make_setting(dict(experiment.parameters))
+def _bound(evidence: E, entry: Entry) -> E:
+    setting = entry.make_setting(dict(evidence.parameters))
     make_lab = functools.partial(TrainingLab, entry.id)
-    return dataclasses.replace(experiment, env_id=entry.id, setting=setting, make_lab=make_lab)
+    return dataclasses.replace(evidence, env_id=entry.id, setting=setting, make_oracle=entry.oracle, make_lab=make_lab)
 
 
 class TrainingLab:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim
-from theorybench.envs.core.evidence.study import Exhibit, Study
+from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.running.runner import describe
@@ -23,6 +23,7 @@ class CheckedClaim:
     formula: str
     falsified_by: str
     tolerance: float
+    tolerance_reason: str
     predicted: float | None = None
     measured: float | None = None
     low: float | None = None
@@ -35,7 +36,7 @@ class CheckedClaim:
 
 @dataclasses.dataclass(frozen=True)
 class ShownStudy:
-    """A study and what it shows; `exhibit` is None where it failed, and `error` says why."""
+    """A study and what it shows; `result` is None where it failed, and `error` says why."""
 
     id: str
     environment: str
@@ -45,7 +46,7 @@ class ShownStudy:
     seed: int
     seeds: int
     seconds: float
-    exhibit: Exhibit | None = None
+    result: StudyResult | None = None
     error: str | None = None
 
 
@@ -67,7 +68,7 @@ class Chapter:
 
 def check_claim(claim: Claim, seed: int) -> CheckedClaim:
     """Check a claim; one that cannot be measured does not hold, and says why."""
-    names = ("id", "source", "statement", "formula", "falsified_by", "tolerance")
+    names = ("id", "source", "statement", "formula", "falsified_by", "tolerance", "tolerance_reason")
     about: dict[str, Any] = {name: getattr(claim, name) for name in names} | {"environment": claim.env_id}
     about["seed"] = seed
     try:
@@ -84,10 +85,10 @@ def show_study(study: Study, seed: int, seeds: int | None) -> ShownStudy:
     about |= {"seed": seed, "seeds": study.seeds if seeds is None else seeds}
     start = time.perf_counter()
     try:
-        exhibit = study.exhibit(seed, seeds)
+        result = study.result(seed, seeds)
     except Exception as error:
         return ShownStudy(**about, seconds=time.perf_counter() - start, error=describe(error))
-    return ShownStudy(**about, seconds=time.perf_counter() - start, exhibit=exhibit)
+    return ShownStudy(**about, seconds=time.perf_counter() - start, result=result)
 
 
 def chapters(claims: Sequence[CheckedClaim], studies: Sequence[ShownStudy]) -> list[Chapter]:

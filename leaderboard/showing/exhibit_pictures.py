@@ -4,7 +4,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from theorybench.envs.core.evidence.study import Axis, Chart, Exhibit, Series
+from theorybench.envs.core.evidence.study import Axis, Chart, Series, StudyResult
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.exhibit_layout import (
     chart_key,
@@ -27,39 +27,39 @@ GAP, LETTERS = 0.062, 84
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X"}
 
 
-def write_pictures(exhibit: Exhibit, folder: Path, name: str) -> list[Path]:
-    """Write `<name>.png` with the charts of an exhibit as panels, and `<name>-<number>.svg` of each of its drawings.
+def write_pictures(result: StudyResult, folder: Path, name: str) -> list[Path]:
+    """Write `<name>.png` with the charts of an result as panels, and `<name>-<number>.svg` of each of its drawings.
 
     Returns:
-        The paths, atomically written; none for an exhibit of tables alone.
+        The paths, atomically written; none for an result of tables alone.
     """
     written = []
-    if exhibit.charts:
+    if result.charts:
         written.append(folder / f"{name}.png")
         with atomic_write(written[-1], "wb") as file:
-            _figure(exhibit).savefig(file, format="png", facecolor="white")
-    for number, picture in enumerate(exhibit.pictures, 1):
+            _figure(result).savefig(file, format="png", facecolor="white")
+    for number, picture in enumerate(result.pictures, 1):
         written.append(folder / f"{name}-{number}.svg")
         with atomic_write(written[-1]) as file:
             file.write(picture.svg)
     return written
 
 
-def _figure(exhibit: Exhibit) -> Any:
+def _figure(result: StudyResult) -> Any:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    columns = min(COLUMNS, len(exhibit.charts))
-    rows = -(-len(exhibit.charts) // columns)
+    columns = min(COLUMNS, len(result.charts))
+    rows = -(-len(result.charts) // columns)
     engine = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1)
-    styles = {group: style(i) for i, group in enumerate(exhibit.all_groups())}
+    styles = {group: style(i) for i, group in enumerate(result.all_groups())}
     with rc_context({"text.parse_math": False, "font.size": 8.5}):
         figure = Figure(figsize=(WIDTH * columns, HEIGHT * rows), layout=engine, dpi=160)
         grid = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, chart in zip(grid, exhibit.charts, strict=False):
+        for axes, chart in zip(grid, result.charts, strict=False):
             _panel(axes, chart, styles)
-        for axes in grid[len(exhibit.charts) :]:
+        for axes in grid[len(result.charts) :]:
             axes.set_visible(False)
         figure.draw_without_rendering()
     return figure

@@ -7,7 +7,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Quantity, Series, Table
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Table
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.showing.exhibit_layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.styles import style
@@ -50,16 +51,16 @@ def study_lines(study: ShownStudy) -> RenderableType:
         Text(" · ".join(facts), "dim"),
         Text(),
     ]
-    if study.exhibit is None:
+    if study.result is None:
         return Group(*parts, Text(f"error: {plain(study.error or '')}", "red"), Text())
-    colours = {group: style(i).colour for i, group in enumerate(study.exhibit.all_groups())}
-    for table in study.exhibit.tables:
+    colours = {group: style(i).colour for i, group in enumerate(study.result.all_groups())}
+    for table in study.result.tables:
         parts += [*_table(table), Text()]
-    for chart in study.exhibit.charts:
+    for chart in study.result.charts:
         parts += [*_chart(chart, colours), Text()]
-    for picture in study.exhibit.pictures:
+    for picture in study.result.pictures:
         parts.append(Text(f"{plain(picture.title)}: a picture; see --html or --pictures", "dim"))
-    return Group(*parts, *(Text(f"- {plain(note)}") for note in study.exhibit.notes), Text())
+    return Group(*parts, *(Text(f"- {plain(note)}") for note in study.result.notes), Text())
 
 
 def number(value: float | None) -> str:
@@ -73,7 +74,7 @@ def cell(value: Cell, column: Column) -> str:
         return ""
     if isinstance(value, str):
         return value
-    if isinstance(value, Quantity):
+    if isinstance(value, Interval):
         ends = (
             f" [{value.low:{column.format}}, {value.high:{column.format}}]"
             if None not in (value.low, value.high)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from theorybench.envs.core.evidence.study import Chart, Picture, Quantity, Table
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Chart, Picture, Table
 from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy
 from theorybench.leaderboard.showing.document import Scale, render_document, write_document
 from theorybench.leaderboard.showing.exhibit_charts import study_figure
@@ -57,13 +58,13 @@ def render_report(chapters: Sequence[Chapter]) -> str:
 
 
 def _section(study: ShownStudy) -> Section:
-    exhibit = study.exhibit
-    if exhibit is None:
+    result = study.result
+    if result is None:
         return Section(study, [], [], {})
-    charts = [(f"chart-{study.id}-{i}", chart) for i, chart in enumerate(exhibit.charts)]
+    charts = [(f"chart-{study.id}-{i}", chart) for i, chart in enumerate(result.charts)]
     # An image runs no script and loads nothing, whatever its SVG says.
-    drawn = [(picture, base64.b64encode(picture.svg.encode()).decode()) for picture in exhibit.pictures]
-    return Section(study, charts, drawn, {group: style(i) for i, group in enumerate(exhibit.all_groups())})
+    drawn = [(picture, base64.b64encode(picture.svg.encode()).decode()) for picture in result.pictures]
+    return Section(study, charts, drawn, {group: style(i) for i, group in enumerate(result.all_groups())})
 
 
 def _strip(claim: CheckedClaim) -> dict[str, str] | None:
@@ -90,4 +91,4 @@ def _strip(claim: CheckedClaim) -> dict[str, str] | None:
 def _is_text(table: Table, column: int) -> bool:
     """Return whether a column holds no numbers."""
     cells: list[Any] = [row[column] for row in table.rows]
-    return not any(isinstance(value, int | float | Quantity) for value in cells)
+    return not any(isinstance(value, int | float | Interval) for value in cells)

@@ -96,7 +96,7 @@ def study(
     console = make_console(stderr=as_json)
     shown = _show(bound, seed, seeds, console, quiet=as_json)
     if pictures is not None:
-        drawn = [path for one in shown if one.exhibit for path in write_pictures(one.exhibit, pictures, one.id)]
+        drawn = [path for one in shown if one.result for path in write_pictures(one.result, pictures, one.id)]
         for path in drawn:
             console.print(f"picture: {path}", highlight=False, soft_wrap=True)
     if html is not None:

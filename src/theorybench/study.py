@@ -1,19 +1,20 @@
 """What claims and studies of your own are made of: tables, charts and their series, and intervals of measured numbers.
 
-A claim's `measure` returns (value, low, high), which `mean_interval`, `share_interval` and `ratio_of_means` make; a
-study's `run` returns an `Exhibit`. `examples/own_claim.py` has one of each.
+A claim's `measure` returns an `Interval`, which `mean_interval`, `share_interval` and `ratio_of_means` make; a study's
+`run` returns a `StudyResult`. `run_seeds(seed, count)` are the seeds of their runs. `examples/own_claim.py` has one of
+each.
 """
 
-from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
     Axis,
     Chart,
     Column,
-    Exhibit,
     Picture,
-    Quantity,
     Series,
     Study,
+    StudyResult,
     Table,
     measured,
 )
@@ -22,10 +23,10 @@ __all__ = [
     "Axis",
     "Chart",
     "Column",
-    "Exhibit",
+    "StudyResult",
     "Lab",
     "Picture",
-    "Quantity",
+    "Interval",
     "Series",
     "Study",
     "Table",
@@ -33,5 +34,6 @@ __all__ = [
     "mean_interval",
     "measured",
     "ratio_of_means",
+    "run_seeds",
     "share_interval",
 ]

@@ -185,7 +185,7 @@ def test_a_study_of_ones_own_file_is_named_by_file_and_id(command, tmp_path):
     code, out, _ = command("study", f"{OWN}:tries", "--seeds", 4, "--pictures", tmp_path)
     assert code == 0 and "Many tries solve all" in out and [path.name for path in tmp_path.iterdir()] == ["tries.png"]
     (study,) = tb.studies("MyLab/Tries-v0")
-    (chart,) = study.exhibit(seed=1, seeds=6).charts
+    (chart,) = study.result(seed=1, seeds=6).charts
     (found,) = chart.agreement()
     assert found.points == 7 and found.inside >= 5 and found.distance < 0.05
 

@@ -11,7 +11,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.evidence.claim import Experiment, Lab, mean_interval
+from theorybench.envs.core.evidence.claim import Evidence
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
 
 #: How a series was come by, which is how it is drawn:
 #: "measured": points with intervals; "band": a measured line in the band of its intervals; "simulated": counted in
@@ -23,23 +25,8 @@ Style = Literal["measured", "band", "simulated", "predicted", "published", "cens
 Numbers = Sequence[float] | np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class Quantity:
-    """A number with its interval.
-
-    Attributes:
-        value: the number.
-        low: lower end, or None where there is no interval.
-        high: upper end likewise.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
 #: What a table holds; None is an empty cell.
-Cell = str | int | float | Quantity | None
+Cell = str | int | float | Interval | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +210,7 @@ class Picture:
 
 
 @dataclasses.dataclass(frozen=True)
-class Exhibit:
+class StudyResult:
     """What a study shows.
 
     Attributes:
@@ -246,29 +233,24 @@ class Exhibit:
         return tuple(dict.fromkeys((*self.groups, *(group for chart in self.charts for group in chart.groups))))
 
 
-#: (setting, lab, seed, seeds) -> Exhibit.
-Run = Callable[[Any, Lab, int, int], Exhibit]
-
-
-@dataclasses.dataclass(frozen=True)
-class Study(Experiment):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study(Evidence):
     """One table or figure of a paper, or of ours in its place.
 
     Attributes:
-        source: paper, and which of its tables or figures.
         title: what is shown.
         text: what to see in it, in a sentence or two.
-        run: (setting, lab, seed, seeds) -> Exhibit, by training or simulation; runs `seed * seeds` and following.
+        run: (lab, seed, seeds) -> StudyResult, by training or simulation on the lab's setting; runs `seed * seeds` and
+            following.
         seeds: default number of runs.
     """
 
-    source: str
     title: str
     text: str
-    run: Run
+    run: Callable[[Lab, int, int], StudyResult]
     seeds: int = 20
 
-    def exhibit(self, seed: int = 0, seeds: int | None = None) -> Exhibit:
+    def result(self, seed: int = 0, seeds: int | None = None) -> StudyResult:
         """Run the study.
 
         Args:
@@ -279,11 +261,11 @@ class Study(Experiment):
             TheoryBenchError: the study is not bound to a setting; get it from `theorybench.studies(env_id)`.
             ParameterError: fewer than two runs: they have no interval.
         """
-        setting, lab = self.bound()
+        _, lab = self.bound()
         count = self.seeds if seeds is None else seeds
         if count < 2:
             raise ParameterError("seeds", count, "an integer >= 2", "One run has no interval.")
-        return self.run(setting, lab, seed, count)
+        return self.run(lab, seed, count)
 
 
 def measured(group: str, x: Iterable[float], samples: Any, *, style: Style = "measured") -> Series:

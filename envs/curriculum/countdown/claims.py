@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.evidence.claim import Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import ClaimMaker
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.curriculum.countdown.oracle import CountdownOracle
 from theorybench.envs.curriculum.countdown.setting import Countdown
 
@@ -53,7 +56,7 @@ def plays_to_win(lab: Lab, policy: Any, stage: int, trials: int, seed: int) -> n
     return np.diff(cuts, prepend=-1, axis=1).astype(np.float64)
 
 
-def prompt_mean(samples: np.ndarray) -> tuple[float, float, float]:
+def prompt_mean(samples: np.ndarray) -> Interval:
     """Return the mean of samples (prompts, trials) over all prompts, with the interval of its trials."""
     errors = samples.var(axis=1, ddof=1) / samples.shape[1]
     return interval(samples.mean(), float(np.sqrt(errors.sum())) / len(samples))
@@ -71,13 +74,13 @@ class PlayedSuccess:
     episodes: int
     tilted: bool
 
-    def predicted(self, setting: Countdown) -> float:
+    def predicted(self, oracle: CountdownOracle) -> float:
         """Mean of p, or of p e^(1/beta) / (1 + p (e^(1/beta) - 1))."""
-        oracle = CountdownOracle(setting)
         return oracle.tilted_success(BETA) if self.tilted else oracle.base_success()
 
-    def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Play every prompt equally often."""
+        setting = lab.setting
         oracle, size = lab.oracle, self.episodes // setting.prompts
         policy = oracle.tilted_policy(BETA) if self.tilted else oracle.reference_policy
         plays = lab.simulate(policy, size * setting.prompts, seed, prompts=np.arange(setting.prompts), group_size=size)
@@ -96,12 +99,13 @@ class BestOf:
     plays: int
     trials: int
 
-    def predicted(self, setting: Countdown) -> float:
+    def predicted(self, oracle: CountdownOracle) -> float:
         """Mean of 1 - (1 - p)^plays."""
-        return CountdownOracle(setting).best_of(self.plays)
+        return oracle.best_of(self.plays)
 
-    def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Play each prompt in groups."""
+        setting = lab.setting
         prompts = np.repeat(np.arange(setting.prompts), self.trials)
         plays = lab.simulate(
             lab.oracle.reference_policy, len(prompts) * self.plays, seed, prompts=prompts, group_size=self.plays
@@ -122,14 +126,13 @@ class SearchPlays:
     staged: bool
     trials: int
 
-    def predicted(self, setting: Countdown) -> float:
+    def predicted(self, oracle: CountdownOracle) -> float:
         """Mean over prompts of 1/p, or of the sum over rungs of 1/q_k."""
-        oracle = CountdownOracle(setting)
         return oracle.staged_search_plays() if self.staged else oracle.search_plays()
 
-    def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Search."""
-        stages, oracle = setting.num_stages, lab.oracle
+        stages, oracle = lab.setting.num_stages, lab.oracle
         if not self.staged:
             return prompt_mean(plays_to_win(lab, oracle.reference_policy, stages, self.trials, seed))
         rungs = [plays_to_win(lab, oracle.memory_policy(k), k, self.trials, seed) for k in range(1, stages + 1)]
@@ -146,13 +149,13 @@ class HintsAreStages:
 
     episodes: int
 
-    def predicted(self, setting: Countdown) -> float:
+    def predicted(self, oracle: Oracle[Countdown]) -> float:
         """The same states, so that it is 1."""
         return 1.0
 
-    def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Play both."""
-        options = ({"hint": setting.num_stages - 2}, {"stage": 2})
+        options = ({"hint": lab.setting.num_stages - 2}, {"stage": 2})
         policy = lab.oracle.reference_policy
         wins = [lab.simulate(policy, self.episodes, 2 * seed + i, **named).rewards for i, named in enumerate(options)]
         means = [float(won.mean()) for won in wins]
@@ -172,39 +175,19 @@ class LearntByStages:
     seeds: int
     times: int
 
-    def predicted(self, setting: Countdown) -> float:
+    def predicted(self, oracle: Oracle[Countdown]) -> float:
         """All prompts are solved."""
         return 1.0
 
-    def measure(self, setting: Countdown, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train."""
         budget = self.times * int(lab.oracle.curriculum_queries())
-        policies = lab.train("curriculum-rlvr", range(seed * self.seeds, (seed + 1) * self.seeds), budget)
+        policies = lab.train("curriculum-rlvr", run_seeds(seed, self.seeds), budget)
         scores = [lab.oracle.evaluate(policy, ["objective"])["objective"] for policy in policies]
         return mean_interval(np.array(scores))
 
 
-def _claim(
-    name: str,
-    source: str,
-    statement: str,
-    falsified_by: str,
-    how: Any,
-    formula: str,
-    tolerance: float,
-    **parameters: Any,
-) -> Claim:
-    return Claim(
-        id=f"countdown-{name}",
-        source=source,
-        statement=statement,
-        predicted=how.predicted,
-        measure=how.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        parameters=parameters,
-        formula=formula,
-    )
+claim = ClaimMaker("countdown")
 
 
 _SOLVER = "dynamic programming over multisets; tolerance: none beyond the interval"
@@ -212,75 +195,70 @@ _REGRESSION = "A*-PO (arXiv 2505.20686), the optimum of the KL-penalised objecti
 _CURRICULUM = "arXiv 2511.07372, search by stages; tolerance: none beyond the interval"
 
 CLAIMS = (
-    _claim(
+    claim(
         "base-success",
-        _SOLVER,
-        "Uniform legal moves win with the probability that the solver finds, sums and products counting twice",
-        "moves that are drawn otherwise, such as sums and products counted once",
         PlayedSuccess(2**18, tilted=False),
-        "mean of p(s)",
-        0.0,
+        source="dynamic programming over multisets",
+        statement="Uniform legal moves win with the probability that the solver finds, sums and products "
+        "counting twice",
+        falsified_by="moves that are drawn otherwise, such as sums and products counted once",
+        formula="mean of p(s)",
     ),
-    _claim(
+    claim(
         "tilt",
-        _REGRESSION,
-        f"Moves re-weighted by V*(s') win as often as plays weighted by exp(reward / beta), beta = {BETA}",
-        "a policy of another temperature",
         PlayedSuccess(2**17, tilted=True),
-        "mean of p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
-        0.0,
+        source="A*-PO (arXiv 2505.20686), the optimum of the KL-penalised objective",
+        statement=f"Moves re-weighted by V*(s') win as often as plays weighted by exp(reward / beta), beta = {BETA}",
+        falsified_by="a policy of another temperature",
+        formula="mean of p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
     ),
-    _claim(
+    claim(
         "best-of",
-        _SOLVER,
-        "Of 16 plays of a prompt one or more wins in the share of prompts that independent plays of chance p give",
-        "plays of a prompt that depend on each other",
         BestOf(16, 128),
-        "mean of 1 - (1 - p)^16",
-        0.0,
+        source="dynamic programming over multisets",
+        statement="Of 16 plays of a prompt one or more wins in the share of prompts that independent plays of "
+        "chance p give",
+        falsified_by="plays of a prompt that depend on each other",
+        formula="mean of 1 - (1 - p)^16",
     ),
-    _claim(
+    claim(
         "direct-search",
-        _SOLVER,
-        "A search on the full task takes 1/p plays of the base model",
-        "games in which moves are given away",
         SearchPlays(staged=False, trials=64),
-        "mean of 1/p",
-        0.0,
-        **RARE,
+        source="dynamic programming over multisets",
+        statement="A search on the full task takes 1/p plays of the base model",
+        falsified_by="games in which moves are given away",
+        formula="mean of 1/p",
+        parameters={**RARE},
     ),
-    _claim(
+    claim(
         "staged-search",
-        _CURRICULUM,
-        "A search from the last move to the first, with a memory of the rungs below, takes the sum of 1/q_k plays",
-        "a ladder that skips rungs",
         SearchPlays(staged=True, trials=256),
-        "mean of sum_k 1/q_k",
-        0.0,
-        **RARE,
+        source="arXiv 2511.07372, search by stages",
+        statement="A search from the last move to the first, with a memory of the rungs below, takes the sum of "
+        "1/q_k plays",
+        falsified_by="a ladder that skips rungs",
+        formula="mean of sum_k 1/q_k",
+        parameters={**RARE},
     ),
-    _claim(
+    claim(
         "hints",
-        _CURRICULUM,
-        "A hint of all moves but the last two and stage 2 begin in the same states",
-        "hints that give one move more than they say",
         HintsAreStages(2**16),
-        "1",
-        0.0,
+        source="arXiv 2511.07372, search by stages",
+        statement="A hint of all moves but the last two and stage 2 begin in the same states",
+        falsified_by="hints that give one move more than they say",
+        formula="1",
     ),
-    _claim(
+    claim(
         "learning",
-        "arXiv 2511.07372; tolerance: .05, since softmax policies stay short of 1",
-        "Sixteen times the episodes that theory asks for by stages teach all prompts, where as many uniform plays of "
-        "the full task leave one prompt in three unsolved",
-        "a ladder that is ignored",
         LearntByStages(4, 16),
-        "1",
-        0.05,
-        numbers=5,
-        prompts=4,
-        candidates=8,
-        min_target=1000,
-        max_target=9999,
+        source="arXiv 2511.07372",
+        statement="Sixteen times the episodes that theory asks for by stages teach all prompts, where as many "
+        "uniform plays of "
+        "the full task leave one prompt in three unsolved",
+        falsified_by="a ladder that is ignored",
+        formula="1",
+        tolerance=0.05,
+        tolerance_reason=".05, since softmax policies stay short of 1",
+        parameters={"numbers": 5, "prompts": 4, "candidates": 8, "min_target": 1000, "max_target": 9999},
     ),
 )

@@ -5,21 +5,9 @@ Lines are the solver's dynamic programming; points are counted in games.
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.countdown.claims import plays_to_win
-from theorybench.envs.curriculum.countdown.setting import Countdown
 
 #: Games of each run, at each rung.
 GAMES = 2**13
@@ -29,7 +17,7 @@ COUNTS, DRAWN = (3, 4, 5), (2, 3, 4, 5)
 RARE = {"prompts": 8, "candidates": 8, "min_target": 1000, "max_target": 9999}
 
 
-def rungs(setting: Countdown, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def rungs(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the base model's success against the moves that are left, for several numbers of numbers."""
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -48,7 +36,7 @@ def rungs(setting: Countdown, lab: Lab, seed: int, seeds: int) -> Exhibit:
         rows.append((count, len(p), *(float(np.quantile(p, q)) for q in (0.0, 0.5, 1.0)), float(np.mean(1 / p))))
     columns = ("numbers", "prompts", "least p", "median p", "largest p", "mean of 1/p")
     formats = ("d", "d", ".2e", ".2e", ".2e", ".0f")
-    return Exhibit(
+    return StudyResult(
         tables=(
             Table(
                 "Base success of the prompts",
@@ -68,7 +56,7 @@ def rungs(setting: Countdown, lab: Lab, seed: int, seeds: int) -> Exhibit:
     )
 
 
-def queries(setting: Countdown, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def queries(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the plays that a search needs, direct and by stages, against the number of moves."""
     exact = [lab.at(numbers=count).oracle for count in DRAWN]
     moves = [count - 1 for count in DRAWN]
@@ -92,11 +80,11 @@ def queries(setting: Countdown, lab: Lab, seed: int, seeds: int) -> Exhibit:
         counted: list[Cell] = [None, None]
         if count in COUNTS:
             at = COUNTS.index(count)
-            counted = [Quantity(float(points[name][at].mean())) for name in ("direct", "by stages")]
+            counted = [float(points[name][at].mean()) for name in ("direct", "by stages")]
         rows.append((count, one, counted[0], other, counted[1]))
     heads = ("numbers", "direct: 1/p", "direct: counted", "by stages: sum of 1/q", "by stages: counted")
     growth = np.polyfit(moves, np.log(direct), 1)[0], np.polyfit(np.log(moves), np.log(staged), 1)[0]
-    return Exhibit(
+    return StudyResult(
         tables=(
             Table(
                 "Plays to solve a prompt",

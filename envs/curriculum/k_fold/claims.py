@@ -6,11 +6,14 @@ hidden permutations. Intervals are three standard errors wide on each side.
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 from theorybench.envs.curriculum.k_fold.training import Ascent, Gradient, Search, accuracy, key, staircase, tilted
 
@@ -30,12 +33,13 @@ class Order:
     tilts: tuple[float, ...] = (0.5, 0.7, 1.0)
     episodes: int = 60_000
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """K: each hop's factor (fix_j - 1)/(N - 1) is the tilt."""
-        return float(setting.k)
+        return float(oracle.setting.k)
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the simulated gains."""
+        setting = lab.setting
         x = np.log(self.tilts) - np.mean(np.log(self.tilts))
         weights, logs, errors = x / (x @ x), [], []
         for number, tilt in enumerate(self.tilts):
@@ -56,12 +60,13 @@ class OneMissing:
 
     episodes: int = 40_000
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """1/N: the mixed derivatives of order k - 1 and all lower ones are 0."""
-        return 1 / setting.N
+        return 1 / oracle.setting.N
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Simulate."""
+        setting = lab.setting
         rewards = [
             lab.simulate(tilted(lab, np.arange(setting.k) != hop), self.episodes, key(seed, hop), stage=setting.k)
             for hop in range(setting.k)
@@ -81,15 +86,15 @@ class Decay:
     gradient: Gradient
     hops: tuple[int, ...] = (1, 2, 3, 4)
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """-ln(N - 1) / 2.
 
         Given the response, the chance that both chains agree is off 1/N by a factor that each look-up multiplies by 1,
         with probability 1/N, or by -1/(N - 1): by 1/(N - 1) in mean square.
         """
-        return -math.log(setting.N - 1) / 2
+        return -math.log(oracle.setting.N - 1) / 2
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the estimates."""
         x = np.array(self.hops) - np.mean(self.hops)
         weights, logs, errors = x / (x @ x), [], []
@@ -111,11 +116,12 @@ class Norm:
 
     gradient: Gradient
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """(1 - 1/N) / N^2 for tables on the whole prompt; 0 for tables q_j(v | u) of two hops or more."""
+        setting = oracle.setting
         return 0.0 if self.gradient.sees == "table" else (1 - 1 / setting.N) / setting.N**2
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Average the estimates."""
         return mean_interval(self.gradient.squares(lab, seed))
 
@@ -130,19 +136,19 @@ class SingleHops:
 
     search: Search
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: KFoldOracle) -> float:
         """Give the probability that k given pairs, one of each hop, have been found.
 
         A score is prod_j (share found of hop j), whose mean that is; by inclusion and exclusion over the pairs, of
         which an episode finds each with probability 1/(k N^2). It is .9 but for their dependence.
         """
-        from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
+        setting = oracle.setting
 
-        easy, k = round(KFoldOracle(setting).curriculum_queries(ACCURACY)), setting.k
+        easy, k = round(oracle.curriculum_queries(ACCURACY)), setting.k
         chance = 1 / (k * setting.N**2)
         return sum((-1) ** m * math.comb(k, m) * (1 - m * chance) ** easy for m in range(k + 1))
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Simulate searches, and then what they found."""
         return mean_interval(self.search.scores(lab, round(lab.oracle.curriculum_queries(ACCURACY)), seed))
 
@@ -159,11 +165,11 @@ class Mixture:
     ascent: Ascent
     runs: int = 4
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """1 with single hops among its episodes, 0 without."""
         return float(self.ascent.share > 0)
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train."""
         return mean_interval(np.array([self.ascent.train(lab, key(seed, run))[-1] for run in range(self.runs)]))
 
@@ -180,15 +186,15 @@ class Staircase:
     budget: int = 24_000
     seeds: int = 4
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """1 - 1/N: a rung teaches its last hop, and the next one is uniform."""
-        return 1 - 1 / setting.N
+        return 1 - 1 / oracle.setting.N
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train, and simulate all rungs after each."""
-        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        runs = run_seeds(seed, self.seeds)
         found = staircase(lab, "curriculum-rlvr", runs, self.budget, episodes_per_update=200)
-        below = np.arange(setting.k - 1)
+        below = np.arange(lab.setting.k - 1)
         return mean_interval((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))
 
 
@@ -204,177 +210,154 @@ class LearnersApart:
     budget: int = 20_000
     seeds: int = 5
 
-    def predicted(self, setting: KFoldComposition) -> float:
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """One: `rlvr` has no gradient to begin with."""
         return 1.0
 
-    def measure(self, setting: KFoldComposition, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Difference of shares; with every run alike the interval is a point."""
-        numbers, shares = range(seed * self.seeds, (seed + 1) * self.seeds), []
+        numbers, shares = run_seeds(seed, self.seeds), []
         for agent in ("curriculum-rlvr", "rlvr"):
             policies = lab.train(agent, numbers, self.budget, episodes_per_update=200)
             reached = [
-                accuracy(lab, policy, setting.k, key(seed, run)) >= ACCURACY for run, policy in enumerate(policies)
+                accuracy(lab, policy, lab.setting.k, key(seed, run)) >= ACCURACY for run, policy in enumerate(policies)
             ]
             shares.append(float(np.mean(reached)))
         variance = sum(share * (1 - share) / self.seeds for share in shares)
         return interval(shares[0] - shares[1], math.sqrt(variance))
 
 
-def _claim(
-    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
-) -> Claim:
-    return Claim(
-        id=f"k-fold-{id}",
-        source=f"arXiv 2505.23683, {source}",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=setting,
-    )
+claim = ClaimMaker("k-fold", "arXiv 2505.23683")
 
 
 PARTS = "a verifier that pays for the last hop alone"
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "order",
-        "lower bound; tolerance: none beyond the interval",
-        "With all k tables tilted towards the right ones J leaves 1/N as the k-th power of the tilt",
-        PARTS,
         Order(),
-        "k",
-        0.0,
-        N=4,
-        k=3,
+        source="lower bound",
+        statement="With all k tables tilted towards the right ones J leaves 1/N as the k-th power of the tilt",
+        falsified_by=PARTS,
+        formula="k",
+        parameters={"N": 4, "k": 3},
     ),
-    _claim(
+    claim(
         "order-answers",
-        "lower bound; tolerance: none beyond the interval",
-        "The same without chain of thought, for a policy that composes the tables in its head",
-        PARTS,
         Order(),
-        "k",
-        0.0,
-        N=4,
-        k=3,
-        chain_of_thought=False,
+        source="lower bound",
+        statement="The same without chain of thought, for a policy that composes the tables in its head",
+        falsified_by=PARTS,
+        formula="k",
+        parameters={"N": 4, "k": 3, "chain_of_thought": False},
     ),
-    _claim(
+    claim(
         "one-missing",
-        "lower bound; tolerance: none beyond the interval",
-        "A policy that knows all hops but one is as often right as the base model",
-        PARTS,
         OneMissing(),
-        "1/N",
-        0.0,
+        source="lower bound",
+        statement="A policy that knows all hops but one is as often right as the base model",
+        falsified_by=PARTS,
+        formula="1/N",
     ),
-    _claim(
+    claim(
         "table-gradient",
-        "lower bound; tolerance: none beyond the interval",
-        "At the base model a table of hop and entry has no gradient on chains of two hops",
-        PARTS,
         Norm(Gradient("table")),
-        "0",
-        0.0,
-        N=4,
-        k=2,
+        source="lower bound",
+        statement="At the base model a table of hop and entry has no gradient on chains of two hops",
+        falsified_by=PARTS,
+        formula="0",
+        parameters={"N": 4, "k": 2},
     ),
-    _claim(
+    claim(
         "one-hop-gradient",
-        "easy data; tolerance: none beyond the interval",
-        "On one hop it has one: the squared norm per visit is that of a bandit",
-        "a verifier that pays every tenth episode, whatever was done",
         Norm(Gradient("response")),
-        "(1 - 1/N) / N^2",
-        0.0,
-        N=4,
-        k=1,
+        source="easy data",
+        statement="On one hop it has one: the squared norm per visit is that of a bandit",
+        falsified_by="a verifier that pays every tenth episode, whatever was done",
+        formula="(1 - 1/N) / N^2",
+        parameters={"N": 4, "k": 1},
     ),
-    _claim(
+    claim(
         "response-gradient",
-        "lower bound; tolerance: none beyond the interval",
-        "For policies that see x and the response the gradient's norm per visit falls geometrically in k",
-        PARTS,
         Decay(Gradient("response")),
-        "-ln(N - 1) / 2, the slope of its logarithm in k",
-        0.0,
-        N=3,
+        source="lower bound",
+        statement="For policies that see x and the response the gradient's norm per visit falls geometrically in k",
+        falsified_by=PARTS,
+        formula="-ln(N - 1) / 2, the slope of its logarithm in k",
+        parameters={"N": 3},
     ),
-    _claim(
+    claim(
         "prompt-gradient",
-        "lower bound, and what it does not say; tolerance: none beyond the interval",
-        "A table on whole prompts has the gradient of one hop at any k: what it cannot do is generalise",
-        "a verifier that pays every tenth episode, whatever was done",
         Norm(Gradient("prompt")),
-        "(1 - 1/N) / N^2, its squared norm per visit",
-        0.0,
-        N=3,
-        k=4,
+        source="lower bound, and what it does not say",
+        statement="A table on whole prompts has the gradient of one hop at any k: what it cannot do is generalise",
+        falsified_by="a verifier that pays every tenth episode, whatever was done",
+        formula="(1 - 1/N) / N^2, its squared norm per visit",
+        parameters={"N": 3, "k": 4},
     ),
-    _claim(
+    claim(
         "single-hops",
-        "upper bound with easy data; tolerance: none beyond the interval",
-        "About k N^2 ln(10 k) episodes of single hops, from uniform starts, teach the full task to a score of .9",
-        "single hops that all begin at the first",
         SingleHops(Search()),
-        "sum_m (-1)^m C(k, m) (1 - m/(k N^2))^n, n = k N^2 ln(1/(1 - .9^(1/k)))",
-        0.0,
-        N=4,
-        k=3,
+        source="upper bound with easy data",
+        statement="About k N^2 ln(10 k) episodes of single hops, from uniform starts, teach the full task to a "
+        "score of .9",
+        falsified_by="single hops that all begin at the first",
+        formula="sum_m (-1)^m C(k, m) (1 - m/(k N^2))^n, n = k N^2 ln(1/(1 - .9^(1/k)))",
+        parameters={"N": 4, "k": 3},
     ),
-    _claim(
+    claim(
         "easy",
-        "upper bound with easy data; tolerance: .05, for a softmax of finite logits is not certain",
-        "REINFORCE on single hops from uniform starts learns the full task",
-        "single hops that all begin at the first",
         Mixture(Ascent(1.0)),
-        "1",
-        0.05,
-        N=6,
+        source="upper bound with easy data",
+        statement="REINFORCE on single hops from uniform starts learns the full task",
+        falsified_by="single hops that all begin at the first",
+        formula="1",
+        tolerance=0.05,
+        tolerance_reason=".05, for a softmax of finite logits is not certain",
+        parameters={"N": 6},
     ),
-    _claim(
+    claim(
         "mixture",
-        "upper bound with a mixture; tolerance: .05, for a softmax of finite logits is not certain",
-        "Within the same budget it learns from a mixture of single hops and full tasks",
-        "single hops that all begin at the first",
         Mixture(Ascent(0.5)),
-        "1",
-        0.05,
-        N=6,
+        source="upper bound with a mixture",
+        statement="Within the same budget it learns from a mixture of single hops and full tasks",
+        falsified_by="single hops that all begin at the first",
+        formula="1",
+        tolerance=0.05,
+        tolerance_reason=".05, for a softmax of finite logits is not certain",
+        parameters={"N": 6},
     ),
-    _claim(
+    claim(
         "hard",
-        "lower bound; tolerance: .01, for noise moves tables a little",
-        "Within the same budget it learns nothing from full tasks alone",
-        "a verifier that pays for each right look-up",
         Mixture(Ascent(0.0)),
-        "0",
-        0.01,
-        N=6,
+        source="lower bound",
+        statement="Within the same budget it learns nothing from full tasks alone",
+        falsified_by="a verifier that pays for each right look-up",
+        formula="0",
+        tolerance=0.01,
+        tolerance_reason=".01, for noise moves tables a little",
+        parameters={"N": 6},
     ),
-    _claim(
+    claim(
         "learners",
-        "easy-to-hard data against hard data alone; tolerance: one run in five may differ",
-        "Over the ladder of rungs REINFORCE learns the full task to 90 % accuracy, on the full task alone it does not",
-        "a ladder whose rungs are all the full task, or climbing in both",
         LearnersApart(),
-        "1",
-        0.2,
-        N=6,
+        source="easy-to-hard data against hard data alone",
+        statement="Over the ladder of rungs REINFORCE learns the full task to 90 % accuracy, on the full task "
+        "alone it does not",
+        falsified_by="a ladder whose rungs are all the full task, or climbing in both",
+        formula="1",
+        tolerance=0.2,
+        tolerance_reason="one run in five may differ",
+        parameters={"N": 6},
     ),
-    _claim(
+    claim(
         "staircase",
-        "curriculum; tolerance: .05, for runs stop short of certainty",
-        "With starts at the first hop rung r teaches hop r alone: accuracy is 1 up to r hops and 1/N beyond",
-        "starts at all hops: the first rung then teaches all",
         Staircase(),
-        "1 - 1/N",
-        0.05,
-        N=6,
-        k=4,
-        starts="first",
+        source="curriculum",
+        statement="With starts at the first hop rung r teaches hop r alone: accuracy is 1 up to r hops and 1/N beyond",
+        falsified_by="starts at all hops: the first rung then teaches all",
+        formula="1 - 1/N",
+        tolerance=0.05,
+        tolerance_reason=".05, for runs stop short of certainty",
+        parameters={"N": 6, "k": 4, "starts": "first"},
     ),
 )

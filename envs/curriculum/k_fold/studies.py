@@ -6,20 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
-from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
+from theorybench.envs.core.evidence.interval import interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.k_fold.training import Ascent, Gradient, accuracy, key, staircase, tilted
 
 #: Hops and tilts of the barrier's charts.
@@ -40,9 +29,9 @@ AGENTS = {"rungs 1, 2, ..., k": "curriculum-rlvr", "full tasks alone": "rlvr"}
 BUDGETS, POINTS = {"tables": 24_000, "a network that sees the prompt": 180_000}, 12
 
 
-def barrier(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def barrier(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show how J leaves the base model, and what gradient policies have there that see more or less."""
-    return Exhibit(charts=(_tilts(lab, seed), _gradients(setting, lab, seed, seeds)))
+    return StudyResult(charts=(_tilts(lab, seed), _gradients(lab, seed, seeds)))
 
 
 def _tilts(lab: Lab, seed: int) -> Chart:
@@ -60,8 +49,8 @@ def _tilts(lab: Lab, seed: int) -> Chart:
     return Chart("Accuracy on k hops around the base model", x, y, tuple(series), note)
 
 
-def _gradients(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Chart:
-    size, series = setting.N, []
+def _gradients(lab: Lab, seed: int, seeds: int) -> Chart:
+    size, series = lab.setting.N, []
     first = math.sqrt((1 - 1 / size) / size**2)
     for name, sees in SEEN.items():
         decay = (size - 1.0) ** -0.5 if sees == "response" else 1.0
@@ -83,7 +72,7 @@ def _gradients(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Ch
     return Chart("Gradient at the base model, by what a policy sees", *axes, tuple(series), note)
 
 
-def learning(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def learning(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show scores of tables and of networks over their budgets, with and without easier tasks."""
     series, updates = [], None
     for name, share in SHARES.items():
@@ -100,12 +89,12 @@ def learning(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Exhi
         lines = [_curve(first, name, agent, policy, seed, seeds, options) for name, agent in AGENTS.items()]
         title = f"{policy[0].upper()}{policy[1:]}: rung by rung, or at once"
         charts.append(Chart(title, *axes, tuple(lines), "Chains of 1, 2, 3 hops, all from the first."))
-    return Exhibit(charts=tuple(charts), groups=(*SHARES, *AGENTS))
+    return StudyResult(charts=tuple(charts), groups=(*SHARES, *AGENTS))
 
 
 def _curve(lab: Lab, name: str, agent: str, policy: str, seed: int, seeds: int, options: dict[str, Any]) -> Series:
     size, budget = lab.setting.N, BUDGETS[policy]
-    traces = lab.trace(agent, range(seed * seeds, (seed + 1) * seeds), budget, points=POINTS, **options)
+    traces = lab.trace(agent, run_seeds(seed, seeds), budget, points=POINTS, **options)
     shares = [
         [accuracy(lab, state, lab.setting.k, key(seed, run, point)) for point, (_, state) in enumerate(trace[-POINTS:])]
         for run, trace in enumerate(traces)
@@ -114,13 +103,14 @@ def _curve(lab: Lab, name: str, agent: str, policy: str, seed: int, seeds: int, 
     return measured(name, spent, (np.array(shares) - 1 / size) / (1 - 1 / size), style="band")
 
 
-def steps(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def steps(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show accuracies on chains of each length after each rung."""
+    setting = lab.setting
     k, size = setting.k, setting.N
     rungs, charts = range(1, k + 1), []
     rows: list[tuple[Cell, ...]] = []
     for policy, options in POLICIES.items():
-        runs = range(seed * seeds, (seed + 1) * seeds)
+        runs = run_seeds(seed, seeds)
         found = staircase(lab, "curriculum-rlvr", runs, BUDGETS[policy], **options)
         series = []
         for hops in rungs:
@@ -128,14 +118,14 @@ def steps(setting: KFoldComposition, lab: Lab, seed: int, seeds: int) -> Exhibit
             series.append(measured(name, rungs, found[:, :, hops - 1]))
             series.append(Series(name, "predicted", rungs, [1.0 if rung >= hops else 1 / size for rung in rungs]))
         for rung in rungs:
-            cells = [Quantity(*mean_interval(found[:, rung - 1, hops - 1])) for hops in rungs]
+            cells = [mean_interval(found[:, rung - 1, hops - 1]) for hops in rungs]
             rows.append((policy, rung, *cells))
         axes = Axis("rungs climbed", ticks=tuple(map(float, rungs))), Axis("accuracy", range=(0.0, 1.05))
         charts.append(
             Chart(f"The staircase of {policy}", *axes, tuple(series), "Theory: 1 up to the rung, 1/N beyond.")
         )
     heads = (Column("policy"), Column("rung", "d"), *(Column(f"{hops} hops", ".2f") for hops in rungs))
-    return Exhibit(tables=(Table("Accuracy after each rung", heads, tuple(rows)),), charts=tuple(charts))
+    return StudyResult(tables=(Table("Accuracy after each rung", heads, tuple(rows)),), charts=tuple(charts))
 
 
 def _study(id: str, title: str, text: str, run: Any, seeds: int, **parameters: Any) -> Study:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.views import View
 

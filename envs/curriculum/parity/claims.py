@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity.setting import Parity, parity
@@ -49,13 +52,14 @@ class Product:
         turns = (np.arange(4) + np.arange(setting.k)[:, None]) % 4
         return self.mean + self.spread * (2 * turns / 3 - 1)
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """1/2 + 1/2 m_1 ... m_k; before the first claim only the two rows of claim 0 are met."""
-        leans = 2 * self.right(setting) - 1
+        leans = 2 * self.right(oracle.setting) - 1
         return float(0.5 + 0.5 * leans[0, [0, 2]].mean() * leans[1:].mean(axis=1).prod())
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean reward."""
+        setting = lab.setting
         policy = local_table(setting, chances(setting, self.right(setting)))
         return mean_interval(lab.simulate(policy, self.episodes, seed).rewards)
 
@@ -76,12 +80,13 @@ class Slope:
     blocks: int = 16
     episodes: int = 8192
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """1/16 at stage 1, two rows of probability 1/2 with 1/4 * 1/2 in each logit; 0 at every later stage."""
         return 1 / 16 if self.stage == 1 else 0.0
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over blocks of the product of two halves' score-function estimates."""
+        setting = lab.setting
         stage = self.stage or setting.num_stages
         view = View.of(setting, "local")
         policy = TablePolicy(view, np.full((view.rows, 2), 0.5))
@@ -109,12 +114,13 @@ class Along:
     ignored: int
     episodes: int = 400_000
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """1/4 along the parity of the secret bits itself, and 0 along what ignores one of them."""
         return 0.0 if self.ignored else 0.25
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean of reward * (answer - 1/2) * f(x); f has the values -1 and 1, and the sign of the answer 1."""
+        setting = lab.setting
         policy = TablePolicy(View.of(setting, "position"), np.full((1, 2), 0.5))
         played = lab.simulate(policy, self.episodes, seed)
         used = int(np.sum(1 << setting.tables.secret[: setting.k - self.ignored]))
@@ -139,12 +145,13 @@ class Leaning:
     blocks: int = 16
     episodes: int = 128
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """E[(2 J - 1)^2] = E[m_1^2 ... m_k^2], means of two signs and of four: 2 * 4^-k."""
-        return float(2 * 4.0**-setting.k)
+        return float(2 * 4.0**-oracle.setting.k)
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over all tables of the product of two estimates of 2 J - 1; the interval is that of blocks."""
+        setting = lab.setting
         met = np.delete(np.arange(4 * setting.k), [1, 3, *range(0, 4 * setting.k, 4)])
         tables = np.zeros((2 ** len(met), 4 * setting.k), np.int64)
         tables[:, met] = np.arange(len(tables))[:, None] >> np.arange(len(met)) & 1
@@ -170,12 +177,13 @@ class StageSearch:
 
     trials: int = 1000
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """A coupon collector's time over two rows at first and over four afterwards: 3 + (k - 1) 25/3."""
-        return 3 + (setting.k - 1) * 4 * (1 + 1 / 2 + 1 / 3 + 1 / 4)
+        return 3 + (oracle.setting.k - 1) * 4 * (1 + 1 / 2 + 1 / 3 + 1 / 4)
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over searches; not a number if what they have learnt fails on the full task."""
+        setting = lab.setting
         view, total = View.of(setting, "local"), np.zeros(self.trials)
         table = np.full((view.rows, 2), 0.5)
         for position in range(setting.k):
@@ -187,11 +195,11 @@ class StageSearch:
             met = np.unique(rows)
             seen = rows.reshape(self.trials, TOGETHER, 1) == met
             if not seen.any(axis=1).all():
-                return (math.nan,) * 3
+                return point(math.nan)
             total += 1 + seen.argmax(axis=1).max(axis=1)
             table[rows[:TOGETHER]] = np.eye(2)[right[:TOGETHER]]
         check = lab.simulate(local_table(setting, table), TOGETHER, seed)
-        return mean_interval(total) if check.rewards.all() else (math.nan,) * 3
+        return mean_interval(total) if check.rewards.all() else point(math.nan)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,13 +216,13 @@ class LearnersApart:
     seeds: int
     learner: tuple[tuple[str, Any], ...] = ()
 
-    def predicted(self, setting: Parity) -> float:
+    def predicted(self, oracle: Oracle[Parity]) -> float:
         """One: the stages teach, and the outcome alone does not."""
         return 1.0
 
-    def measure(self, setting: Parity, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Difference of shares; with every run alike the interval is a point."""
-        numbers, shares = range(seed * self.seeds, (seed + 1) * self.seeds), []
+        numbers, shares = run_seeds(seed, self.seeds), []
         for agent in ("curriculum-rlvr", "rlvr"):
             policies = lab.train(agent, numbers, self.budget, **dict(self.learner))
             learnt = [lab.simulate(policy, 4096, seed).rewards.mean() >= (1 + LEARNT) / 2 for policy in policies]
@@ -223,104 +231,85 @@ class LearnersApart:
         return interval(shares[0] - shares[1], math.sqrt(variance))
 
 
-def _claim(
-    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
-) -> Claim:
-    return Claim(
-        id=f"parity-{id}",
-        source=source,
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=setting,
-    )
+claim = ClaimMaker("parity")
 
 
 _OURS, _GRADIENTS = "product form of tables; ", "arXiv 1703.07950, gradients of parities; "
 _EXACT = "tolerance: none beyond the interval"
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "product",
-        _OURS + _EXACT,
-        "The reward of a local table is 1/2 and half the product of how much each position leans to the right claim",
-        "a verifier that also judges the claims on the way, which makes it a product of chances",
         Product(),
-        "1/2 + 1/2 m_1 ... m_k",
-        0.0,
+        source="product form of tables",
+        statement="The reward of a local table is 1/2 and half the product of how much each position leans to "
+        "the right claim",
+        falsified_by="a verifier that also judges the claims on the way, which makes it a product of chances",
+        formula="1/2 + 1/2 m_1 ... m_k",
     ),
-    _claim(
+    claim(
         "no-gradient",
-        _OURS + _EXACT,
-        "At the uniform policy the gradient of the full task's outcome in a local table's logits is zero",
-        "a verifier that pays for a claim on the way",
         Slope(0),
-        "0",
-        0.0,
+        source="product form of tables",
+        statement="At the uniform policy the gradient of the full task's outcome in a local table's logits is zero",
+        falsified_by="a verifier that pays for a claim on the way",
+        formula="0",
     ),
-    _claim(
+    claim(
         "first-stage",
-        _OURS + _EXACT,
-        "At stage 1 the gradient at the uniform policy has the squared norm 1/16",
-        "a ladder whose first stage asks for more than one bit",
         Slope(1),
-        "1/16",
-        0.0,
+        source="product form of tables",
+        statement="At stage 1 the gradient at the uniform policy has the squared norm 1/16",
+        falsified_by="a ladder whose first stage asks for more than one bit",
+        formula="1/16",
     ),
-    _claim(
+    claim(
         "along-parity",
-        _GRADIENTS + _EXACT,
-        "Without a chain of thought the gradient along the parity of the secret bits is 1/4",
-        "rewards that do not depend on all secret bits",
         Along(0),
-        "1/4",
-        0.0,
-        chain_of_thought=False,
+        source="arXiv 1703.07950, gradients of parities",
+        statement="Without a chain of thought the gradient along the parity of the secret bits is 1/4",
+        falsified_by="rewards that do not depend on all secret bits",
+        formula="1/4",
+        parameters={"chain_of_thought": False},
     ),
-    _claim(
+    claim(
         "blind",
-        _GRADIENTS + _EXACT,
-        "Along the parity of all secret bits but one it is zero, as along all that ignores one",
-        "a verifier that asks for fewer bits",
         Along(1),
-        "0",
-        0.0,
-        chain_of_thought=False,
+        source="arXiv 1703.07950, gradients of parities",
+        statement="Along the parity of all secret bits but one it is zero, as along all that ignores one",
+        falsified_by="a verifier that asks for fewer bits",
+        formula="0",
+        parameters={"chain_of_thought": False},
     ),
-    _claim(
+    claim(
         "leaning",
-        _OURS + _EXACT,
-        "Random deterministic tables earn sqrt(2) 2^-k above or below guessing, root mean square, so that 4^k episodes "
-        "are needed to see which (2 J - 1 squared, k = 3)",
-        "a verifier that pays for a claim on the way",
         Leaning(),
-        "2 * 4^-k",
-        0.0,
-        k=3,
+        source="product form of tables",
+        statement="Random deterministic tables earn sqrt(2) 2^-k above or below guessing, root mean square, so "
+        "that 4^k episodes "
+        "are needed to see which (2 J - 1 squared, k = 3)",
+        falsified_by="a verifier that pays for a claim on the way",
+        formula="2 * 4^-k",
+        parameters={"k": 3},
     ),
-    _claim(
+    claim(
         "stages",
-        "search by stages; " + _EXACT,
-        "Learning one claim a stage takes a coupon collector's time over its rows: linear in k",
-        "a ladder that skips stages: what it teaches is wrong",
         StageSearch(),
-        "3 + (k - 1) 25/3",
-        0.0,
-        k=8,
-        d=12,
+        source="search by stages",
+        statement="Learning one claim a stage takes a coupon collector's time over its rows: linear in k",
+        falsified_by="a ladder that skips stages: what it teaches is wrong",
+        formula="3 + (k - 1) 25/3",
+        parameters={"k": 8, "d": 12},
     ),
-    _claim(
+    claim(
         "learners",
-        "stages against direct training; tolerance: one run in ten may differ",
-        "REINFORCE learns 8 bits by stages within a budget in which the outcome alone teaches it nothing",
-        "a ladder whose stages are all the full task",
         LearnersApart(12_800, 10),
-        "1",
-        0.1,
-        k=8,
-        d=12,
+        source="stages against direct training",
+        statement="REINFORCE learns 8 bits by stages within a budget in which the outcome alone teaches it nothing",
+        falsified_by="a ladder whose stages are all the full task",
+        formula="1",
+        tolerance=0.1,
+        tolerance_reason="one run in ten may differ",
+        parameters={"k": 8, "d": 12},
     ),
 )

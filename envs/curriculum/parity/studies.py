@@ -4,21 +4,10 @@ import math
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.parity.claims import LEARNT, Slope, StageSearch
-from theorybench.envs.curriculum.parity.setting import Parity
 
 #: Secret bits at which runs are trained, and at which theory is drawn.
 DIRECT, STAGED, DRAWN = (1, 2, 3, 4, 5), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 5, 6, 7, 8)
@@ -37,9 +26,9 @@ def arrivals(lab: Lab, agent: str, seeds: range, budget: int) -> np.ndarray:
     return np.array(times, np.float64)
 
 
-def cost(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def cost(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the episodes to learn the task against k."""
-    runs = range(seed * seeds, (seed + 1) * seeds)
+    runs = run_seeds(seed, seeds)
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     for name, agent, places in ((FULL, "rlvr", DIRECT), (STAGES, "curriculum-rlvr", STAGED)):
@@ -57,7 +46,7 @@ def cost(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
             series.append(Series(name, "censored", late, [LIMIT] * len(late)))
     series.append(Series(LEAST, "predicted", DRAWN, [lab.at(k=k).oracle.direct_queries() for k in DRAWN]))
     search = StageSearch()
-    found = [search.measure(there.setting, there, seed) for there in (lab.at(k=k) for k in STAGED)]
+    found = [search.measure(there, seed) for there in (lab.at(k=k) for k in STAGED)]
     y, low, high = np.array(found).T
     series.append(Series(SEARCH, "simulated", STAGED, y, low, high))
     series.append(Series(SEARCH, "predicted", DRAWN, [lab.at(k=k).oracle.curriculum_queries() for k in DRAWN]))
@@ -80,12 +69,13 @@ def cost(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
     )
     note = "The median counts runs that never arrive as the slowest; empty where it is one of these."
     table = Table("Runs that arrived", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=(chart,), groups=(FULL, STAGES, LEAST, SEARCH))
+    return StudyResult(tables=(table,), charts=(chart,), groups=(FULL, STAGES, LEAST, SEARCH))
 
 
-def staircase(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def staircase(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the success at every stage along a run by stages, and the gradient at the uniform policy."""
-    runs, stages = range(seed * seeds, (seed + 1) * seeds), range(1, setting.k + 1)
+    setting = lab.setting
+    runs, stages = run_seeds(seed, seeds), range(1, setting.k + 1)
     names = [f"{j} bit{'s' if j > 1 else ''}" for j in stages]
     traces = lab.trace("curriculum-rlvr", runs, SHARE * setting.k, points=POINTS)
     episodes = [spent for spent, _ in traces[0]]
@@ -96,14 +86,14 @@ def staircase(setting: Parity, lab: Lab, seed: int, seeds: int) -> Exhibit:
     rows: list[tuple[Cell, ...]] = []
     for j in stages:
         slope = Slope(j)
-        rows.append((j, slope.predicted(setting), Quantity(*slope.measure(setting, lab, seed))))
+        rows.append((j, slope.predicted(lab.oracle), slope.measure(lab, seed)))
     columns = (Column("stage", "d"), Column("theory", ".4f"), Column("measured", ".6f"))
     note = "At the uniform policy, from score-function estimates: two independent halves of a sample are multiplied."
     norms = Table("Squared norm of the outcome's gradient", columns, tuple(rows), note)
     direct = [2 * lab.oracle.evaluate(p)["objective"] - 1 for p in lab.train("rlvr", runs, SHARE * setting.k)]
     mean, low, high = mean_interval(np.array(direct))
     told = f"On the full task alone the same budget brings a score of {mean:.3f} ({low:.3f} to {high:.3f})."
-    return Exhibit(tables=(norms,), charts=(course,), notes=(told,), groups=tuple(names))
+    return StudyResult(tables=(norms,), charts=(course,), notes=(told,), groups=tuple(names))
 
 
 STUDIES: tuple[Study, ...] = (

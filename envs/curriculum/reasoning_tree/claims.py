@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import WIDTH, Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
@@ -116,13 +119,15 @@ class QueryGrowth:
             return [(math.log(length + 1), length, 1) for length in self.lengths]
         return [(p, setting.L, p) for p in range(1, setting.L) if setting.num_stages % p == 0]
 
-    def predicted(self, setting: ReasoningTree) -> float:
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """Fit the law: a sum of (L+1)/p geometrics of mean (d+1)^p. For means ln(d+1), or 1 for "log-length"."""
+        setting = oracle.setting
         values = [self.law(setting.d, length, p) for _, length, p in self.points(setting)]
         return float(_weights([x for x, _, _ in self.points(setting)]) @ np.log(values))
 
-    def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the searches."""
+        setting = lab.setting
         logs, errors = [], []
         for number, (_, length, p) in enumerate(self.points(setting)):
             there = lab.at(L=length)
@@ -158,18 +163,19 @@ class HintsAgainstDepth:
 
     trials: int = 2000
 
-    def predicted(self, setting: ReasoningTree) -> float:
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """One: each rung of either leaves one pick among d + 1."""
         return 1.0
 
-    def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Ratio of means; its interval from the standard errors of the logarithms."""
+        setting = lab.setting
         search = Search(lab, self.trials)
         depth, first = log_statistic(search.climb(depth_ladder(setting, 1), 2 * seed), None)
         hints, second = log_statistic(search.climb(hint_ladder(setting, 1), 2 * seed + 1), None)
         factor = math.exp(WIDTH * math.hypot(first, second))
         ratio = math.exp(hints - depth)
-        return ratio, ratio / factor, ratio * factor
+        return Interval(ratio, ratio / factor, ratio * factor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,13 +188,14 @@ class RungTwice:
 
     trials: int = 2000
 
-    def predicted(self, setting: ReasoningTree) -> float:
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """(L+1)(d+1) for the new picks, and one query to confirm on each rung that has none."""
+        setting = oracle.setting
         return setting.num_stages * (setting.num_actions + 1.0)
 
-    def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over searches."""
-        rungs = [(stage, hint, new) for stage, hint, new in depth_ladder(setting, 1) for _ in range(2)]
+        rungs = [(stage, hint, new) for stage, hint, new in depth_ladder(lab.setting, 1) for _ in range(2)]
         queries = Search(lab, self.trials).climb(rungs, seed)
         return mean_interval(queries)
 
@@ -207,13 +214,14 @@ class ParityTests:
     survival: bool
     blocks: int = 4_000
 
-    def predicted(self, setting: ReasoningTree) -> float:
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """2^-m survive; the number of tests is 1 + 1/2 + ... + 2^(1-m)."""
         m = self.confirmations
         return 2.0**-m if self.survival else 2 - 2.0 ** (1 - m)
 
-    def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over all wrong chains and blocks of tests."""
+        setting = lab.setting
         odd = np.bincount(setting.tables.path[:-1], minlength=setting.d) % 2
         values = []
         for number, chain in enumerate(itertools.product(range(setting.d), repeat=setting.L)):
@@ -239,13 +247,14 @@ class LearnersApart:
     budget: int = 20_000
     seeds: int = 10
 
-    def predicted(self, setting: ReasoningTree) -> float:
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """One less P(some of the budget's base responses earns a reward): without a reward there is no gradient."""
+        setting = oracle.setting
         return 1.0 + math.expm1(self.budget * math.log1p(-1 / setting.num_actions**setting.num_stages))
 
-    def measure(self, setting: ReasoningTree, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Difference of shares; with every run alike the interval is a point."""
-        numbers = range(seed * self.seeds, (seed + 1) * self.seeds)
+        numbers = run_seeds(seed, self.seeds)
         shares = []
         for agent in ("curriculum-rlvr", "rlvr"):
             policies = lab.train(agent, numbers, self.budget)
@@ -272,124 +281,102 @@ def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, fl
     return float(value), float(high - low) / 2
 
 
-def _claim(
-    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
-) -> Claim:
-    return Claim(
-        id=f"reasoning-tree-{id}",
-        source=f"arXiv 2511.07372, {source}",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=setting,
-    )
+claim = ClaimMaker("reasoning-tree", "arXiv 2511.07372")
 
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "direct",
-        "lower bound without a curriculum; tolerance: none beyond the interval",
-        "Direct search for S: the logarithm of its mean reward queries is a line in L of slope ln(d+1)",
-        "rungs, or hints that leak: anything that pays for a part of S",
         QueryGrowth("length"),
-        "ln(d + 1)",
-        0.0,
-        d=4,
-        L=4,
+        source="lower bound without a curriculum",
+        statement="Direct search for S: the logarithm of its mean reward queries is a line in L of slope ln(d+1)",
+        falsified_by="rungs, or hints that leak: anything that pays for a part of S",
+        formula="ln(d + 1)",
+        parameters={"d": 4, "L": 4},
     ),
-    _claim(
+    claim(
         "curriculum",
-        "upper bound with a curriculum; tolerance: none beyond the interval",
-        "With a ladder of one new pick a rung the mean reward queries are linear in L + 1: an exponent of 1",
-        "a ladder that skips rungs: a rung of p picks costs (d+1)^p",
         QueryGrowth("log-length", trials=2000),
-        "1, the slope of ln((L+1)(d+1)) in ln(L+1)",
-        0.0,
+        source="upper bound with a curriculum",
+        statement="With a ladder of one new pick a rung the mean reward queries are linear in L + 1: an exponent of 1",
+        falsified_by="a ladder that skips rungs: a rung of p picks costs (d+1)^p",
+        formula="1, the slope of ln((L+1)(d+1)) in ln(L+1)",
     ),
-    _claim(
+    claim(
         "learners",
-        "curriculum against direct training; tolerance: one run in ten may differ",
-        "REINFORCE learns S on the ladder to 90 % accuracy within a budget in which it sees no reward without it",
-        "a ladder whose rungs are all the full task, or hints that leak into it",
         LearnersApart(),
-        "(1 - (d+1)^-(L+1))^budget",
-        0.1,
+        source="curriculum against direct training",
+        statement="REINFORCE learns S on the ladder to 90 % accuracy within a budget in which it sees no reward "
+        "without it",
+        falsified_by="a ladder whose rungs are all the full task, or hints that leak into it",
+        formula="(1 - (d+1)^-(L+1))^budget",
+        tolerance=0.1,
+        tolerance_reason="one run in ten may differ",
     ),
-    _claim(
+    claim(
         "test-time-direct",
-        "test-time scaling without a curriculum; tolerance: .01, for queries are whole numbers",
-        "On one prompt, the reward queries that find S with probability 90 % grow with L as their law says, "
-        "about (d+1)^L",
-        "rungs, or hints that leak: anything that pays for a part of S",
         QueryGrowth("length", quantile=ACCURACY),
-        "slope in L of ln(90 % quantile of a geometric of chance (d+1)^-(L+1))",
-        0.01,
-        d=4,
-        L=4,
+        source="test-time scaling without a curriculum",
+        statement="On one prompt, the reward queries that find S with probability 90 % grow with L as their law says, "
+        "about (d+1)^L",
+        falsified_by="rungs, or hints that leak: anything that pays for a part of S",
+        formula="slope in L of ln(90 % quantile of a geometric of chance (d+1)^-(L+1))",
+        tolerance=0.01,
+        tolerance_reason=".01, for queries are whole numbers",
+        parameters={"d": 4, "L": 4},
     ),
-    _claim(
+    claim(
         "test-time-curriculum",
-        "test-time scaling with a curriculum; tolerance: .01, for queries are whole numbers",
-        "On one prompt and with a ladder they grow as a power of L + 1 below 1, the 90 % quantile of L + 1 geometrics",
-        "a ladder that skips rungs",
         QueryGrowth("log-length", quantile=ACCURACY, trials=4000),
-        "slope in ln(L+1) of ln(90 % quantile of a sum of L+1 geometrics of chance 1/(d+1))",
-        0.01,
+        source="test-time scaling with a curriculum",
+        statement="On one prompt and with a ladder they grow as a power of L + 1 below 1, the 90 % quantile of L "
+        "+ 1 geometrics",
+        falsified_by="a ladder that skips rungs",
+        formula="slope in ln(L+1) of ln(90 % quantile of a sum of L+1 geometrics of chance 1/(d+1))",
+        tolerance=0.01,
+        tolerance_reason=".01, for queries are whole numbers",
     ),
-    _claim(
+    claim(
         "hints",
-        "depth-increasing and hint-decreasing curricula; tolerance: none beyond the interval",
-        "Ever shorter hints cost as many reward queries as ever longer beginnings of S",
-        "hints that give one pick more than they say",
         HintsAgainstDepth(),
-        "1",
-        0.0,
+        source="depth-increasing and hint-decreasing curricula",
+        statement="Ever shorter hints cost as many reward queries as ever longer beginnings of S",
+        falsified_by="hints that give one pick more than they say",
+        formula="1",
     ),
-    _claim(
+    claim(
         "increment",
-        "size of the steps between stages; tolerance: none beyond the interval",
-        "A rung of p new picks costs (d+1)^p queries, so the whole is least at p = 1, with (L+1)(d+1)",
-        "a verifier that pays for a part of the rung",
         QueryGrowth("increment", trials=1000),
-        "ln(d + 1), the slope of ln((d+1)^p) in p",
-        0.0,
-        d=4,
-        L=5,
+        source="size of the steps between stages",
+        statement="A rung of p new picks costs (d+1)^p queries, so the whole is least at p = 1, with (L+1)(d+1)",
+        falsified_by="a verifier that pays for a part of the rung",
+        formula="ln(d + 1), the slope of ln((d+1)^p) in p",
+        parameters={"d": 4, "L": 5},
     ),
-    _claim(
+    claim(
         "confirmation",
-        "size of the steps between stages; tolerance: none beyond the interval",
-        "A rung without a new pick only adds its confirmation: one query with the exact verifier",
-        "a ladder that skips rungs",
         RungTwice(),
-        "(L+1)(d+1) + (L+1)",
-        0.0,
+        source="size of the steps between stages",
+        statement="A rung without a new pick only adds its confirmation: one query with the exact verifier",
+        falsified_by="a ladder that skips rungs",
+        formula="(L+1)(d+1) + (L+1)",
     ),
-    _claim(
+    claim(
         "parity-survival",
-        "parity; tolerance: none beyond the interval",
-        "A wrong chain of L picks passes m fresh prompts with probability 2^-m (m = 4)",
-        "a verifier that sees the chain: it lets no wrong one pass",
         ParityTests(4, survival=True),
-        "2^-m",
-        0.0,
-        verifier="parity",
-        d=3,
-        L=3,
+        source="parity",
+        statement="A wrong chain of L picks passes m fresh prompts with probability 2^-m (m = 4)",
+        falsified_by="a verifier that sees the chain: it lets no wrong one pass",
+        formula="2^-m",
+        parameters={"verifier": "parity", "d": 3, "L": 3},
     ),
-    _claim(
+    claim(
         "parity-tests",
-        "parity; tolerance: none beyond the interval",
-        "Testing a wrong chain until its first failure, m times at most, takes 2 - 2^(1-m) queries (m = 4)",
-        "a verifier that sees the chain: one query suffices",
         ParityTests(4, survival=False),
-        "2 - 2^(1-m)",
-        0.0,
-        verifier="parity",
-        d=3,
-        L=3,
+        source="parity",
+        statement="Testing a wrong chain until its first failure, m times at most, takes 2 - 2^(1-m) queries (m = 4)",
+        falsified_by="a verifier that sees the chain: one query suffices",
+        formula="2 - 2^(1-m)",
+        parameters={"verifier": "parity", "d": 3, "L": 3},
     ),
 )

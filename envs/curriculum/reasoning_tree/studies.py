@@ -4,19 +4,9 @@ import math
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import WIDTH, Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import WIDTH, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.parity.studies import arrivals
 from theorybench.envs.curriculum.reasoning_tree.claims import (
     ACCURACY,
@@ -45,9 +35,9 @@ BUDGET, POINTS, RESPONSES = 12_000, 24, 4_096
 LADDERS = {"stages": ("curriculum-rlvr", "depth"), "hints": ("curriculum-rlvr", "hint"), "full task": ("rlvr", "")}
 
 
-def length(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def length(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the reward queries of searches and of learners against L, in training and at test time."""
-    runs = range(seed * seeds, (seed + 1) * seeds)
+    runs = run_seeds(seed, seeds)
     training = _searches(lab, None, seed)
     rows: list[tuple[Cell, ...]] = []
     for name, (agent, places) in LEARNERS.items():
@@ -70,7 +60,7 @@ def length(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
             *axes,
             tuple(training),
             note=(
-                f"Search: mean of {TRIALS} rejection samplers; theory (d+1)^(L+1) and (L+1)(d+1), d = {setting.d}. "
+                f"Search: mean of {TRIALS} rejection samplers; theory (d+1)^(L+1) and (L+1)(d+1), d = {lab.setting.d}. "
                 f"REINFORCE: episodes to a score of {ACCURACY:g}, if all runs arrive."
             ),
         ),
@@ -88,7 +78,7 @@ def length(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
         "never arrive as the slowest; empty where it is one of these."
     )
     table = Table("Runs that arrived", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=charts, groups=(*SEARCHES, *LEARNERS))
+    return StudyResult(tables=(table,), charts=charts, groups=(*SEARCHES, *LEARNERS))
 
 
 def _searches(lab: Lab, quantile: float | None, seed: int) -> list[Series]:
@@ -109,15 +99,16 @@ def _searches(lab: Lab, quantile: float | None, seed: int) -> list[Series]:
     return series
 
 
-def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def verifiers(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show what the parity verifier lets pass, and what agents learn from it and from the exact one."""
+    setting = lab.setting
     small = lab.at(**SMALL, verifier="parity")
     wrong = "wrong chain"
     passes: list[tuple[float, float, float]] = []
     tests: list[tuple[float, float, float]] = []
     for m in CONFIRMATIONS:
         for survival, values in ((True, passes), (False, tests)):
-            values.append(ParityTests(m, survival, BLOCKS).measure(small.setting, small, _key(seed, m, survival)))
+            values.append(ParityTests(m, survival, BLOCKS).measure(small, _key(seed, m, survival)))
     laws = [[ParityTests(m, survival).predicted(setting) for m in CONFIRMATIONS] for survival in (True, False)]
     x = Axis("prompts m that a chain has to pass", ticks=CONFIRMATIONS)
     every = f"all wrong chains of d = L = {SMALL['d']}, {BLOCKS} times each"
@@ -143,7 +134,7 @@ def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibi
             points=f"mean over {every}",
         ),
     ]
-    runs = range(seed * seeds, (seed + 1) * seeds)
+    runs = run_seeds(seed, seeds)
     rows: list[tuple[Cell, ...]] = []
     for verifier in ("exact", "parity"):
         there, series = lab.at(verifier=verifier), []
@@ -154,7 +145,7 @@ def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibi
             series.append(measured(name, [spent for spent, _ in traces[0]], np.array(rewards), style="band"))
             looks = [_look(there, trace[-1][1], _key(seed, run)) for run, trace in zip(runs, traces, strict=True)]
             last = (np.array(rewards)[:, -1], *np.array(looks).T)
-            rows.append((verifier, name, *(Quantity(*mean_interval(values)) for values in last)))
+            rows.append((verifier, name, *(mean_interval(values) for values in last)))
         if verifier == "parity":
             ends = series[0].x[0], series[0].x[-1]
             series.append(Series("any chain of L picks", "predicted", ends, (0.5, 0.5)))
@@ -169,7 +160,7 @@ def verifiers(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibi
         "some order of S with parity. Under parity the reward is the share of chains of L picks times 1/2, and as much "
         "again where they are right. Where no run has such chains the last column is 0.",
     )
-    return Exhibit(
+    return StudyResult(
         tables=(learnt, _search_costs(setting, lab)),
         charts=tuple(charts),
         groups=(wrong, "right chain", "stages", "full task", "any chain of L picks"),
@@ -212,8 +203,9 @@ def _search_costs(setting: ReasoningTree, lab: Lab) -> Table:
     )
 
 
-def ladders(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def ladders(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show what ladders of stages and of hints cost, what longer rungs do, and how REINFORCE climbs both."""
+    setting = lab.setting
     by_length, increments = [], tuple(range(1, setting.num_stages + 1))
     for way, (name, ladder) in enumerate((("stages", depth_ladder), ("hints", hint_ladder))):
         found = []
@@ -228,7 +220,7 @@ def ladders(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
         Series("stages", "simulated", counted, *zip(*found, strict=True)),
         Series("stages", "predicted", increments, [lab.oracle.curriculum_queries(p) for p in increments]),
     )
-    runs, curves = range(seed * seeds, (seed + 1) * seeds), []
+    runs, curves = run_seeds(seed, seeds), []
     for name, (agent, curriculum) in LADDERS.items():
         options = {"curriculum": curriculum} if curriculum else {}
         traces = [trace[-POINTS:] for trace in lab.trace(agent, runs, BUDGET, points=POINTS, **options)]
@@ -260,7 +252,7 @@ def ladders(setting: ReasoningTree, lab: Lab, seed: int, seeds: int) -> Exhibit:
             "each other; on the full task few runs ever meet a reward.",
         ),
     )
-    return Exhibit(charts=charts, groups=tuple(LADDERS))
+    return StudyResult(charts=charts, groups=tuple(LADDERS))
 
 
 def _key(*labels: int) -> int:

@@ -5,7 +5,9 @@ import math
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
 from theorybench.envs.curriculum.relative_budget.oracle import KAPPA
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
@@ -58,21 +60,21 @@ class SizeRatio:
     parts: tuple[int, int] = (1, 1)
     blocks: int = 8
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """n(there) / n(here)."""
-        there, here = (base_law(setting, xi).sample_size(KAPPA) for xi in (self.there, self.here))
+        there, here = (base_law(oracle.setting, xi).sample_size(KAPPA) for xi in (self.there, self.here))
         return there / here
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Count rewards of the base model; the interval is that of the logarithm."""
         budgets = enumerate(zip((self.there, self.here), self.parts, strict=True))
         sizes = [
             sample_sizes(base_rewards(lab.at(xi=xi), self.blocks, part, 2 * seed + i)) for i, (xi, part) in budgets
         ]
         if not np.isfinite(sizes).all():
-            return (math.inf,) * 3
+            return point(math.inf)
         value, low, high = np.exp(mean_interval(np.log(sizes[0] / sizes[1])))
-        return value, low, high
+        return Interval(value, low, high)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,16 +91,16 @@ class LeastSize:
     parts: int = 1
     blocks: int = 10
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """The same of exact sample sizes."""
-        sizes = [base_law(setting, xi).sample_size(KAPPA) for xi in self.budgets]
+        sizes = [base_law(oracle.setting, xi).sample_size(KAPPA) for xi in self.budgets]
         return float(vertex(self.budgets, np.log(sizes)[None])[0])
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Count rewards of the base model."""
         sizes = [sample_sizes(base_rewards(lab.at(xi=xi), self.blocks, self.parts, seed)) for xi in self.budgets]
         if not np.isfinite(sizes).all():
-            return (math.inf,) * 3
+            return point(math.inf)
         return mean_interval(vertex(self.budgets, np.log(sizes).T))
 
 
@@ -118,15 +120,17 @@ class Tilted:
     ample: float = 5.0
     parts: int = 24
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """Gain of xi for each tilt, in units of 1/(2K): below 1 - p. Stationary: 0."""
+        setting = oracle.setting
         if self.stationary:
             return 0.0
         gained = setting.horizon * (1 - setting.p) * -math.expm1(-self.tilts / (2 * setting.horizon)) / setting.K
         return 2 * setting.K * gained / self.tilts
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Weigh solutions of the base model."""
+        setting = lab.setting
         ample, values = lab.at(xi=self.ample * setting.xi), np.empty(self.parts)
         for part in range(self.parts):
             played = ample.simulate(ample.oracle.reference_policy, TOGETHER, seed * self.parts + part)
@@ -163,19 +167,19 @@ class BestStep:
     beta: float = 20.0
     parts: int = 10
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """sd(R), in units of itself; or where sd(R) turns."""
         if len(self.budgets) == 1:
             return 1.0
-        deviations = [math.sqrt(base_law(setting, xi).variance) for xi in self.budgets]
+        deviations = [math.sqrt(base_law(oracle.setting, xi).variance) for xi in self.budgets]
         return float(vertex(self.budgets, np.log(deviations)[None])[0])
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Weigh responses of the base model."""
         labs, first = [lab.at(xi=xi) for xi in self.budgets], seed * self.parts
         gains = np.array([[self.gain(there, first + part) for there in labs] for part in range(self.parts)])
         if len(self.budgets) == 1:
-            return mean_interval(gains[:, 0] / math.sqrt(base_law(setting, self.budgets[0]).variance))
+            return mean_interval(gains[:, 0] / math.sqrt(base_law(lab.setting, self.budgets[0]).variance))
         return mean_interval(vertex(self.budgets, np.log(gains)))
 
     def gain(self, lab: Lab, seed: int) -> float:

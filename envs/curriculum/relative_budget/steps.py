@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval, ratio_of_means
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.curriculum.relative_budget.oracle import RelativeBudgetOracle
 from theorybench.envs.curriculum.relative_budget.samples import base_law
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
@@ -24,13 +26,15 @@ class LearntTilt:
     budget: int = 12_000
     seeds: int = 6
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """One tilt: 2 H (1 - p) (1 - e^(-1/(2H))), in units of 1/(2K)."""
+        setting = oracle.setting
         return 2 * setting.horizon * (1 - setting.p) * -math.expm1(-1 / (2 * setting.horizon))
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train, and evaluate the mean tokens of the tables."""
-        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        setting = lab.setting
+        runs = run_seeds(seed, self.seeds)
         learner: dict[str, Any] = {"beta_1": 2.0, "beta_2": 2.0, "reference_samples": 4096}
         policies = lab.train(
             "astar-po", runs, self.budget, optimizer="sgd", learning_rate=0.05, episodes_per_update=256, **learner
@@ -53,7 +57,7 @@ def one_step(lab: Lab, agent: str, seed: int, seeds: int, rate: float, episodes:
     options: dict[str, Any] = {"optimizer": "sgd", "learning_rate": rate, "episodes_per_update": episodes}
     if agent == "grpo":  # its loss is divided by the horizon
         options |= {"loss_type": "dr_grpo", "group_size": episodes, "learning_rate": rate * lab.setting.horizon}
-    policies = lab.train(agent, range(seed * seeds, (seed + 1) * seeds), episodes, **options)
+    policies = lab.train(agent, run_seeds(seed, seeds), episodes, **options)
     found = [lab.oracle.evaluate(policy, ["objective", "kl"]) for policy in policies]
     gains = np.array([values["objective"] for values in found]) - lab.oracle.reference_value
     return gains, np.array([values["kl"] for values in found])
@@ -76,15 +80,15 @@ class TableStep:
     episodes: int = 4096
     seeds: int = 8
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: RelativeBudgetOracle) -> float:
         """Fixed: what the expected gradient gains. Else 1: a table sees all of the reward in ample budgets."""
         if not self.fixed:
             return 1.0
-        oracle = RelativeBudgetOracle(setting)
         return oracle.small_step.gain / math.sqrt(oracle.law.variance)
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train one step."""
+        setting = lab.setting
         gains, divergences = one_step(lab, "rlvr", seed, self.seeds, self.rate, self.episodes)
         variance = base_law(setting, setting.xi).variance
         if self.fixed:
@@ -112,11 +116,11 @@ class ScoreRatio:
     episodes: int = 2048
     seeds: int = 8
 
-    def predicted(self, setting: RelativeBudget) -> float:
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """RLVR: here / there. GRPO: 1."""
         return self.here / self.there if self.agent == "rlvr" else 1.0
 
-    def measure(self, setting: RelativeBudget, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train one step at each."""
         scores = []
         for half, xi in enumerate((self.there, self.here)):

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Series, Study, Table, measured
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
 from theorybench.envs.curriculum.relative_budget.oracle import KAPPA
 from theorybench.envs.curriculum.relative_budget.samples import TOGETHER, base_law, base_rewards, sample_sizes
-from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 from theorybench.envs.curriculum.relative_budget.steps import one_step
 
 #: Relative budgets at which agents are trained, and those of theory's lines: multiples of .05, where K / p = 20 makes
@@ -28,9 +27,9 @@ LENGTHS, PARTS, COUNTED = (1, 2, 4, 8), 2, 100
 _XI = Axis("relative budget xi, deficient to ample", "log", ticks=(0.2, 0.5, 1, 2, 4, 8))
 
 
-def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def regimes(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the score of learners after the same episodes against the relative budget, over what theory says of each."""
-    runs, updates = range(seed * seeds, (seed + 1) * seeds), EPISODES // BATCH
+    runs, updates = run_seeds(seed, seeds), EPISODES // BATCH
     labs = {xi: lab.at(xi=xi) for xi in LINE}
     series: dict[str, list[Series]] = {}
     rows: list[tuple[Cell, ...]] = []
@@ -61,7 +60,7 @@ def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         )
     warm = {**plain, "beta_1": BETA, "beta_2": BETA, "reference_samples": 512, "learning_rate": 1 / BETA}
     add(f"A*-PO, beta {BETA:g}", "astar-po", lambda _: warm, lambda o: o.regularised_table(BETA))
-    same, axis = f"after {EPISODES:,} episodes, K = {setting.K}", Axis("score", range=(-0.05, 1.05))
+    same, axis = f"after {EPISODES:,} episodes, K = {lab.setting.K}", Axis("score", range=(-0.05, 1.05))
     *rates, regularised = series
     three = (rates[0], rates[len(RATES)], regularised)
     charts = (
@@ -95,10 +94,10 @@ def regimes(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         Column("theory's"),
     )
     table = Table("Where learners do best", columns, tuple(rows))
-    return Exhibit(charts=charts, tables=(table,), groups=(*three, *rates))
+    return StudyResult(charts=charts, tables=(table,), groups=(*three, *rates))
 
 
-def steps(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def steps(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show what one gradient step gains: at a fixed KL divergence, and as a score for each unit of learning rate."""
     labs = {xi: lab.at(xi=xi) for xi in LINE if xi >= min(STEP_BUDGETS)} | {xi: lab.at(xi=xi) for xi in STEP_BUDGETS}
     line = sorted(labs)
@@ -141,10 +140,10 @@ def steps(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:
         ),
         note="RLVR falls as 1/xi in ample budgets; GRPO, which divides by the group's deviation, does not.",
     )
-    return Exhibit(charts=(gain, score), groups=("RLVR", "GRPO"))
+    return StudyResult(charts=(gain, score), groups=("RLVR", "GRPO"))
 
 
-def samples(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def samples(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show how many samples a step needs against the relative budget, and tell where they are fewest."""
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -163,7 +162,7 @@ def samples(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         ratios = [float(sizes[np.searchsorted(grid, xi)] / sizes.min()) for xi in (0.3, 6.0)]
         rows.append((number, peak, least, float(sizes.min()), *ratios))
     chart = Chart(
-        f"Samples of one step, p = {setting.p:g}",
+        f"Samples of one step, p = {lab.setting.p:g}",
         _XI,
         Axis("n(xi)", "log"),
         tuple(series),
@@ -182,7 +181,7 @@ def samples(setting: RelativeBudget, lab: Lab, seed: int, seeds: int) -> Exhibit
         Column("n(6) / least", ".1f"),
     )
     table = Table("Exact, at p = .02, on a grid of .05", columns, tuple(rows))
-    return Exhibit(tables=(table,), charts=(chart,), groups=tuple(f"K = {number}" for number in LENGTHS))
+    return StudyResult(tables=(table,), charts=(chart,), groups=tuple(f"K = {number}" for number in LENGTHS))
 
 
 _SOURCE = "arXiv 2602.01523"

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.semiautomaton.pairs import factorial_length
@@ -43,7 +46,7 @@ def excess(lab: Lab, lengths: tuple[int, ...], twins: int, episodes: int, seed: 
     return shares - 1 / lab.setting.N
 
 
-def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) -> tuple[float, float, float]:
+def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) -> Interval:
     """Estimate from the mean over machines, its interval by leaving out one after the other.
 
     The half of its letters on which a machine differs from the hidden one is not exactly a half, which moves all of its
@@ -59,7 +62,7 @@ def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) ->
     total, machines = above.sum(axis=0), len(above)
     without = (total - above) / (machines - 1)
     if (without <= 0).any():
-        return (math.nan,) * 3
+        return point(math.nan)
     left_out = np.array([estimate(row) for row in without])
     return interval(estimate(total / machines), math.sqrt((machines - 1) * left_out.var()))
 
@@ -78,15 +81,15 @@ class Decay:
     twins: int = 32
     episodes: int = 5_000
 
-    def predicted(self, setting: Semiautomaton) -> float:
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """ln(1 - 1/(N-1))."""
-        return math.log1p(-1 / (setting.N - 1))
+        return math.log1p(-1 / (oracle.setting.N - 1))
 
-    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit a line, each point with the weight of its error."""
 
         def slope(above: np.ndarray) -> float:
-            share = above + 1 / setting.N
+            share = above + 1 / lab.setting.N
             weights = np.square(above) / (share * (1 - share))
             x = np.array(self.lengths) - np.average(self.lengths, weights=weights)
             return float(weights @ (x * np.log(above)) / (weights @ np.square(x)))
@@ -108,14 +111,14 @@ class FactorialLength:
     twins: int = 32
     episodes: int = 10_000
 
-    def predicted(self, setting: Semiautomaton) -> float:
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """1/N!, at the length (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1)), which is of order N^2 ln N."""
-        return 1 / math.factorial(setting.N)
+        return 1 / math.factorial(oracle.setting.N)
 
-    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Interpolate the logarithm."""
         first, last = self.lengths
-        share = (factorial_length(setting.N) - first) / (last - first)
+        share = (factorial_length(lab.setting.N) - first) / (last - first)
 
         def between(above: np.ndarray) -> float:
             return float(np.exp((1 - share) * np.log(above[0]) + share * np.log(above[1])))
@@ -139,13 +142,15 @@ class Slope:
     blocks: int = 16
     episodes: int = 16_384
 
-    def predicted(self, setting: Semiautomaton) -> float:
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """(1/N^2)(1 - 1/N) / (m N) on one letter: m N rows, each met with probability 1/(m N); 0 on longer words."""
+        setting = oracle.setting
         rows = setting.m * setting.N
         return (1 - 1 / setting.N) / (setting.N**2 * rows) if self.length == 1 else 0.0
 
-    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over blocks of the product of two halves' score-function estimates."""
+        setting = lab.setting
         view = View.of(setting, "local")
         policy = TablePolicy(view, np.full((view.rows, setting.N), 1 / setting.N))
         played = lab.simulate(policy, 2 * self.blocks * self.episodes, seed, stage=self.length)
@@ -176,13 +181,14 @@ class LearnersApart:
     seeds: int
     learner: tuple[tuple[str, Any], ...] = ()
 
-    def predicted(self, setting: Semiautomaton) -> float:
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """One: short words teach, and the outcome of long ones does not."""
         return 1.0
 
-    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Difference of shares; with every run alike the interval is a point."""
-        numbers, shares = range(seed * self.seeds, (seed + 1) * self.seeds), []
+        setting = lab.setting
+        numbers, shares = run_seeds(seed, self.seeds), []
         goal = 1 / setting.N + LEARNT * (1 - 1 / setting.N)
         for agent in ("curriculum-rlvr", "rlvr"):
             policies = lab.train(agent, numbers, self.budget, **dict(self.learner))
@@ -206,102 +212,87 @@ class NetworkBlind:
     seeds: int = 3
     episodes: int = 4096
 
-    def predicted(self, setting: Semiautomaton) -> float:
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """Chance."""
-        return 1 / setting.N
+        return 1 / oracle.setting.N
 
-    def measure(self, setting: Semiautomaton, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean reward over runs."""
-        numbers = range(seed * self.seeds, (seed + 1) * self.seeds)
+        numbers = run_seeds(seed, self.seeds)
         policies = lab.train("rlvr", numbers, self.budget, policy="mlp", episodes_per_update=256)
         return mean_interval(np.concatenate([lab.simulate(policy, self.episodes, seed).rewards for policy in policies]))
 
 
-def _claim(
-    id: str, source: str, statement: str, falsified_by: str, study: Any, formula: str, tolerance: float, **setting: Any
-) -> Claim:
-    return Claim(
-        id=f"semiautomaton-{id}",
-        source=f"arXiv 2510.04115, {source}",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters=setting,
-    )
+claim = ClaimMaker("semiautomaton", "arXiv 2510.04115")
 
 
 _REPEATS = "for one of 4096 letters comes back now and then"
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "decay",
-        f"agreement of two shuffles; tolerance: .0005, {_REPEATS}",
-        "The agreement of two machines above chance falls by the factor 1 - 1/(N-1) a letter when letters are fresh",
-        "a small alphabet, in which letters come back, or another family",
         Decay(),
-        "ln(1 - 1/(N-1))",
-        0.0005,
-        N=6,
-        m=4096,
-        family="shuffle",
+        source="agreement of two shuffles",
+        statement="The agreement of two machines above chance falls by the factor 1 - 1/(N-1) a letter when "
+        "letters are fresh",
+        falsified_by="a small alphabet, in which letters come back, or another family",
+        formula="ln(1 - 1/(N-1))",
+        tolerance=0.0005,
+        tolerance_reason=".0005, for one of 4096 letters comes back now and then",
+        parameters={"N": 6, "m": 4096, "family": "shuffle"},
     ),
-    _claim(
+    claim(
         "factorial",
-        f"statistical queries; tolerance: .0002, {_REPEATS}",
-        "Agreement is 1/N! above chance at a word length of order N^2 ln N (N = 4)",
-        "a small alphabet, in which letters come back, or another family",
         FactorialLength(),
-        "1/N! at T = (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1))",
-        0.0002,
-        N=4,
-        m=4096,
-        family="shuffle",
+        source="statistical queries",
+        statement="Agreement is 1/N! above chance at a word length of order N^2 ln N (N = 4)",
+        falsified_by="a small alphabet, in which letters come back, or another family",
+        formula="1/N! at T = (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1))",
+        tolerance=0.0002,
+        tolerance_reason=".0002, for one of 4096 letters comes back now and then",
+        parameters={"N": 4, "m": 4096, "family": "shuffle"},
     ),
-    _claim(
+    claim(
         "first-letter",
-        "gradients of tables; tolerance: none beyond the interval",
-        "On words of one letter the gradient of a table at the uniform policy has the squared norm it should",
-        "a ladder whose first rung has longer words",
         Slope(1),
-        "(1 - 1/N) / (m N^3)",
-        0.0,
-        N=5,
-        m=4,
+        source="gradients of tables",
+        statement="On words of one letter the gradient of a table at the uniform policy has the squared norm it should",
+        falsified_by="a ladder whose first rung has longer words",
+        formula="(1 - 1/N) / (m N^3)",
+        parameters={"N": 5, "m": 4},
     ),
-    _claim(
+    claim(
         "no-gradient",
-        "gradients of tables; tolerance: none beyond the interval",
-        "From two letters on it is zero",
-        "a verifier that pays for a claim on the way, or claims that are corrected before they are fed back",
         Slope(2),
-        "0",
-        0.0,
-        N=5,
-        m=4,
+        source="gradients of tables",
+        statement="From two letters on it is zero",
+        falsified_by="a verifier that pays for a claim on the way, or claims that are corrected before they are "
+        "fed back",
+        formula="0",
+        parameters={"N": 5, "m": 4},
     ),
-    _claim(
+    claim(
         "learners",
-        "outcomes against word lengths; tolerance: one run in ten may differ",
-        "REINFORCE learns the machine from ever longer words within a budget in which long words alone teach nothing",
-        "a ladder whose rungs are all the full task",
         LearnersApart(12_000, 10),
-        "1",
-        0.1,
-        N=5,
-        m=4,
-        T=5,
+        source="outcomes against word lengths",
+        statement="REINFORCE learns the machine from ever longer words within a budget in which long words alone "
+        "teach nothing",
+        falsified_by="a ladder whose rungs are all the full task",
+        formula="1",
+        tolerance=0.1,
+        tolerance_reason="one run in ten may differ",
+        parameters={"N": 5, "m": 4, "T": 5},
     ),
-    _claim(
+    claim(
         "network",
-        "outcomes and networks; tolerance: .02, for three networks memorise a few words differently",
-        "A network that sees the whole prompt is no better than chance after training on the outcomes of 8 letters",
-        "short words, whose few prompts it memorises",
         NetworkBlind(),
-        "1/N",
-        0.02,
-        N=3,
+        source="outcomes and networks",
+        statement="A network that sees the whole prompt is no better than chance after training on the outcomes "
+        "of 8 letters",
+        falsified_by="short words, whose few prompts it memorises",
+        formula="1/N",
+        tolerance=0.02,
+        tolerance_reason=".02, for three networks memorise a few words differently",
+        parameters={"N": 3},
     ),
 )

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Series, Study, Table, measured
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.semiautomaton.claims import excess
 from theorybench.envs.curriculum.semiautomaton.pairs import factorial_length, limit_agreement
-from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
 
 #: Letters of the alphabets, other machines whose agreement is averaged, and episodes of each machine and length.
 ALPHABETS, TWINS, EPISODES = (6, 50, 500, 4096), 8, 10_000
@@ -33,8 +32,9 @@ DIRECT, CLIMBING = "long words alone", "ever longer words"
 POINTS, MEASURED, RIGHT = 20, 512, 0.95
 
 
-def parting(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def parting(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the agreement of two machines above chance against the length of words, for several alphabets."""
+    setting = lab.setting
     series: list[Series] = []
     lengths = np.arange(1, max(LENGTHS) + 1)
     for letters in ALPHABETS:
@@ -65,12 +65,12 @@ def parting(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
     columns = (Column("N", "d"), Column("length", ",.1f"), Column("N^2 ln N", ",.1f"), Column("ratio", ".3f"))
     note = "Exact in the limit of fresh letters. The ratio tends to 1 as 1 - 1/ln N does."
     table = Table("Word length at which agreement is 1/N! above chance", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=(chart,), groups=(*(f"{m} letters" for m in ALPHABETS), LIMIT))
+    return StudyResult(tables=(table,), charts=(chart,), groups=(*(f"{m} letters" for m in ALPHABETS), LIMIT))
 
 
-def lengths(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def lengths(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the score of learners after the same budget against the length of words."""
-    runs = range(seed * seeds, (seed + 1) * seeds)
+    runs = run_seeds(seed, seeds)
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     for name, agent in LEARNERS.items():
@@ -87,12 +87,13 @@ def lengths(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
     queries = ", ".join(f"{lab.at(T=length).oracle.direct_queries():,.0f}" for length in TRAINED)
     note = f"Learnt: a score of .9. Theory's episodes without short words: {queries}."
     table = Table("Runs that learnt the machine", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=(chart,), groups=tuple(LEARNERS))
+    return StudyResult(tables=(table,), charts=(chart,), groups=tuple(LEARNERS))
 
 
-def networks(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def networks(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show how tables and transformers fare on words of each length while they train, and after each rung."""
-    runs, words, chance = range(seed * seeds, (seed + 1) * seeds), range(1, setting.T + 1), 1 / setting.N
+    setting = lab.setting
+    runs, words, chance = run_seeds(seed, seeds), range(1, setting.T + 1), 1 / setting.N
     barriers, stairs = [], []
     rows: list[tuple[Cell, ...]] = []
     y = Axis("accuracy", range=(0.0, 1.05))
@@ -110,7 +111,7 @@ def networks(setting: Semiautomaton, lab: Lab, seed: int, seeds: int) -> Exhibit
     columns = (Column("policy"), Column("learner"), Column("learnt", "d"), Column("runs", "d"))
     note = f"Learnt: an accuracy of {RIGHT:g} on words of {setting.T} letters."
     table = Table("Runs that learnt the machine", (*columns, Column("mean"), Column("least")), tuple(rows), note)
-    return Exhibit(tables=(table,), charts=(*barriers, *stairs), groups=(DIRECT, CLIMBING, "chance"))
+    return StudyResult(tables=(table,), charts=(*barriers, *stairs), groups=(DIRECT, CLIMBING, "chance"))
 
 
 def _accuracies(

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.preference.bandit.design_claims import CLAIMS as DESIGN_CLAIMS
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
@@ -40,16 +42,16 @@ class CoverageImprovement:
         """Pairs of one round."""
         return math.ceil(PreferenceBanditOracle(setting).batch_threshold(self.delta))
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """One round: the binomial law. Later rounds: 1 - P(separated), for what is not separated goes on to theta*."""
-        oracle, n = PreferenceBanditOracle(setting), self.pairs(setting)
+        oracle, n = oracle, self.pairs(oracle.setting)
         if self.rounds == 1:
             return oracle.improvement_probability(n, self.level)
         return 1 - oracle.separation_probability(n)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Share of runs with C <= level, and its Wilson interval."""
-        coverage = _on_policy(lab, seed, self.seeds, self.pairs(setting), self.rounds, "coverage")
+        coverage = _on_policy(lab, seed, self.seeds, self.pairs(lab.setting), self.rounds, "coverage")
         return share_interval(coverage <= self.level)
 
 
@@ -65,13 +67,13 @@ class ErrorFloor:
     rounds: int = 3
     seeds: int = 200
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """tr(Sigma* I(pi*)^-1)."""
-        return PreferenceBanditOracle(setting).floor(1)
+        return oracle.floor(1)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean and interval of n ||theta - theta*||^2."""
-        n = math.ceil(PreferenceBanditOracle(setting).batch_threshold(SAFE))
+        n = math.ceil(PreferenceBanditOracle(lab.setting).batch_threshold(SAFE))
         errors = n * _on_policy(lab, seed, self.seeds, n, self.rounds, "error")
         return mean_interval(errors)
 
@@ -88,14 +90,13 @@ class OfflineRatio:
     seeds: int
     pairs: int | None = None
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): offline pools the rounds, on-policy uses the last."""
-        oracle = PreferenceBanditOracle(setting)
         return oracle.offline_variance(ROUNDS) / oracle.floor(1)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Ratio of means; its interval from the standard errors of the logarithms."""
-        n = self.pairs or math.ceil(PreferenceBanditOracle(setting).batch_threshold(SAFE))
+        n = self.pairs or math.ceil(PreferenceBanditOracle(lab.setting).batch_threshold(SAFE))
         online = _on_policy(lab, seed, self.seeds, n, ROUNDS, "error")
         offline = _measure(lab, "dpo-offline", seed, self.seeds, n * ROUNDS, "error")
         return ratio_of_means(offline, online)
@@ -122,7 +123,8 @@ def _improvement(id: str, statement: str, falsified_by: str, study: CoverageImpr
         law = "(1 - e^(-l(1-q)) - e^(-lq) + e^-l)^d, l = n / (2 cosh^2 theta_init)"
     return Claim(
         id=f"preference-coverage-{id}",
-        source="arXiv 2601.08421, coverage improvement; tolerance: pairs that differ in two coordinates (2.5 % here)",
+        source="arXiv 2601.08421, coverage improvement",
+        tolerance_reason="pairs that differ in two coordinates (2.5 % here)",
         statement=statement,
         predicted=study.predicted,
         measure=study.measure,
@@ -135,7 +137,8 @@ def _improvement(id: str, statement: str, falsified_by: str, study: CoverageImpr
 def _ratio(id: str, tolerance: float, study: OfflineRatio, **parameters: Any) -> Claim:
     return Claim(
         id=f"preference-offline-ratio-{id}",
-        source="arXiv 2601.08421, separation of offline and on-policy; tolerance: 5 %, the next order in 1 / n",
+        source="arXiv 2601.08421, separation of offline and on-policy",
+        tolerance_reason="5 %, the next order in 1 / n",
         statement="At equal labels, offline DPO's error over on-policy DPO's is tr(Sigma* I(pi_init)^-1) / (6 x floor)",
         predicted=study.predicted,
         measure=study.measure,
@@ -179,7 +182,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="preference-error-floor",
-        source="arXiv 2601.08421, convergence above the threshold; tolerance: 3 %, the next order in 1 / n",
+        source="arXiv 2601.08421, convergence above the threshold",
+        tolerance_reason="3 %, the next order in 1 / n",
         statement="Above the threshold on-policy DPO reaches the error floor tr(Sigma* I(pi*)^-1) / n in three rounds",
         predicted=ErrorFloor().predicted,
         measure=ErrorFloor().measure,

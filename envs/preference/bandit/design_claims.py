@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval, share_interval
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, share_interval
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
-from theorybench.envs.preference.bandit.setting import PreferenceBandit
 from theorybench.envs.preference.bandit.training import courses
 
 #: An error below which theta counts as found: label noise gives about .1, one coordinate at theta_init over 6.
@@ -31,12 +32,11 @@ class HybridFloor:
     pairs: int = 2000
     seeds: int = 400
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """tr(Sigma* I^-1) of designs beside responses of the initial policy in round 1, of the optimum in round 2."""
-        oracle = PreferenceBanditOracle(setting)
         return oracle.hybrid_floor(1, oracle.initial_policy if self.rounds == 1 else None)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean and interval of n ||theta - theta*||^2."""
         errors = courses(lab, "dpo-hybrid", seed, self.seeds, self.pairs, ["error"], rounds=self.rounds)
         return mean_interval(self.pairs * errors[:, -1, 0])
@@ -54,11 +54,11 @@ class OnPolicyStalls:
     pairs: int = 2000
     seeds: int = 100
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """1 - P(some coordinate separated), which is 0 at n far below 2 cosh^2 theta_init."""
-        return 1 - PreferenceBanditOracle(setting).separation_probability(self.pairs)
+        return 1 - oracle.separation_probability(self.pairs)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Share and its Wilson interval."""
         values = courses(lab, "dpo-on-policy", seed, self.seeds, self.pairs, ["coverage"], rounds=2)
         return share_interval(values[:, -1, 0] <= 10.0)
@@ -78,12 +78,12 @@ class DistillationSpans:
     repeats: int = 60
     seeds: int = 200
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """P(the pairs differ in every coordinate): (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d."""
-        share = PreferenceBanditOracle(setting).transition.informative
-        return float((1 - (1 - share) ** self.pairs) ** setting.dimension)
+        share = oracle.transition.informative
+        return float((1 - (1 - share) ** self.pairs) ** oracle.setting.dimension)
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Share of errors below `FOUND`, and its Wilson interval."""
         labels = self.pairs * self.repeats
         options = {"repeats": self.repeats}
@@ -105,13 +105,13 @@ class DistillationNoise:
     repeats: int = 32
     seeds: int = 300
 
-    def predicted(self, setting: PreferenceBandit) -> float:
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """tr(Sigma* G^-1 N G^-1) / beta^2, G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi', P = P(y wins).
 
         Least squares of the margins on Delta of variance 1 / (repeats P (1 - P)). By the theorem of Gauss and Markov
         it is at least tr(Sigma* I^-1): pairs of small noise deserve more weight than they get.
         """
-        oracle = PreferenceBanditOracle(setting)
+        setting = oracle.setting
         probs, rewards = oracle.table(oracle.initial_policy), setting.rewards
         pairs = probs[:, :, None] * probs[:, None] / len(probs)
         variance = 4 * np.cosh((rewards[:, :, None] - rewards[:, None]) / 2) ** 2
@@ -119,7 +119,7 @@ class DistillationNoise:
         inverse = np.linalg.inv(spread)
         return float(np.trace(oracle.optimal_covariance @ inverse @ noise @ inverse)) / setting.beta**2
 
-    def measure(self, setting: PreferenceBandit, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean and interval of n ||theta - theta*||^2."""
         labels = self.pairs * self.repeats
         options = {"repeats": self.repeats}
@@ -138,7 +138,8 @@ def _hybrid(id: str, statement: str, study: HybridFloor, **parameters: Any) -> C
     start = "pi_init" if study.rounds == 1 else "pi*"
     return Claim(
         id=f"preference-hybrid-{id}",
-        source="arXiv 2601.08421, hybrid sampler; tolerance: 3 %, the next order in 1 / n",
+        source="arXiv 2601.08421, hybrid sampler",
+        tolerance_reason="3 %, the next order in 1 / n",
         statement=statement,
         predicted=study.predicted,
         measure=study.measure,
@@ -153,7 +154,8 @@ def _spans(id: str, statement: str, pairs: int) -> Claim:
     study = DistillationSpans(pairs)
     return Claim(
         id=f"preference-distillation-{id}",
-        source="arXiv 2601.08421, reward distillation; tolerance: pairs that differ in two coordinates (2.5 %)",
+        source="arXiv 2601.08421, reward distillation",
+        tolerance_reason="pairs that differ in two coordinates (2.5 %)",
         statement=statement,
         predicted=study.predicted,
         measure=study.measure,
@@ -174,7 +176,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="preference-hybrid-beside-on-policy",
-        source="arXiv 2601.08421, hybrid sampler; tolerance: the interval of 100 runs covers 0",
+        source="arXiv 2601.08421, hybrid sampler",
+        tolerance_reason="the interval of 100 runs covers 0",
         statement="From there on-policy DPO does not cover the optimum after as many labels",
         predicted=OnPolicyStalls().predicted,
         measure=OnPolicyStalls().measure,
@@ -187,7 +190,8 @@ CLAIMS: tuple[Claim, ...] = (
     _spans("spans", "Twice as many pairs span nearly always, whether or not wins and losses are both seen", 900),
     Claim(
         id="preference-distillation-noise",
-        source="arXiv 2601.08421, reward distillation; tolerance: 5 %, the next orders in 1 / pairs and 1 / repeats",
+        source="arXiv 2601.08421, reward distillation",
+        tolerance_reason="5 %, the next orders in 1 / pairs and 1 / repeats",
         statement="Where the pairs span, the error of reward distillation is that of its labels alone",
         predicted=DistillationNoise().predicted,
         measure=DistillationNoise().measure,

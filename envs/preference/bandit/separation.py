@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Table
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, StudyResult, Table
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
-from theorybench.envs.preference.bandit.setting import PreferenceBandit
 from theorybench.envs.preference.bandit.training import courses
 
 #: Error to reach, and labels of a run: where theory asks for more, runs have as many as this.
@@ -57,7 +57,7 @@ class Learner:
         """Give the total of labels at which the mean error of `seeds` runs falls below `error`, by theory."""
         return self.rounds * self.batch(oracle, error, seeds)
 
-    def measure(self, lab: Lab, error: float, seed: int, seeds: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, error: float, seed: int, seeds: int) -> Interval:
         """Find the total of labels at which the mean error of `seeds` runs falls below `error`.
 
         Budgets grow by factors of `STEP`. The search begins near theory's, goes down to one that fails and from there
@@ -89,7 +89,7 @@ class Learner:
         low, high = np.quantile(again, [OUTSIDE / 2, 1 - OUTSIDE / 2])
         value = crossing(labels, errors.mean(axis=1), error)
         luck = self.luck(lab.oracle, error, seeds)
-        return value, float(min(low, *labels[-2:])), float(max(high, luck * labels[-1]))
+        return Interval(value, float(min(low, *labels[-2:])), float(max(high, luck * labels[-1])))
 
     def reaches(self, lab: Lab, error: float, labels: int, seed: int, seeds: int) -> bool:
         """Train runs with so many labels in all, and say whether their mean error is below `error`."""
@@ -141,7 +141,7 @@ LEARNERS = {
 }
 
 
-def separation(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def separation(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the labels that each learner needs, over the coverage of its initial policy."""
     labs = {init: lab.at(theta_init=init) for init in DRAWN}
     starts = {init: _start(there.oracle) for init, there in labs.items()}
@@ -169,7 +169,7 @@ def separation(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
         row: list[Cell] = [init, starts[init]]
         for name in LEARNERS:
             own = counted.get((name, init))
-            row += [theory[name, init], Quantity(*own) if own else f"> {LIMIT:,}"]
+            row += [theory[name, init], Interval(*own) if own else f"> {LIMIT:,}"]
         rows.append(tuple(row))
     x = Axis("coverage C of the initial policy", "log", ticks=tuple(10.0**i for i in range(6)))
     y = Axis("labels of a run, in all", "log", ticks=tuple(10.0**i for i in range(3, 9)))
@@ -177,7 +177,7 @@ def separation(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
     labels = (Column(f"{name}, {text}", ",.0f") for name in LEARNERS for text in ("theory", "runs"))
     where = f"where the mean error of {seeds} runs crosses {ERROR:g}"
     heads = (Column("theta_init", "g"), Column("C", ",.1f"), *labels)
-    return Exhibit(
+    return StudyResult(
         tables=(Table(title, heads, tuple(rows), _method(seeds)),),
         charts=(Chart(title, x, y, tuple(series), points=where, bars="bootstrap interval"),),
         notes=(*_not_reached(starts, counted, seeds), *_measured_readings(starts, counted), *_readings(starts, theory)),

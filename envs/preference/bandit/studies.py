@@ -5,26 +5,25 @@ Batches that are meant to be above the threshold have n*(1e-5) labels, so that n
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import (
     Axis,
     Cell,
     Chart,
     Column,
-    Exhibit,
-    Quantity,
-    Run,
     Series,
     Study,
+    StudyResult,
     Table,
     measured,
 )
 from theorybench.envs.preference.bandit.separation import GROUPS, OFFLINE, ON_POLICY, separation
-from theorybench.envs.preference.bandit.setting import PreferenceBandit
 from theorybench.envs.preference.bandit.training import SAFE, courses, first_round_error
 
 #: theta_init of the course of training, and its rounds.
@@ -44,7 +43,7 @@ _FIRST = "Dash at round 1: the binomial law of separate coordinates. Floor: tr(S
 _PARITY = "Below 1 pooled offline labels are better."
 
 
-def rounds(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def rounds(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show error and coverage after each round of on-policy DPO."""
     places = range(ROUNDS + 1)
     error: list[Series] = []
@@ -87,10 +86,10 @@ def rounds(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibi
         "several coordinates, which the law does not know."
     )
     table = Table("Error per round, times its labels", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=charts)
+    return StudyResult(tables=(table,), charts=charts)
 
 
-def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def offline(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show errors of offline and on-policy DPO at equal labels, over theta_init and in the gaussian geometry."""
     errors: dict[str, list[np.ndarray]] = {OFFLINE: [], ON_POLICY: []}
     theory: dict[str, list[float]] = {OFFLINE: [], ON_POLICY: []}
@@ -108,7 +107,7 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
         ratio = ratio_of_means(pooled, moving)
         coverage = oracle.evaluate(oracle.initial_policy, ["coverage"])["coverage"]
         own = (expected[0], _mean(pooled), expected[1], _mean(moving))
-        rows.append((name, coverage, total, *own, expected[0] / expected[1], Quantity(*ratio)))
+        rows.append((name, coverage, total, *own, expected[0] / expected[1], Interval(*ratio)))
         if there is not gaussian:
             ratios.append(ratio)
             for group, own_errors, value in zip(errors, (pooled, moving), expected, strict=True):
@@ -142,10 +141,10 @@ def offline(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhib
         "as many runs)."
     )
     table = Table("Errors at equal labels", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=charts, groups=GROUPS)
+    return StudyResult(tables=(table,), charts=charts, groups=GROUPS)
 
 
-def transition(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def transition(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the chance of good coverage against the batch size: after one round, and after more with either ridge."""
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -158,7 +157,7 @@ def transition(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
         for share, own in zip(SHARES, found, strict=True):
             n = _labels(there, share)
             theory = there.oracle.improvement_probability(n, LEVEL), 1 - there.oracle.separation_probability(n)
-            rows.append((name if share == SHARES[0] else "", share, n, theory[0], Quantity(*own), theory[1]))
+            rows.append((name if share == SHARES[0] else "", share, n, theory[0], Interval(*own), theory[1]))
     ridges, later, notes = _ridges(lab.at(theta_init=RIDGE_INIT), seed, seeds)
     x = Axis(f"labels n of a round over the threshold n*({DELTA:g})", "log", ticks=(0.1, 0.2, 0.5, 1, 2))
     title = f"Runs with coverage C <= {LEVEL:g} after one round"
@@ -176,10 +175,10 @@ def transition(setting: PreferenceBandit, lab: Lab, seed: int, seeds: int) -> Ex
         "with 9 wins in 10 pairs is not separated, yet its C is 2.6."
     )
     table = Table(title, (Column("start"), *(Column(*head) for head in heads)), tuple(rows), note)
-    return Exhibit(tables=(table, later), charts=charts, notes=notes)
+    return StudyResult(tables=(table, later), charts=charts, notes=notes)
 
 
-def _improved(lab: Lab, share: float, seed: int, seeds: int, **options: Any) -> tuple[float, float, float]:
+def _improved(lab: Lab, share: float, seed: int, seeds: int, **options: Any) -> Interval:
     """Count runs whose coverage is good after the last round, with their interval."""
     runs = courses(lab, "dpo-on-policy", seed, seeds, _labels(lab, share), ["coverage"], **options)
     return share_interval(runs[:, -1, 0] <= LEVEL)
@@ -200,7 +199,7 @@ def _ridges(lab: Lab, seed: int, seeds: int) -> tuple[list[Series], Table, tuple
     law = [1 - lab.oracle.separation_probability(_labels(lab, share)) for share in DRAWN_SHARES]
     series.append(Series(names["current"], "predicted", DRAWN_SHARES, law))
     theory = [1 - lab.oracle.separation_probability(_labels(lab, share)) for share in RIDGE_SHARES]
-    cells = [[Quantity(*own) for own in found[ridge]] for ridge in names]
+    cells = [[Interval(*own) for own in found[ridge]] for ridge in names]
     heads = (("n / n*", "g"), ("no coordinate separated", ".3f"), *((name, ".3f") for name in names.values()))
     title = f"Runs with C <= {LEVEL:g} after {RIDGE_ROUNDS} rounds, theta_init {RIDGE_INIT:g}"
     table = Table(title, tuple(Column(*head) for head in heads), tuple(zip(RIDGE_SHARES, theory, *cells, strict=True)))
@@ -212,12 +211,14 @@ def _ridges(lab: Lab, seed: int, seeds: int) -> tuple[list[Series], Table, tuple
     return series, table, (note,)
 
 
-def _mean(samples: np.ndarray) -> Quantity:
-    return Quantity(*mean_interval(samples))
+def _mean(samples: np.ndarray) -> Interval:
+    return mean_interval(samples)
 
 
-def _study(id: str, part: str, title: str, text: str, run: Run, seeds: int) -> Study:
-    return Study(f"preference-{id}", f"arXiv 2601.08421, {part}", title, text, run, seeds)
+def _study(id: str, part: str, title: str, text: str, run: Callable[[Lab, int, int], StudyResult], seeds: int) -> Study:
+    return Study(
+        id=f"preference-{id}", source=f"arXiv 2601.08421, {part}", title=title, text=text, run=run, seeds=seeds
+    )
 
 
 STUDIES: tuple[Study, ...] = (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.preference.bandit.coverage import Transition
 
 #: Hyper-parameters of exact learning in the linear softmax class.
@@ -22,7 +22,7 @@ LABELS_TOGETHER = 4_000_000
 
 def groups(seed: int, seeds: int, labels: int) -> list[range]:
     """Cut the runs `seed * seeds` and following, of `labels` each, into groups that memory allows."""
-    numbers, together = range(seed * seeds, (seed + 1) * seeds), max(1, LABELS_TOGETHER // labels)
+    numbers, together = run_seeds(seed, seeds), max(1, LABELS_TOGETHER // labels)
     return [numbers[i : i + together] for i in range(0, seeds, together)]
 
 

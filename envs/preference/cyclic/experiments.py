@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.bandit.coverage import softmax
 from theorybench.envs.preference.cyclic import games
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
@@ -47,7 +49,7 @@ class Tally:
         """The response that a Bradley-Terry fit to the labels likes best in each context, int64 (X,)."""
         return games.bradley_terry(self.wins, self.pairs).argmax(axis=1)
 
-    def against(self, probs: np.ndarray, responses: np.ndarray) -> tuple[float, float, float]:
+    def against(self, probs: np.ndarray, responses: np.ndarray) -> Interval:
         """Estimate how often a policy (X, K) beats one response of each context (X,), mean over contexts."""
         at = np.arange(len(responses))
         # A response ties with itself, without a label.
@@ -61,14 +63,14 @@ class Tally:
 class BordaFavourite:
     """Share of contexts in which a Bradley-Terry fit to uniform pairs likes the Borda winner best."""
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: Oracle[CyclicPreference]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit, compare."""
         share = float((Tally.of(lab, seed).favourites == lab.oracle.borda_winners).mean())
-        return share, share, share
+        return point(share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +89,16 @@ class FavouriteMargin:
         least, most = thresholds.min(), thresholds.max()
         return float(self.place * least if self.place < 1 else most + (self.place - 1) * (1 - most))
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The oracle's margin: 0 up to c*."""
-        return CyclicPreferenceOracle(setting).margin(self.cyclicity(setting))
+        return oracle.margin(self.cyclicity(oracle.setting))
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit to labels; what the best response against the favourite wins is exact."""
-        there = lab.at(cyclicity=self.cyclicity(setting))
+        there = lab.at(cyclicity=self.cyclicity(lab.setting))
         favourites = there.oracle.pure(Tally.of(there, seed).favourites)
         lost = there.oracle.evaluate(favourites, ["exploitability"])["exploitability"]
-        return lost, lost, lost
+        return point(lost)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +111,11 @@ class Threshold:
 
     halvings: int = 9
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """c*."""
-        return CyclicPreferenceOracle(setting).threshold
+        return oracle.threshold
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit at each cyclicity that is asked for."""
         low, high = 0.0, 1.0
         for number in range(self.halvings):
@@ -122,19 +124,18 @@ class Threshold:
             favourites = there.oracle.pure(Tally.of(there, seed * self.halvings + number).favourites)
             beaten = there.oracle.evaluate(favourites, ["exploitability"])["exploitability"] > 1e-9
             low, high = (low, middle) if beaten else (middle, high)
-        return 0.5 * (low + high), low, high
+        return Interval(0.5 * (low + high), low, high)
 
 
 @dataclasses.dataclass(frozen=True)
 class NashWinRate:
     """How often the von Neumann winner beats that favourite, counted in labels."""
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """1/2 where the Borda winner is in its support; else more."""
-        oracle = CyclicPreferenceOracle(setting)
         return oracle.evaluate(oracle.pure(oracle.borda_winners), ["nash_win_rate"])["nash_win_rate"]
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit to some labels, count others: the favourite is not chosen for its luck."""
         favourites = Tally.of(lab, 2 * seed).favourites
         return Tally.of(lab, 2 * seed + 1).against(lab.oracle.nash_policy.table, favourites)
@@ -160,16 +161,15 @@ class Learnt:
     seeds: int = 4
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The target's."""
-        oracle = CyclicPreferenceOracle(setting)
         if self.target == "margin":
             return oracle.margin()
         return read(oracle, oracle.optimal_policy if self.target == "optimum" else oracle.dpo_limit, self.metric)
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean of the runs."""
-        policies = lab.train(self.agent, runs(seed, self.seeds), self.budget, **self.options)
+        policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.options)
         return mean_interval(np.array([read(lab.oracle, policy, self.metric) for policy in policies]))
 
 
@@ -196,10 +196,10 @@ class Course:
     budget: int
     seeds: int = 4
 
-    def predicted(self, setting: CyclicPreference) -> float:
+    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The same rounds with exact win rates."""
-        tables = exact_rounds(setting, [(self.weight, self.step)] * self.rounds)
-        return self.value(CyclicPreferenceOracle(setting), tables)
+        tables = exact_rounds(oracle.setting, [(self.weight, self.step)] * self.rounds)
+        return self.value(oracle, tables)
 
     def value(self, oracle: CyclicPreferenceOracle, tables: np.ndarray) -> float:
         """Read the metric of the policies after each round, (T, X, K)."""
@@ -211,12 +211,12 @@ class Course:
         policy = oracle.policy(tables.mean(axis=0) if self.metric == "mean" else tables[-1])
         return read(oracle, policy, "exploitability")
 
-    def measure(self, setting: CyclicPreference, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Train, keeping the policies of all rounds."""
         options: dict[str, Any] = {"rounds": self.rounds, "eta": self.step}
         if self.agent == "nash-md":
             options["mixture"] = self.weight
-        traces = lab.trace(self.agent, runs(seed, self.seeds), self.budget, points=self.rounds, **options)
+        traces = lab.trace(self.agent, run_seeds(seed, self.seeds), self.budget, points=self.rounds, **options)
         tables = [np.array([lab.oracle.table(policy) for _, policy in trace]) for trace in traces]
         return mean_interval(np.array([self.value(lab.oracle, own) for own in tables]))
 
@@ -240,8 +240,3 @@ def exact_rounds(setting: CyclicPreference, schedule: list[tuple[float, float]])
 def read(oracle: CyclicPreferenceOracle, policy: Any, metric: str) -> float:
     """Return a metric of a policy, or its "score"."""
     return oracle.score(policy) if metric == "score" else oracle.evaluate(policy, [metric])[metric]
-
-
-def runs(seed: int, seeds: int) -> range:
-    """Return the seeds of the runs `seed * seeds` and following."""
-    return range(seed * seeds, (seed + 1) * seeds)

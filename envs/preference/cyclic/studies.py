@@ -5,22 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
-from theorybench.envs.preference.cyclic.experiments import Tally, exact_rounds, runs
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
+from theorybench.envs.preference.cyclic.experiments import Tally, exact_rounds
 from theorybench.envs.preference.cyclic.games import exploitability
-from theorybench.envs.preference.cyclic.setting import CyclicPreference
 
 #: Cyclicities at which learners are trained, and at which theory is drawn.
 MEASURED = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
@@ -43,7 +32,7 @@ LEARNERS: Mapping[str, Mapping[str, Any]] = {
 ROUNDS, STEP, SELF_PLAY_LABELS = 64, 0.5, 200_000
 
 
-def cyclicity(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def cyclicity(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show exploitability, and the win rate of the von Neumann winner, of every learner over cyclicity."""
     names = ("exploitability", "nash_win_rate")
     values = {name: np.empty((seeds, len(MEASURED), 2)) for name in (FAVOURITE, *LEARNERS)}
@@ -52,9 +41,11 @@ def cyclicity(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
         there = lab.at(cyclicity=share)
         for name, own in values.items():
             if name == FAVOURITE:
-                policies = [there.oracle.pure(Tally.of(there, run, LABELS).favourites) for run in runs(seed, seeds)]
+                policies = [
+                    there.oracle.pure(Tally.of(there, run, LABELS).favourites) for run in run_seeds(seed, seeds)
+                ]
             else:
-                policies = there.train(name, runs(seed, seeds), LABELS, **LEARNERS[name])
+                policies = there.train(name, run_seeds(seed, seeds), LABELS, **LEARNERS[name])
             found = [there.oracle.evaluate(policy, names) for policy in policies]
             own[:, place] = [[each[metric] for metric in names] for each in found]
         optima.append(there.oracle.evaluate(there.oracle.optimal_policy, names)["exploitability"])
@@ -86,7 +77,7 @@ def cyclicity(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
             x,
             Axis("exploitability, 1/2 - min P(pi > y)", range=(-0.02, 0.52)),
             tuple(lost),
-            f"Line of the {FAVOURITE}: the oracle's margin. Optimum: the fixed point, beta = {setting.beta:g}.",
+            f"Line of the {FAVOURITE}: the oracle's margin. Optimum: the fixed point, beta = {lab.setting.beta:g}.",
         ),
         Chart(
             "How often the von Neumann winner beats each learner",
@@ -97,7 +88,7 @@ def cyclicity(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
         ),
     )
     groups = (FAVOURITE, *LEARNERS, OPTIMUM, THRESHOLD)
-    return Exhibit(tables=_tables(lab, values, optima), charts=charts, groups=groups, notes=_notes(lab, values))
+    return StudyResult(tables=_tables(lab, values, optima), charts=charts, groups=groups, notes=_notes(lab, values))
 
 
 def _tables(lab: Lab, values: Mapping[str, np.ndarray], optima: list[float]) -> tuple[Table, ...]:
@@ -106,7 +97,7 @@ def _tables(lab: Lab, values: Mapping[str, np.ndarray], optima: list[float]) -> 
         rows: list[tuple[Cell, ...]] = []
         for place, share in enumerate(MEASURED):
             theory = (lab.oracle.margin(share), optima[place]) if number == 0 else (0.5,)
-            own = [Quantity(*mean_interval(runs_of[:, place, number])) for runs_of in values.values()]
+            own = [mean_interval(runs_of[:, place, number]) for runs_of in values.values()]
             rows.append((share, *theory, *own))
         heads = ("margin", OPTIMUM) if number == 0 else ("theory",)
         columns = (Column("c", "g"), *map(Column, (*heads, *values)))
@@ -130,8 +121,9 @@ def _notes(lab: Lab, values: Mapping[str, np.ndarray]) -> tuple[str, ...]:
     )
 
 
-def self_play(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def self_play(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show rounds of self-play with and without a mixture with the reference, beside the same without noise."""
+    setting = lab.setting
     places = range(1, ROUNDS + 1)
     ways: dict[str, tuple[str, float, dict[str, Any]]] = {
         "sppo": ("sppo", 0.0, {"eta": STEP}),
@@ -153,7 +145,7 @@ def self_play(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
         }
 
     for name, (agent, weight, options) in ways.items():
-        traces = lab.trace(agent, runs(seed, seeds), SELF_PLAY_LABELS, points=ROUNDS, rounds=ROUNDS, **options)
+        traces = lab.trace(agent, run_seeds(seed, seeds), SELF_PLAY_LABELS, points=ROUNDS, rounds=ROUNDS, **options)
         found = [read(np.array([lab.oracle.table(policy) for _, policy in trace])) for trace in traces]
         theory = read(exact_rounds(setting, [(weight, STEP)] * ROUNDS))
         for metric in ("last", "mean", "distance"):
@@ -162,7 +154,7 @@ def self_play(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
             label = name if metric == "distance" else f"{name}, {metric}"
             chart.append(measured(label, places, samples, style="band"))
             chart.append(Series(label, "predicted", places, theory[metric]))
-            at_end = Quantity(*mean_interval(samples[:, -1]))
+            at_end = mean_interval(samples[:, -1])
             rows.append((name if metric == "last" else "", metric, theory[metric][-1], at_end))
     x = Axis("round")
     charts = (
@@ -175,7 +167,7 @@ def self_play(setting: CyclicPreference, lab: Lab, seed: int, seeds: int) -> Exh
     )
     columns = (Column("learner"), Column("what"), Column("theory"), Column("runs"))
     table = Table("Rounds of self-play", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=charts)
+    return StudyResult(tables=(table,), charts=charts)
 
 
 STUDIES: tuple[Study, ...] = (

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
@@ -36,7 +38,7 @@ class Learner:
 
     def policies(self, lab: Lab, labels: int, seed: int, runs: int) -> np.ndarray:
         """Train; give probabilities, float64 (runs, X, K)."""
-        numbers = range(seed * runs, (seed + 1) * runs)
+        numbers = run_seeds(seed, runs)
         trained = lab.train(self.agent, numbers, labels, **dict(self.hyperparameters))
         return np.array([lab.oracle.table(policy) for policy in trained])
 
@@ -73,11 +75,11 @@ class Plateau:
     labels: int = 40_000
     runs: int = 8
 
-    def predicted(self, setting: GoodBadLabels) -> float:
+    def predicted(self, oracle: GoodBadLabelsOracle) -> float:
         """TV(p+, limit)."""
-        return GoodBadLabelsOracle(setting).distance(self.learner.end(setting))
+        return oracle.distance(self.learner.end(oracle.setting))
 
-    def measure(self, setting: GoodBadLabels, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
         return mean_interval(self.learner.distances(lab, self.labels, seed, self.runs))
 
@@ -89,12 +91,12 @@ class Rate(Plateau):
     labels: int = 8192
     runs: int = 192
 
-    def predicted(self, setting: GoodBadLabels) -> float:
+    def predicted(self, oracle: GoodBadLabelsOracle) -> float:
         """The limit by the delta method, for a share t that is estimated or known."""
         estimated = dict(self.learner.known)["share"] is None
-        return GoodBadLabelsOracle(setting).rate(self.learner.limit, estimated=estimated)
+        return oracle.rate(self.learner.limit, estimated=estimated)
 
-    def measure(self, setting: GoodBadLabels, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
         return mean_interval(self.labels * self.learner.distances(lab, self.labels, seed, self.runs) ** 2)
 
@@ -103,13 +105,14 @@ class Rate(Plateau):
 class Emptied(Plateau):
     """Probability that a learner leaves to the responses that are bad more often than good, mean over contexts."""
 
-    def predicted(self, setting: GoodBadLabels) -> float:
+    def predicted(self, oracle: Oracle[GoodBadLabels]) -> float:
         """That of its limit."""
+        setting = oracle.setting
         return float(self.rejected(setting, self.learner.end(setting)[None])[0])
 
-    def measure(self, setting: GoodBadLabels, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
-        return mean_interval(self.rejected(setting, self.learner.policies(lab, self.labels, seed, self.runs)))
+        return mean_interval(self.rejected(lab.setting, self.learner.policies(lab, self.labels, seed, self.runs)))
 
     @staticmethod
     def rejected(setting: GoodBadLabels, policies: np.ndarray) -> np.ndarray:
@@ -132,18 +135,18 @@ class AverageLimit:
     instances: int = 300
     draws: int = 10_000
 
-    def predicted(self, setting: GoodBadLabels) -> float:
+    def predicted(self, oracle: Oracle[GoodBadLabels]) -> float:
         """Mean over laws drawn from Dirichlet(1), with DPO's beta of 1 and even shares."""
-        laws = np.random.default_rng(0).dirichlet(np.ones(setting.num_responses), (2, self.draws))
+        laws = np.random.default_rng(0).dirichlet(np.ones(oracle.setting.num_responses), (2, self.draws))
         good, bad = np.maximum(laws, 1e-300)
         tilted = (good + bad) * good / bad
         tilted /= tilted.sum(axis=1, keepdims=True)
         return float(np.abs(tilted - good).sum(axis=1).mean() / 2)
 
-    def measure(self, setting: GoodBadLabels, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over instances."""
         found = []
-        for number in range(seed * self.instances, (seed + 1) * self.instances):
+        for number in run_seeds(seed, self.instances):
             other = lab.at(instance=number)
             found.append(other.oracle.distance(self.learner.end(other.setting)))
         return mean_interval(np.array(found))

@@ -5,19 +5,9 @@ Theory is the oracle's: a constant over sqrt(n) where a learner is consistent, a
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.good_bad_labels.asymptotics import (
     ddro_derivatives,
     error_covariance,
@@ -45,7 +35,7 @@ SHARES = (0.2, 0.3, 0.4, 0.5, 0.7)
 REFERENCE = "reference"
 
 
-def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def distance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
     charts: list[Chart] = []
     rows: list[tuple[Cell, ...]] = []
@@ -62,7 +52,9 @@ def distance(setting: GoodBadLabels, lab: Lab, seed: int, seeds: int) -> Exhibit
     columns = tuple(Column(head) for head in heads)
     ends = Table("Total variation to the target, mean of runs", columns, tuple(rows), note)
     charts.append(_against_share(lab.at(**SMALL), seed, seeds))
-    return Exhibit(tables=(ends, _limits(lab), _constants(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
+    return StudyResult(
+        tables=(ends, _limits(lab), _constants(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE)
+    )
 
 
 def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
@@ -77,7 +69,7 @@ def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart,
         # A limit is what the last point is compared with, and no other.
         places = (LABELS[0] / 2, LABELS[-1]) if limit else LABELS
         series.append(Series(name, "predicted", places, line))
-        cells = (Quantity(*each) for each in zip(found.y, found.low, found.high, strict=True))
+        cells = (Interval(*each) for each in zip(found.y, found.low, found.high, strict=True))
         rows.append((lab.setting.labels, name, limit, *cells))
     start = oracle.distance(lab.setting.reference)
     series.append(Series(REFERENCE, "predicted", (LABELS[0] / 2, LABELS[-1]), (start, start)))

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.inference_alignment.law import balanced_probs, exponent
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
@@ -53,14 +55,13 @@ class PlayedGain:
         """Return the other policy."""
         return oracle.reference_policy if self.other == "reference" else oracle.plain_optimum
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: InferenceAlignmentOracle) -> float:
         """The difference of exact values, that of the optimum in closed form."""
-        oracle = InferenceAlignmentOracle(setting)
-        policies = oracle.policy(balanced_probs(setting, self.exponent)), self.rival(oracle)
+        policies = oracle.policy(balanced_probs(oracle.setting, self.exponent)), self.rival(oracle)
         best, rest = (oracle.evaluate(policy)["aligned_value"] for policy in policies)
         return best - rest
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The difference of means over groups."""
         best, error = play(lab, lab.oracle.optimal_policy, self.groups, seed)
         rest, other = play(lab, self.rival(lab.oracle), self.groups, seed + 1_000_003)
@@ -85,15 +86,14 @@ class LearnedValue:
     budget: int = 40_000
     seeds: int = 8
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: InferenceAlignmentOracle) -> float:
         """The exact value."""
-        oracle = InferenceAlignmentOracle(setting)
         policy = oracle.optimal_policy if self.aware else oracle.plain_optimum
         return oracle.evaluate(policy)["objective"]
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The mean over runs."""
-        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        runs = run_seeds(seed, self.seeds)
         policies = lab.train(self.agent, runs, self.budget, **self.hyperparameters)
         return mean_interval(np.array([lab.oracle.evaluate(policy)["objective"] for policy in policies]))
 
@@ -112,19 +112,19 @@ class SamePolicies:
     budget: int = 4096
     seeds: int = 4
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """None."""
         return 0.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The largest, over runs and responses."""
-        runs = range(seed * self.seeds, (seed + 1) * self.seeds)
+        runs = run_seeds(seed, self.seeds)
         first, second = (
             np.array([lab.oracle.table(policy) for policy in lab.train(name, runs, self.budget, **options)])
             for name, options in self.learners
         )
         apart = float(np.abs(first - second).max())
-        return apart, apart, apart
+        return point(apart)
 
 
 # Prox steps and the derivative.
@@ -134,16 +134,16 @@ class SamePolicies:
 class OneStep:
     """Share of J* - J_ref that is left after one prox step without proximity, L = 0."""
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """Nothing."""
         return 0.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The share."""
         oracle: InferenceAlignmentOracle = lab.oracle
         *_, probs = oracle.prox_path(1, smoothness=0.0)
         left = 1 - oracle.score(oracle.policy(probs))
-        return left, left, left
+        return point(left)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,11 +156,11 @@ class Sharpness:
 
     factor: float = 1.0
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: InferenceAlignmentOracle) -> float:
         """L."""
-        return self.factor * InferenceAlignmentOracle(setting).smoothness
+        return self.factor * oracle.smoothness
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The largest, over 999 policies."""
         step, first = 1e-4, np.arange(1, 1000) / 1000
         shifts = first[:, None] + step * np.array([-1, 0, 1])
@@ -172,7 +172,7 @@ class Sharpness:
         )
         bends = -(values[:, 0] - 2 * values[:, 1] + values[:, 2]) / step**2 * first * (1 - first)
         largest = float(bends.max())
-        return largest, largest, largest
+        return point(largest)
 
 
 def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
@@ -210,18 +210,18 @@ class BoundHolds:
     steps: int = 60
     factor: float = 1.0
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The share, without tolerance."""
         held = []
         for drawn in random_settings(seed, self.settings):
             left, bound = prox_course(InferenceAlignmentOracle(drawn), self.steps, self.factor)
             held.append(bool((left <= bound + ROUNDING).all()))
         share = float(np.mean(held))
-        return share, share, share
+        return point(share)
 
 
 def prox_course(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -276,11 +276,11 @@ class ErrorRate:
     parts: int = 8
     power: float = 2.0
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """-1."""
         return -1.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The mean of the slopes of parts."""
         means = []
         for number, size in enumerate(self.sizes):

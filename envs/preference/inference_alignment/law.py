@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
+from theorybench.envs.core.evidence.interval import Interval, point
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
 
 
@@ -55,18 +57,18 @@ class ClosedForm:
     sizes: tuple[int, ...] = (2, 3, 4, 8, 16)
     exponent: Callable[[int], float] = exponent
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """None."""
         return 0.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The distance; there is nothing random in it."""
         far = 0.0
         for size in self.sizes:
-            there = dataclasses.replace(setting, samples=size)
+            there = dataclasses.replace(lab.setting, samples=size)
             found = np.cumsum(there.optimum.probs)[:-1]
             far = max(far, float(np.abs(found - balanced_cdf(midpoints(there), size, self.exponent)).max()))
-        return far, far, far
+        return point(far)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,20 +85,20 @@ class GridRate:
     points: tuple[int, ...] = (21, 41, 81, 161)
     exponent: Callable[[int], float] = exponent
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """-1: within each step the continuum goes from half a step behind to half a step ahead."""
         return -1.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The slope, by 200 places in each step; there is nothing random in it."""
         inner, apart = (np.arange(200) + 0.5) / 200, []
         for points in self.points:
-            there = dataclasses.replace(setting, num_points=points)
+            there = dataclasses.replace(lab.setting, num_points=points)
             places = (there.points[:-1, None] + inner / (points - 1)).ravel()
             found = np.repeat(np.cumsum(there.optimum.probs)[:-1], len(inner))
             apart.append(np.abs(found - balanced_cdf(places, there.samples, self.exponent)).mean())
         slope = float(np.polyfit(np.log(np.array(self.points) - 1), np.log(apart), 1)[0])
-        return slope, slope, slope
+        return point(slope)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,31 +113,32 @@ class UShaped:
 
     sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The share, without tolerance."""
         held = []
         for size in self.sizes:
-            inner = dataclasses.replace(setting, samples=size).optimum.probs[1:-1]
+            inner = dataclasses.replace(lab.setting, samples=size).optimum.probs[1:-1]
             slopes = np.diff(inner) / inner.mean()
             half = len(slopes) // 2
             held.append((slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all())
         share = float(np.mean(held))
-        return share, share, share
+        return point(share)
 
 
 @dataclasses.dataclass(frozen=True)
 class Compromise:
     """Mass at y = 1/2 of the certified optimum for N = 1."""
 
-    def predicted(self, setting: InferenceAlignment) -> float:
+    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: InferenceAlignment, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The mass."""
+        setting = lab.setting
         mass = float(setting.optimum.probs[setting.num_points // 2])
-        return mass, mass, mass
+        return point(mass)

@@ -8,23 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.inference_alignment.experiments import prox_course, squared_spans
 from theorybench.envs.preference.inference_alignment.law import balanced_cdf, balanced_probs, midpoints
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
-from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
 
 #: N of laws, of prox steps, and of learners.
 LAWS, PROX, LEARNT = (1, 2, 4, 8), (2, 4, 8), (1, 2, 4, 8, 16)
@@ -43,8 +32,9 @@ LEARNERS: dict[str, dict[str, Any]] = {"nonlinear-grpo": {"learning_rate": 0.03}
 LEARNER_BUDGET = 20_000
 
 
-def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def density(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show what policies best-of-N asks for, beside what non-linear GRPO learns."""
+    setting = lab.setting
     laws: list[Series] = []
     sums: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -52,7 +42,7 @@ def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exh
     for samples in LAWS:
         there, name = lab.at(samples=samples), f"N = {samples}"
         oracle: InferenceAlignmentOracle = there.oracle
-        policies = there.train("nonlinear-grpo", range(seed * seeds, (seed + 1) * seeds), BUDGET, **LONG)
+        policies = there.train("nonlinear-grpo", run_seeds(seed, seeds), BUDGET, **LONG)
         tables = np.array([oracle.table(policy) for policy in policies])
         places, inner = midpoints(setting), setting.points[1:-1]
         exact = balanced_probs(there.setting) if samples > 1 else oracle.table(oracle.optimal_policy)
@@ -66,7 +56,7 @@ def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exh
         naive = oracle.evaluate(oracle.plain_optimum, ["objective"])["objective"]
         uniform = oracle.evaluate(oracle.policy(np.full(steps + 1, 1 / (steps + 1))), ["objective"])["objective"]
         power = 1 / (samples - 1) if samples > 1 else None
-        rows.append((samples, power, oracle.optimal_value, own, uniform, naive, Quantity(*mean_interval(values))))
+        rows.append((samples, power, oracle.optimal_value, own, uniform, naive, mean_interval(values)))
     y = Axis("response y", range=(0, 1))
     charts = (
         Chart(
@@ -82,11 +72,12 @@ def density(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exh
     columns = (Column("N", "d"), Column("a = 1 / (N - 1)"), *(Column(head, ".4f") for head in heads))
     note = "J, without KL term: the mean over two criteria of the best of N by each."
     table = Table("What policies are worth at inference time", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=charts, groups=tuple(f"N = {samples}" for samples in LAWS))
+    return StudyResult(tables=(table,), charts=charts, groups=tuple(f"N = {samples}" for samples in LAWS))
 
 
-def prox(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def prox(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show exact prox steps under their bound, steps with estimates, and the error of the estimates."""
+    setting = lab.setting
     exact: list[Series] = []
     for samples in PROX:
         left, bound = prox_course(lab.at(samples=samples).oracle, STEPS)
@@ -134,7 +125,7 @@ def prox(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibi
             points="mean over estimates",
         ),
     )
-    return Exhibit(charts=charts)
+    return StudyResult(charts=charts)
 
 
 def _estimated_course(lab: Lab, size: int, key: int) -> list[float]:
@@ -162,7 +153,7 @@ def _limit(lab: Lab, seed: int) -> float:
     return float((np.ptp(apart @ bend, axis=1) ** 2).mean())
 
 
-def learners(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def learners(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show what learners end at, against N."""
     found: dict[str, list[np.ndarray]] = {name: [] for name in LEARNERS}
     optimum, naive, start = [], [], []
@@ -175,9 +166,9 @@ def learners(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Ex
         start.append(oracle.reference_value)
         cells: list[Cell] = []
         for name, options in LEARNERS.items():
-            runs = there.train(name, range(seed * seeds, (seed + 1) * seeds), LEARNER_BUDGET, **options)
+            runs = there.train(name, run_seeds(seed, seeds), LEARNER_BUDGET, **options)
             found[name].append(np.array([oracle.evaluate(policy, ["objective"])["objective"] for policy in runs]))
-            cells.append(Quantity(*mean_interval((found[name][-1] - start[-1]) / (optimum[-1] - start[-1]))))
+            cells.append(mean_interval((found[name][-1] - start[-1]) / (optimum[-1] - start[-1])))
         rows.append((samples, optimum[-1], naive[-1], start[-1], *cells))
     series = [
         Series("nonlinear-grpo", "predicted", LEARNT, optimum),
@@ -197,11 +188,19 @@ def learners(setting: InferenceAlignment, lab: Lab, seed: int, seeds: int) -> Ex
         f"{LEARNER_BUDGET:,} responses, which leave runs a hundredth short of their lines; they differ by less than "
         "that. GRPO divides advantages by their deviation, so that its KL term weighs less."
     )
-    return Exhibit(tables=(Table("Scores", columns, tuple(rows), about),), charts=(chart,))
+    return StudyResult(tables=(Table("Scores", columns, tuple(rows), about),), charts=(chart,))
 
 
 def _study(id: str, part: str, title: str, text: str, run: Any, **parameters: Any) -> Study:
-    return Study(f"inference-{id}", f"arXiv 2602.01603, {part}", title, text, run, seeds=8, parameters=parameters)
+    return Study(
+        id=f"inference-{id}",
+        source=f"arXiv 2602.01603, {part}",
+        title=title,
+        text=text,
+        run=run,
+        seeds=8,
+        parameters=parameters,
+    )
 
 
 STUDIES: tuple[Study, ...] = (

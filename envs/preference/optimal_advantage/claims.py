@@ -25,46 +25,46 @@ from theorybench.envs.preference.optimal_advantage.pass_experiments import Filte
 WARM: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "beta": 0.25}
 
 
-_claim = ClaimMaker("advantage", "arXiv 2505.20686")
+claim = ClaimMaker("advantage", "arXiv 2505.20686")
 
 
 def _gradient(value: float) -> Claim:
-    return _claim(
+    return claim(
         f"gradient-{value:g}",
-        "stage 2, our analysis; tolerance: none",
-        f"On-policy the expected gradient of stage 2 is -2 beta grad J at V-hat = {value:g} as at any other: its "
-        "component along -grad J, at a policy with random logits",
-        "responses of the reference in place of the policy's own",
         MeanGradient(value),
-        0.0,
-        "2 beta |grad J|",
-        {},
+        source="stage 2, our analysis",
+        statement=f"On-policy the expected gradient of stage 2 is -2 beta grad J at V-hat = {value:g} as at any other: "
+        "its component along -grad J, at a policy with random logits",
+        falsified_by="responses of the reference in place of the policy's own",
+        formula="2 beta |grad J|",
     )
 
 
 def _least(id: str, statement: str, tilt: float) -> Claim:
-    return _claim(
+    return claim(
         f"variance-{id}",
-        "stage 2, our analysis; tolerance: next order in 1 / episodes of a part, and rounding",
-        statement,
-        "responses of another policy, or a verifier that errs",
         LeastVariance(tilt),
-        1e-4,
-        "E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2",
-        ONE_PROMPT,
+        source="stage 2, our analysis",
+        statement=statement,
+        falsified_by="responses of another policy, or a verifier that errs",
+        formula="E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2",
+        tolerance=1e-4,
+        tolerance_reason="next order in 1 / episodes of a part, and rounding",
+        parameters=ONE_PROMPT,
     )
 
 
 def _ratio(id: str, statement: str, tilt: float) -> Claim:
-    return _claim(
+    return claim(
         f"variance-{id}",
-        "stage 2, our analysis; tolerance: rounding",
-        statement,
-        "responses of another policy, or a verifier that errs",
         VarianceAtOptimalValue(tilt),
-        1e-9,
-        "(E[(V* - u)^2 w] - |E u g|^2) / (E[u^2 w] - |E u g|^2), u = r - beta ln(pi / pi_ref), g = grad ln pi",
-        ONE_PROMPT,
+        source="stage 2, our analysis",
+        statement=statement,
+        falsified_by="responses of another policy, or a verifier that errs",
+        formula="(E[(V* - u)^2 w] - |E u g|^2) / (E[u^2 w] - |E u g|^2), u = r - beta ln(pi / pi_ref), g = grad ln pi",
+        tolerance=1e-9,
+        tolerance_reason="rounding",
+        parameters=ONE_PROMPT,
     )
 
 
@@ -81,125 +81,135 @@ CLAIMS: tuple[Claim, ...] = (
         0.0,
     ),
     _ratio("of-optimum", "At the optimum V-hat = V* leaves no variance at all: the variance over that at 0", 1.0),
-    _claim(
+    claim(
         "off-policy",
-        "stage 2, our contrast; tolerance: next order in 1 / episodes of a sample",
-        "On responses of the reference, V-hat = 0 in place of V* moves the minimiser of stage 2 far from P* = .858",
-        "responses of the policy itself, or V-hat = V*",
         OffPolicy(lambda p, beta: 0.0),
-        5e-4,
-        "argmin over s of p (a - 1)^2 + (1 - p) b^2, a = beta ln(s / p), b = beta ln((1 - s) / (1 - p))",
-        WARM,
+        source="stage 2, our contrast",
+        statement="On responses of the reference, V-hat = 0 in place of V* moves the minimiser of stage 2 far "
+        "from P* = .858",
+        falsified_by="responses of the policy itself, or V-hat = V*",
+        formula="argmin over s of p (a - 1)^2 + (1 - p) b^2, a = beta ln(s / p), b = beta ln((1 - s) / (1 - p))",
+        tolerance=5e-4,
+        tolerance_reason="next order in 1 / episodes of a sample",
+        parameters=WARM,
     ),
-    _claim(
+    claim(
         "off-policy-exact",
-        "stage 2; tolerance: the numerical minimiser's",
-        "On the same responses V-hat = V* leaves it at the optimum",
-        "a V-hat that is not V*, or a verifier that errs",
         OffPolicy(optimal_value),
-        1e-5,
-        "P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
-        WARM,
+        source="stage 2",
+        statement="On the same responses V-hat = V* leaves it at the optimum",
+        falsified_by="a V-hat that is not V*, or a verifier that errs",
+        formula="P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
+        tolerance=1e-5,
+        tolerance_reason="the numerical minimiser's",
+        parameters=WARM,
     ),
-    _claim(
+    claim(
         "on-policy",
-        "stage 2; tolerance: the step size of the optimiser",
-        "On its own responses A*-PO ends at the optimum, though its V-hat is 0 or 1 (N = 1) and V* = .462",
-        "stage 2 on responses of the reference",
         OnPolicy(),
-        0.003,
-        "P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
-        {**WARM, "num_prompts": 8},
+        source="stage 2",
+        statement="On its own responses A*-PO ends at the optimum, though its V-hat is 0 or 1 (N = 1) and V* = .462",
+        falsified_by="stage 2 on responses of the reference",
+        formula="P* = p e^(1/beta) / (1 + p (e^(1/beta) - 1))",
+        tolerance=0.003,
+        tolerance_reason="the step size of the optimiser",
+        parameters={**WARM, "num_prompts": 8},
     ),
-    _claim(
+    claim(
         "value-mean",
-        "stage 1, our analysis; tolerance: none",
-        "V-hat from N = 8 responses is biased low at p = .1, beta = .1, where V* = .770: its mean",
-        "responses of a policy that is better than the reference",
         Estimate(moment=0),
-        0.0,
-        "sum over k of Bin(k; N, p) beta ln(1 + k (e^(1/beta) - 1) / N)",
-        ONE_PROMPT,
+        source="stage 1, our analysis",
+        statement="V-hat from N = 8 responses is biased low at p = .1, beta = .1, where V* = .770: its mean",
+        falsified_by="responses of a policy that is better than the reference",
+        formula="sum over k of Bin(k; N, p) beta ln(1 + k (e^(1/beta) - 1) / N)",
+        parameters=ONE_PROMPT,
     ),
-    _claim(
+    claim(
         "value-spread",
-        "stage 1, our analysis; tolerance: next order in 1 / estimates of a part",
-        "V-hat from those N = 8 responses scatters by more than its bias: its standard deviation",
-        "responses of a policy that is better than the reference",
         Estimate(moment=1),
-        5e-4,
-        "square root of the variance of beta ln(1 + k (e^(1/beta) - 1) / N), k ~ Bin(N, p)",
-        ONE_PROMPT,
+        source="stage 1, our analysis",
+        statement="V-hat from those N = 8 responses scatters by more than its bias: its standard deviation",
+        falsified_by="responses of a policy that is better than the reference",
+        formula="square root of the variance of beta ln(1 + k (e^(1/beta) - 1) / N), k ~ Bin(N, p)",
+        tolerance=5e-4,
+        tolerance_reason="next order in 1 / estimates of a part",
+        parameters=ONE_PROMPT,
     ),
-    _claim(
+    claim(
         "ceiling",
-        "prompts that are never solved; tolerance: none",
-        "Prompts with p > 0 are solved sooner or later after A*-PO, the others never",
-        "prompts that have a right response after all, or a learner that gives some of them up",
         Solved(),
-        0.0,
-        "share of prompts with p > 0",
-        {},
+        source="prompts that are never solved",
+        statement="Prompts with p > 0 are solved sooner or later after A*-PO, the others never",
+        falsified_by="prompts that have a right response after all, or a learner that gives some of them up",
+        formula="share of prompts with p > 0",
+        parameters={},
     ),
-    _claim(
+    claim(
         "pass-1",
-        "pass@K; tolerance: the step size of the optimiser",
-        "At one try A*-PO gains on the reference what the optimum does",
-        "a learner that does not leave the reference",
         PassGain(k=1, groups=4096),
-        0.002,
-        "E[P* - p]",
-        {"beta": 0.5},
+        source="pass@K",
+        statement="At one try A*-PO gains on the reference what the optimum does",
+        falsified_by="a learner that does not leave the reference",
+        formula="E[P* - p]",
+        tolerance=0.002,
+        tolerance_reason="the step size of the optimiser",
+        parameters={"beta": 0.5},
     ),
-    _claim(
+    claim(
         "pass-128",
-        "pass@K; tolerance: none",
-        "At 128 tries nearly all of that gain is gone, for the reference has come near the ceiling",
-        "a learner that gives up some of the prompts that the reference solves",
         PassGain(k=128, groups=256),
-        0.0,
-        "E[(1 - p)^128 - (1 - P*)^128]",
-        {"beta": 0.5},
+        source="pass@K",
+        statement="At 128 tries nearly all of that gain is gone, for the reference has come near the ceiling",
+        falsified_by="a learner that gives up some of the prompts that the reference solves",
+        formula="E[(1 - p)^128 - (1 - P*)^128]",
+        parameters={"beta": 0.5},
     ),
-    _claim(
+    claim(
         "hopeless",
-        "pass@K, our analysis; tolerance: rounding",
-        "On prompts with p = 0 a table stays at the reference, so that pass@K is 0 for every K: the largest distance",
-        "parameters that prompts share, or a verifier that errs",
         Unmoved(),
-        1e-9,
-        "0",
-        {},
+        source="pass@K, our analysis",
+        statement="On prompts with p = 0 a table stays at the reference, so that pass@K is 0 for every K: the "
+        "largest distance",
+        falsified_by="parameters that prompts share, or a verifier that errs",
+        formula="0",
+        tolerance=1e-9,
+        tolerance_reason="rounding",
+        parameters={},
     ),
-    _claim(
+    claim(
         "tries",
-        "pass@K, our analysis; tolerance: the step size of the optimiser",
-        "On prompts with p > 0 one try after A*-PO is worth many tries of the reference, at most e^(1/beta)",
-        "a learner that does not leave the reference",
         Tries(),
-        0.2,
-        "1 + V* / (beta ln(1 / (1 - p)))",
-        {**WARM, "num_prompts": 8},
+        source="pass@K, our analysis",
+        statement="On prompts with p > 0 one try after A*-PO is worth many tries of the reference, at most e^(1/beta)",
+        falsified_by="a learner that does not leave the reference",
+        formula="1 + V* / (beta ln(1 / (1 - p)))",
+        tolerance=0.2,
+        tolerance_reason="the step size of the optimiser",
+        parameters={**WARM, "num_prompts": 8},
     ),
-    _claim(
+    claim(
         "pass-1-over-8",
-        "pass@K, our analysis; tolerance: the step size of the optimiser",
-        "On prompts of many p one try after A*-PO is better than 8 tries of the reference: pass@1 less pass@8",
-        "a learner that does not leave the reference, or one of a larger beta",
         OneAgainst(k=8),
-        0.002,
-        "E[P* - 1 + (1 - p)^8]",
-        {"num_prompts": 8, "num_responses": 10, "beta": 0.25},
+        source="pass@K, our analysis",
+        statement="On prompts of many p one try after A*-PO is better than 8 tries of the reference: pass@1 less "
+        "pass@8",
+        falsified_by="a learner that does not leave the reference, or one of a larger beta",
+        formula="E[P* - 1 + (1 - p)^8]",
+        tolerance=0.002,
+        tolerance_reason="the step size of the optimiser",
+        parameters={"num_prompts": 8, "num_responses": 10, "beta": 0.25},
     ),
-    _claim(
+    claim(
         "filter",
-        "pass@K, our analysis; tolerance: the step size of the optimiser",
-        "A table that drops prompts of which none of 8 samples was right comes near pass@9 of the reference, .6126, "
-        "and does not exceed it, however small beta is: its pass@1",
-        "a table that learns what was dropped as well, or one that learns nothing",
         Filtered(samples=8, k=1),
-        0.003,
-        "1 - q^9 - (1 - q^8) (1 - P*), q = 1 - p",
-        {**WARM, "num_prompts": 8, "beta": 0.1},
+        source="pass@K, our analysis",
+        statement="A table that drops prompts of which none of 8 samples was right comes near pass@9 of the "
+        "reference, .6126, "
+        "and does not exceed it, however small beta is: its pass@1",
+        falsified_by="a table that learns what was dropped as well, or one that learns nothing",
+        formula="1 - q^9 - (1 - q^8) (1 - P*), q = 1 - p",
+        tolerance=0.003,
+        tolerance_reason="the step size of the optimiser",
+        parameters={**WARM, "num_prompts": 8, "beta": 0.1},
     ),
 )

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.preference.bandit.coverage import softmax
@@ -75,12 +77,14 @@ class MeanGradient:
         shape = setting.num_prompts, setting.num_responses
         return TablePolicy(View.of(setting, "prompt"), softmax(np.random.default_rng(0).normal(size=shape)))
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """2 beta |grad J|, J the mean over prompts."""
+        setting = oracle.setting
         return float(2 * setting.beta * np.linalg.norm(self._ascent(setting)))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over responses of grad L = 2 beta A (e_y - pi), projected on the direction."""
+        setting = lab.setting
         policy, ascent = self.policy(setting), self._ascent(setting)
         gaps, prompts, actions = optimal_gap(lab, policy, self.episodes, seed)
         descent = -ascent / np.linalg.norm(ascent)
@@ -125,12 +129,13 @@ class LeastVariance:
     tilt: float
     episodes: int = 2**17
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2."""
+        setting = oracle.setting
         rewards = setting.tables.rewards
         return float(best_value(rewards, path_probs(rewards, setting.beta, self.tilt), setting.beta)[0])
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Vertex of the parabola through the variances at three V-hat; mean over parts."""
         return mean_interval(parabola_vertex(sampled_variances(lab, self.tilt, PROBES, self.episodes, seed)))
 
@@ -147,15 +152,17 @@ class VarianceAtOptimalValue:
     tilt: float
     episodes: int = 2**17
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """The ratio of the closed forms."""
+        setting = oracle.setting
         rewards, value = setting.tables.rewards, optimal_value(setting.chances, setting.beta)
         probs = path_probs(rewards, setting.beta, self.tilt)
         at_optimal, at_zero = (gradient_variance(rewards, probs, setting.beta, v) for v in (value, 0.0))
         return float(at_optimal[0] / at_zero[0])
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Ratio of mean sample variances, its interval from the parts' deviations from it."""
+        setting = lab.setting
         values = np.append(optimal_value(setting.chances, setting.beta), 0.0)
         at_optimal, at_zero = sampled_variances(lab, self.tilt, values, self.episodes, seed).T
         ratio = at_optimal.mean() / at_zero.mean()
@@ -182,11 +189,12 @@ class Estimate:
     samples: int = 8
     groups: int = 2**16
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """Of the exact law: k ~ Bin(N, p), V-hat = V*(k / N)."""
+        setting = oracle.setting
         return estimate_moments(float(setting.chances[0]), self.samples, setting.beta)[self.moment]
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Of estimates from roll-outs; mean over parts."""
         parts = sampled_estimates(lab, self.samples, self.groups, seed).reshape(PARTS, -1)
         return mean_interval(parts.std(axis=1, ddof=1) if self.moment else parts.mean(axis=1))
@@ -204,13 +212,15 @@ class OffPolicy:
     value: Callable[[float, float], Any]
     episodes: int = 4096
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """P(right) under the minimiser of the expected loss."""
+        setting = oracle.setting
         p = float(setting.chances[0])
         return off_policy_success(p, setting.beta, float(self.value(p, setting.beta)))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """P(right) of the softmax of least squared error on a sample of the reference; mean over samples."""
+        setting = lab.setting
         played = lab.simulate(lab.oracle.reference_policy, PARTS * self.episodes, seed)
         value, found = float(self.value(float(setting.chances[0]), setting.beta)), []
         for actions, rewards in zip(*(a.reshape(PARTS, -1) for a in (played.actions, played.rewards)), strict=True):
@@ -267,7 +277,7 @@ class Trained:
         """Train; give the policy of each run."""
         return lab.train(
             "astar-po",
-            range(seed * self.seeds, (seed + 1) * self.seeds),
+            run_seeds(seed, self.seeds),
             setting.num_prompts * self.samples + self.updates * self.episodes,
             beta_1=setting.beta,
             beta_2=setting.beta,
@@ -287,13 +297,14 @@ class OnPolicy:
 
     training: Trained = Trained(samples=1, updates=800, learning_rate=0.01)
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """E P*."""
+        setting = oracle.setting
         return float(np.mean(optimal_success(setting.chances, setting.beta)))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
-        policies = self.training.policies(setting, lab, seed)
+        policies = self.training.policies(lab.setting, lab, seed)
         return mean_interval(np.array([lab.oracle.evaluate(policy, ["success"])["success"] for policy in policies]))
 
 
@@ -309,13 +320,13 @@ class Solved:
     tries: int = 1024
     training: Trained = Trained(seeds=4)
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """The ceiling, the share of prompts with p > 0."""
-        return OptimalAdvantageOracle(setting).ceiling
+        return oracle.ceiling
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs of the share that one of the tries solves."""
-        policies = self.training.policies(setting, lab, seed)
+        policies = self.training.policies(lab.setting, lab, seed)
         return mean_interval(np.array([count_passes(lab, p, self.tries, 1, seed).mean() for p in policies]))
 
 
@@ -340,14 +351,15 @@ class PassGain:
     groups: int
     training: Trained = Trained(seeds=4)
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """The optimum's: E[(1 - p)^K - (1 - P*)^K]."""
+        setting = oracle.setting
         failures = 1.0 - setting.chances, 1.0 - optimal_success(setting.chances, setting.beta)
         return float(np.mean(failures[0] ** self.k - failures[1] ** self.k))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Counted on every prompt; mean over groups of those prompts' means."""
-        policies = [lab.oracle.reference_policy, *self.training.policies(setting, lab, seed)]
+        policies = [lab.oracle.reference_policy, *self.training.policies(lab.setting, lab, seed)]
         shares = (
             count_passes(lab, policy, self.k, self.groups, 64 * seed + number).mean(axis=0)
             for number, policy in enumerate(policies)

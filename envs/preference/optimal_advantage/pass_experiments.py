@@ -8,7 +8,9 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.optimal_advantage.experiments import Trained, count_passes
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_success
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
@@ -31,12 +33,13 @@ class Unmoved:
 
     training: Trained = BRIEF
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """Nowhere: on such a prompt every gap of the regression is 0 at the reference."""
         return 0.0
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Total variation distance to the reference on the prompt where it is largest; mean over runs."""
+        setting = lab.setting
         hopeless = setting.chances == 0
         policies = self.training.policies(setting, lab, seed)
         tables = np.stack([lab.oracle.table(policy)[hopeless] for policy in policies])
@@ -55,14 +58,15 @@ class Tries:
     responses: int = 2**12
     training: Trained = PRECISE
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """T = 1 + V* / (beta ln(1 / (1 - p)))."""
+        setting = oracle.setting
         return float(reference_tries(setting.chances[0], setting.beta))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """ln of the share of wrong responses over that of as many of the reference's; mean over runs."""
         worth = []
-        for number, policy in enumerate(self.training.policies(setting, lab, seed)):
+        for number, policy in enumerate(self.training.policies(lab.setting, lab, seed)):
             key, pair = 64 * seed + 2 * number, (policy, lab.oracle.reference_policy)
             passed = (count_passes(lab, p, 1, self.responses, key + i).mean() for i, p in enumerate(pair))
             after, before = (np.log(1.0 - share) for share in passed)
@@ -84,14 +88,15 @@ class OneAgainst:
     groups: int = 2048
     training: Trained = MIXED
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """E P* - E[1 - (1 - p)^K]."""
+        setting = oracle.setting
         chances = setting.chances
         return float(np.mean(optimal_success(chances, setting.beta) - pass_at(chances, self.k)))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Counted on every prompt; mean over groups of those prompts' means."""
-        policies = self.training.policies(setting, lab, seed)
+        policies = self.training.policies(lab.setting, lab, seed)
         passed = [count_passes(lab, p, 1, self.groups, 64 * seed + number) for number, p in enumerate(policies)]
         reference = count_passes(lab, lab.oracle.reference_policy, self.k, self.groups, 64 * seed + 63)
         return mean_interval(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
@@ -117,15 +122,16 @@ class Filtered:
     groups: int = 2048
     training: Trained = SHARP
 
-    def predicted(self, setting: OptimalAdvantage) -> float:
+    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
         """E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p."""
+        setting = oracle.setting
         success = optimal_success(setting.chances, setting.beta)
         return float(np.mean(filtered_pass(setting.chances, success, self.samples, self.k)))
 
-    def measure(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Counted on every prompt; mean over groups of those prompts' means."""
         found, reference = [], lab.oracle.reference_policy
-        for number, policy in enumerate(self.training.policies(setting, lab, seed)):
+        for number, policy in enumerate(self.training.policies(lab.setting, lab, seed)):
             key = 64 * seed + 3 * number
             kept = count_passes(lab, reference, self.samples, self.groups, key)
             passed = (count_passes(lab, p, self.k, self.groups, key + i) for i, p in enumerate((policy, reference), 1))

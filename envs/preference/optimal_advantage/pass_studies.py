@@ -8,23 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.optimal_advantage.experiments import ONE_PROMPT, Trained, count_passes
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_success
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
-from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
 #: The K at which points stand, and where theory is drawn.
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -42,8 +31,9 @@ RESPONSES = 2**15
 TRAINING = Trained(samples=SAMPLES, episodes=128, learning_rate=0.02)
 
 
-def pass_at_k(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show pass@K against K for the reference and for A*-PO, and the tries that one try is worth against p."""
+    setting = lab.setting
     solvable = setting.chances > 0
     p, share = float(setting.chances.max()), float(solvable.mean())
     counted = np.stack([count_passes(lab, lab.oracle.reference_policy, k, seeds * 128, _key(seed, k)) for k in KS])
@@ -83,7 +73,7 @@ def pass_at_k(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Exh
             "At p = 0 each curve begins at e^(1/beta).",
         ),
     )
-    return Exhibit(tables=(_table(lab, p, seed, seeds),), charts=charts, notes=_notes(p))
+    return StudyResult(tables=(_table(lab, p, seed, seeds),), charts=charts, notes=_notes(p))
 
 
 def _tries(lab: Lab, seed: int, seeds: int) -> list[Series]:
@@ -109,7 +99,7 @@ def _table(lab: Lab, p: float, seed: int, seeds: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for number, beta in enumerate(TABLE_BETAS):
         there = lab.at(beta=beta, zero_share=0.0, num_prompts=1)
-        counted = Quantity(*mean_interval(_counted_tries(there, _key(seed, 2000 + number), seeds)))
+        counted = mean_interval(_counted_tries(there, _key(seed, 2000 + number), seeds))
         tries = float(reference_tries(p, beta))
         rows.append((beta, float(optimal_success(p, beta)), tries, counted, float(np.exp(1 / beta))))
     columns = (Column("beta", "g"), *(Column(head, ".3f") for head in ("P*", "tries", "tries counted", "e^(1/beta)")))
@@ -136,13 +126,13 @@ def _key(seed: int, number: int) -> int:
 
 PARAMETERS: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "num_prompts": 8, "zero_share": 0.25, "beta": 0.25}
 PASS_STUDY = Study(
-    "advantage-pass-at-k",
-    "arXiv 2505.20686, pass@K, ours",
-    "pass@K before and after A*-PO: when the reference's is exceeded",
-    "TRL's documentation says that A*-PO cannot exceed the reference's pass@K. That is so where p = 0, and in the "
+    id="advantage-pass-at-k",
+    source="arXiv 2505.20686, pass@K, ours",
+    title="pass@K before and after A*-PO: when the reference's is exceeded",
+    text="TRL's documentation says that A*-PO cannot exceed the reference's pass@K. That is so where p = 0, and in the "
     "limit of many tries. At every finite K the optimum is above the reference; one try of it is worth up to "
     "e^(1 / beta) tries. What does set a limit is the filter, which drops prompts that no sample solved: in a table "
     "pass@K is then at most pass@(N + K) of the reference.",
-    pass_at_k,
+    run=pass_at_k,
     parameters=PARAMETERS,
 )

@@ -8,19 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.optimal_advantage.experiments import (
     ONE_PROMPT,
     PROBES,
@@ -31,7 +21,6 @@ from theorybench.envs.preference.optimal_advantage.experiments import (
 from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, estimated_value, optimal_value
 from theorybench.envs.preference.optimal_advantage.pass_studies import PASS_STUDY
 from theorybench.envs.preference.optimal_advantage.regression import best_value, gradient_variance
-from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
 #: Chances of the reference, each a whole number of 20 responses.
 CHANCES = (0.05, 0.1, 0.25, 0.5)
@@ -55,8 +44,9 @@ DRAWN_VALUES = tuple(i / 20 for i in range(25))
 PART = 2**14
 
 
-def value_bias(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def value_bias(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show bias and spread of V-hat against N, for several chances of the reference."""
+    setting = lab.setting
     bias: list[Series] = []
     spread: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -81,7 +71,7 @@ def value_bias(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Ex
         Chart(f"Bias of V-hat, beta = {setting.beta:g}", samples, Axis("mean V-hat - V*"), tuple(bias)),
         Chart(f"Spread of V-hat, beta = {setting.beta:g}", samples, Axis("deviation of V-hat"), tuple(spread)),
     )
-    return Exhibit(tables=(_value_table(rows),), charts=charts, notes=tuple(notes))
+    return StudyResult(tables=(_value_table(rows),), charts=charts, notes=tuple(notes))
 
 
 def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
@@ -96,7 +86,7 @@ def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
 
 def _row(p: float, beta: float, rewards: np.ndarray) -> tuple[Cell, ...]:
     mean, deviation = estimate_moments(p, TABLE_SIZE, beta)
-    means, deviations = (Quantity(*mean_interval(counted)) for counted in _moments(rewards, TABLE_SIZE, beta))
+    means, deviations = (mean_interval(counted) for counted in _moments(rewards, TABLE_SIZE, beta))
     value = float(optimal_value(p, beta))
     return (p, beta, value, (1 - p) ** TABLE_SIZE, mean, means, deviation, deviations)
 
@@ -111,8 +101,9 @@ def _bias(p: float, samples: int, beta: float) -> float:
     return estimate_moments(p, samples, beta)[0] - float(optimal_value(p, beta))
 
 
-def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the variance of the gradient of stage 2 against V-hat, from the reference to the optimum."""
+    setting = lab.setting
     rewards, beta, unit = setting.tables.rewards, setting.beta, 4 * setting.beta**2
     star = float(optimal_value(setting.chances, beta)[0])
     likely = estimate_moments(float(setting.chances[0]), TABLE_SIZE, beta)[0]
@@ -131,7 +122,7 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
         at = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in (0.0, best, likely, star)]
         ends.append(at)
         success = float((probs * rewards).sum())
-        rows.append((name, success, best, Quantity(*mean_interval(vertices[-1])), *at))
+        rows.append((name, success, best, mean_interval(vertices[-1]), *at))
     curve = [float(best_value(rewards, on_path(setting, tilt).table, beta)[0]) for tilt in DRAWN_TILTS]
     moving = (
         measured("best V-hat", TILTS, np.array(vertices).T, style="simulated"),
@@ -156,7 +147,7 @@ def stage_two_variance(setting: OptimalAdvantage, lab: Lab, seed: int, seeds: in
         "times the variance of V-hat = 0.",
         f"At the optimum V* leaves no variance, and V-hat = 0 leaves {ends[-1][0]:.3f}.",
     )
-    return Exhibit(tables=(table,), charts=charts, notes=notes)
+    return StudyResult(tables=(table,), charts=charts, notes=notes)
 
 
 def _name(tilt: float) -> str:
@@ -168,7 +159,14 @@ def _key(seed: int, number: int) -> int:
 
 
 def _study(id: str, part: str, title: str, text: str, run: Any) -> Study:
-    return Study(f"advantage-{id}", f"arXiv 2505.20686, {part}", title, text, run, parameters=ONE_PROMPT)
+    return Study(
+        id=f"advantage-{id}",
+        source=f"arXiv 2505.20686, {part}",
+        title=title,
+        text=text,
+        run=run,
+        parameters=ONE_PROMPT,
+    )
 
 
 STUDIES: tuple[Study, ...] = (

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, interval, mean_interval, ratio_of_means
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point, ratio_of_means
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.reward_teacher.flow import time_bound, two_response_time
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
@@ -40,14 +42,15 @@ class GainTime:
 
     lesson: Lesson
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """Two responses: in closed form; else the flow's time."""
+        setting = oracle.setting
         if setting.num_responses > 2 or setting.num_contexts > 1:
             return self.lesson.exact(setting)
         best = float(setting.start.max() if setting.tilt > 0 else setting.start.min())
         return two_response_time(best, best + self.lesson.gain / 2, float(np.ptp(setting.tables.model)))
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
         return finite_mean(self.lesson.times(lab, seed))
 
@@ -56,11 +59,11 @@ class GainTime:
 class BoundRatio(GainTime):
     """Mean time to a gain over the least that its variance allows."""
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """The exact time over the bound."""
-        return super().predicted(setting) / RewardTeacherOracle(setting).time_bound(self.lesson.gain)
+        return super().predicted(oracle) / oracle.time_bound(self.lesson.gain)
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
         return finite_mean(self.lesson.times(lab, seed) / lab.oracle.time_bound(self.lesson.gain))
 
@@ -85,11 +88,11 @@ class BoundHolds:
     episodes: int = 512
     seeds: int = 4
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The share, without tolerance."""
         rng, held = np.random.default_rng([seed, self.settings]), []
         gains = [*rng.uniform(0.1, 0.5, self.settings), *rng.uniform(0.1, 0.2, self.even)]
@@ -99,7 +102,7 @@ class BoundHolds:
             lesson = Lesson(gain, rate, self.episodes, self.seeds, points=1)
             held.append(lesson.gains(lab.at(**drawn.parameters), seed, self.updates)[1].max() < gain)
         share = float(np.mean(held))
-        return share, share, share
+        return point(share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,16 +117,16 @@ class Exponent:
     variances: tuple[float, ...]
     lesson: Lesson
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
         """-1/2: r -> c r makes the clock c times as fast and the variance c^2 times as large."""
         return -0.5
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Least-squares slope."""
         labs = [lab.at(variance=variance) for variance in self.variances]
         times = np.array([self.lesson.times(other, seed) for other in labs])
         if not np.isfinite(times).all():
-            return (-math.inf,) * 3
+            return point(-math.inf)
         logs, x = np.log(times.mean(axis=1)), np.log(self.variances) - np.mean(np.log(self.variances))
         errors = times.std(axis=1, ddof=1) / times.mean(axis=1) / math.sqrt(times.shape[1])
         return interval(x @ logs / (x @ x), float(np.linalg.norm(x * errors) / (x @ x)))
@@ -150,14 +153,14 @@ class Race:
         both = [dataclasses.replace(setting, **dict(model)) for model in (self.first, self.second)]
         return [widest(one) for one in both] if self.full_range else both
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
         """The ratio of the flows' times."""
-        first, second = (self.lesson.exact(one) for one in self.settings(setting))
+        first, second = (self.lesson.exact(one) for one in self.settings(oracle.setting))
         return first / second
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The ratio of mean times."""
-        times = [self.lesson.times(lab.at(**one.parameters), seed) for one in self.settings(setting)]
+        times = [self.lesson.times(lab.at(**one.parameters), seed) for one in self.settings(lab.setting)]
         return ratio_of_means(*times)
 
 
@@ -171,13 +174,12 @@ class GradientShare:
 
     episodes: int = 20_000
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """sum pi^2 (r - rbar)^2 / variance."""
-        oracle = RewardTeacherOracle(setting)
         values = oracle.evaluate(oracle.initial_policy, ["gradient_norm", "variance"])
         return values["gradient_norm"] ** 2 / values["variance"]
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over parts of roll-outs."""
         return mean_interval(squared_gradient(lab, self.episodes, seed))
 
@@ -194,16 +196,16 @@ class GradientHolds:
     settings: int = 40
     episodes: int = 1000
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
         """All."""
         return 1.0
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The share of settings whose interval reaches down to 1/2."""
         labs = [lab.at(**drawn.parameters) for drawn in random_settings(seed, self.settings)]
         lows = [mean_interval(squared_gradient(other, self.episodes, seed))[1] for other in labs]
         share = float(np.mean(np.array(lows) <= 0.5))
-        return share, share, share
+        return point(share)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,12 +224,12 @@ class BestOfN:
     def _models(self) -> list[dict[str, Any]]:
         return [dict(model) for model in (self.first, self.second) if model is not None]
 
-    def predicted(self, setting: RewardTeacher) -> float:
+    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
         """By the exact law, in which r_M is a ranking."""
-        values = [exact_best_of_n(dataclasses.replace(setting, **model), SAMPLES) for model in self._models]
+        values = [exact_best_of_n(dataclasses.replace(oracle.setting, **model), SAMPLES) for model in self._models]
         return values[0] - sum(values[1:])
 
-    def measure(self, setting: RewardTeacher, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Roll-outs in groups of N of which the best paid is kept."""
         kept = [
             sampled_best_of_n(lab.at(**model), SAMPLES, GROUPS, seed * len(self._models) + number)

@@ -7,22 +7,10 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.reward_teacher.flow import time_bound
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
-from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
 from theorybench.envs.preference.reward_teacher.training import Lesson, exact_best_of_n, finite_mean
 
 #: Variances at which runs are trained, and at which theory is drawn.
@@ -45,7 +33,7 @@ LESSON = Lesson(gain=0.5, learning_rate=0.5, episodes=512, patience=1.2, points=
 BOUND = "bound for any teacher"
 
 
-def teacher(setting: RewardTeacher, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def teacher(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the time to a gain of 1/2 against variance, and how E r_G grows under two teachers."""
     times, rows = _times(lab, seed, seeds)
     course, ends = _race(lab, seed, seeds)
@@ -58,7 +46,7 @@ def teacher(setting: RewardTeacher, lab: Lab, seed: int, seeds: int) -> Exhibit:
         "variance .1."
     )
     gains = Table(f"Time until E r_G has gained {LESSON.gain:g}", columns, tuple(rows), note)
-    return Exhibit(tables=(gains, ends), charts=(times, course), groups=(*TEACHERS, BOUND, *RACE))
+    return StudyResult(tables=(gains, ends), charts=(times, course), groups=(*TEACHERS, BOUND, *RACE))
 
 
 def _times(lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
@@ -75,7 +63,7 @@ def _times(lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...
         series.append(Series(name, "predicted", DRAWN, exact))
         for variance, time, own in zip(MEASURED, exact, runs, strict=False):
             bound = time_bound(lesson.gain, variance)
-            rows.append((name, variance, time, Quantity(*finite_mean(own)), bound))
+            rows.append((name, variance, time, finite_mean(own), bound))
     bounds = [time_bound(lesson.gain, variance) for variance in DRAWN]
     series.append(Series(BOUND, "predicted", DRAWN, bounds))
     x = Axis("variance of the model r_M under the initial policy", "log", ticks=(0.0001, 0.001, 0.01, 0.1))

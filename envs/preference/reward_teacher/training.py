@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.selection import Candidates, best_of_n
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
@@ -63,7 +64,7 @@ class Lesson:
 
     def gains(self, lab: Lab, seed: int, updates: int) -> tuple[np.ndarray, np.ndarray]:
         """Train; give times (points,) and gains of E r_G (seeds, points), the start included."""
-        numbers = range(seed * self.seeds, (seed + 1) * self.seeds)
+        numbers = run_seeds(seed, self.seeds)
         budget, rate, size = updates * self.episodes, self.learning_rate, self.episodes
         points = min(self.points, updates)
         runs = lab.trace("rlvr", numbers, budget, points=points, learning_rate=rate, episodes_per_update=size, **PLAIN)
@@ -87,9 +88,9 @@ def _crossing(times: np.ndarray, gains: np.ndarray, gain: float) -> float:
     return float(times[after - 1] + share * (times[after] - times[after - 1]))
 
 
-def finite_mean(times: np.ndarray) -> tuple[float, float, float]:
+def finite_mean(times: np.ndarray) -> Interval:
     """Give the mean of times (n,) and its interval; infinite throughout where some run did not get there."""
-    return mean_interval(times) if np.isfinite(times).all() else (math.inf,) * 3
+    return mean_interval(times) if np.isfinite(times).all() else point(math.inf)
 
 
 # Settings to compare.

@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import WIDTH, Claim, Lab, Measurable, interval, mean_interval
+from theorybench.envs.core.evidence.claim import ClaimMaker
+from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, tilt
 from theorybench.envs.tree.markov_chain.flow import flow_policies
@@ -76,7 +79,7 @@ class Training:
         return lab.trace("rlvr", self._seeds(seed), budget, points=points, **self._hyperparameters)
 
     def _seeds(self, seed: int) -> range:
-        return range(seed * self.seeds, (seed + 1) * self.seeds)
+        return run_seeds(seed, self.seeds)
 
     @property
     def _hyperparameters(self) -> dict[str, Any]:
@@ -140,11 +143,11 @@ class Metric:
     name: str
     training: Training = Training()
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
         """The flow's value."""
-        return float(self.training.expected(setting, [self.name])[0])
+        return float(self.training.expected(oracle.setting, [self.name])[0])
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs, and its interval."""
         return mean_interval(self.training.run(lab, seed, [self.name])[:, 0])
 
@@ -163,11 +166,11 @@ class Gain:
     training: Training
     other: Training
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
         """The difference of the flows."""
-        return float(np.subtract(*(t.expected(setting, [self.name])[0] for t in (self.training, self.other))))
+        return float(np.subtract(*(t.expected(oracle.setting, [self.name])[0] for t in (self.training, self.other))))
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over pairs of runs, and its interval."""
         return mean_interval(np.subtract(*(t.run(lab, seed, [self.name])[:, 0] for t in (self.training, self.other))))
 
@@ -184,14 +187,15 @@ class LimitLead:
     k: int
     training: Training
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
         """The limit's lead."""
+        setting = oracle.setting
         return float((self.training.limit(setting, [self.k]) - reference_passes(setting, [self.k]))[0])
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs, and its interval."""
         passes = self.training.run(lab, seed, [f"task_0/pass@{self.k}"])[:, 0]
-        return mean_interval(passes - reference_passes(setting, [self.k]))
+        return mean_interval(passes - reference_passes(lab.setting, [self.k]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,14 +210,14 @@ class NoiseExponent:
     batches: tuple[int, ...] = (1, 4, 16)
     training: Training = Training(seeds=128)
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
         """-1/2: the variance of a batch gradient falls as 1 / batch."""
         return -0.5
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Least-squares slope; ln of a root mean square over n runs has standard error about 1 / sqrt(2 n)."""
         names = ["task_0/easy"]
-        target = self.training.expected(setting, names)[0]
+        target = self.training.expected(lab.setting, names)[0]
         runs = [dataclasses.replace(self.training, questions=batch).run(lab, seed, names) for batch in self.batches]
         logs = np.log([math.sqrt(np.mean((run[:, 0] - target) ** 2)) for run in runs])
         x = np.log(self.batches) - np.mean(np.log(self.batches))
@@ -232,18 +236,19 @@ class Crossing:
     training: Training = Training()
     limit: bool = False
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
         """The K at which the flow, or its limit, first falls below the reference."""
+        setting = oracle.setting
         if self.limit:
             return _first_below(self.training.limit(setting, list(CROSSING_KS)), setting)
         return _first_below(self.training.expected(setting, [f"task_0/pass@{k}" for k in CROSSING_KS]), setting)
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The K at which the mean of pass@K over runs falls below the reference, and those of its interval's ends."""
         passes = self.training.run(lab, seed, [f"task_0/pass@{k}" for k in CROSSING_KS])
         mean, spread = passes.mean(axis=0), WIDTH * passes.std(axis=0, ddof=1) / math.sqrt(len(passes))
-        value, low, high = (_first_below(curve, setting) for curve in (mean, mean - spread, mean + spread))
-        return value, low, high
+        value, low, high = (_first_below(curve, lab.setting) for curve in (mean, mean - spread, mean + spread))
+        return Interval(value, low, high)
 
 
 def _first_below(passes: np.ndarray, setting: TreeMarkovChain) -> float:
@@ -251,28 +256,5 @@ def _first_below(passes: np.ndarray, setting: TreeMarkovChain) -> float:
     return float(min(np.array(CROSSING_KS)[below], default=math.inf))
 
 
-def first_task_claim(
-    id: str, part: str, statement: str, falsified_by: str, experiment: Measurable, tolerance: float, formula: str
-) -> Claim:
-    """Make a claim of arXiv 2511.07368 about training on the first task; see `Claim` for the arguments.
-
-    Args:
-        id: after "tree-".
-        part: of the paper, and the reason of the tolerance.
-        statement: one sentence.
-        falsified_by: what would make it fail, in words.
-        experiment: what is predicted and measured.
-        tolerance: how far outside of the interval the prediction may lie.
-        formula: the predicted value for people.
-    """
-    return Claim(
-        id=f"tree-{id}",
-        source=f"arXiv 2511.07368, {part}",
-        statement=statement,
-        predicted=experiment.predicted,
-        measure=experiment.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters={"train_tasks": [0]},
-    )
+#: Claims of arXiv 2511.07368 about training on the first task.
+first_task_claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})

@@ -12,19 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Cell,
-    Chart,
-    Column,
-    Exhibit,
-    Quantity,
-    Series,
-    Study,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.evidence.language_model import LANGUAGE_MODEL
 from theorybench.envs.tree.markov_chain.evidence.published_table import PAPER_TABLE
 from theorybench.envs.tree.markov_chain.experiments import Training, measure
@@ -51,11 +41,11 @@ MANY_QUESTIONS = dataclasses.replace(REJECT_EASY, questions=16)
 FEW_UPDATES = dataclasses.replace(REJECT_EASY, updates=REINFORCE.updates // REJECT_EASY.episodes)
 
 
-def training(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def training(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show P(easy), P(hard) and P(invalid) of both tasks while REINFORCE trains on the first."""
     kinds = ("easy", "hard", "invalid")
     names = [f"task_{task}/{kind}" for task in range(len(PUBLISHED)) for kind in kinds]
-    updates, values, theory = _courses(REINFORCE, setting, lab, seed, seeds, names)
+    updates, values, theory = _courses(REINFORCE, lab.setting, lab, seed, seeds, names)
     charts, rows = [], []
     for task, published in enumerate(PUBLISHED):
         series: list[Series] = []
@@ -72,7 +62,7 @@ def training(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhib
     note = "Percent of CoTs from the task's own start. The paper prints one run."
     heads = tuple(Column(name, ".2f") for name in columns)
     table = Table(f"After {REINFORCE.updates} updates", heads, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=tuple(charts), notes=(_scatter(100 * values[:, -1, 0]),))
+    return StudyResult(tables=(table,), charts=tuple(charts), notes=(_scatter(100 * values[:, -1, 0]),))
 
 
 def _scatter(easy: np.ndarray) -> str:
@@ -86,10 +76,10 @@ def _scatter(easy: np.ndarray) -> str:
     )
 
 
-def pass_at_k(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show pass@K of the first task against K: trained runs over their flows, fixed policies counted in roll-outs."""
     learners = {name: dataclasses.replace(learner, seeds=seeds) for name, learner in LEARNERS.items()}
-    limits = {name: learner.flow(setting) for name, learner in learners.items()} | {
+    limits = {name: learner.flow(lab.setting) for name, learner in learners.items()} | {
         "pass@6 optimum": lab.at(pass_k=6).oracle.optimal_policy,
         "reference": lab.oracle.reference_policy,
         "squeezed": lab.oracle.squeezed_policy(),
@@ -114,7 +104,7 @@ def pass_at_k(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
         f"of these same policies on about {QUESTIONS:,} fresh questions, {GROUP} CoTs each."
     )
     table = Table("pass@K three ways", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
+    return StudyResult(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
 
 
 def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
@@ -128,8 +118,9 @@ def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
     return notes
 
 
-def diversity(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def diversity(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show entropy and retention of the first task over training, at equal updates and at equal queries."""
+    setting = lab.setting
     names = ["task_0/entropy", "task_0/retention", "task_0/easy", "task_0/pass@1", "task_0/pass@128"]
     titles = {"Entropy of the valid CoTs": "entropy, nats", "Retention of hard CoTs": "hard CoTs over the reference's"}
     series: list[list[Series]] = [[] for _ in titles]
@@ -155,7 +146,7 @@ def diversity(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
     )
     columns = (Column("task 1"), Column("queries", ",d"), *map(Column, heads))
     table = Table("At equal updates, and at equal queries", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=tuple(charts), groups=GROUPS)
+    return StudyResult(tables=(table,), charts=tuple(charts), groups=GROUPS)
 
 
 def _end(name: str, learner: Training, runs: np.ndarray | None, theory: np.ndarray) -> tuple[Cell, ...]:
@@ -191,8 +182,8 @@ def _passes(lab: Lab, policy: Any, ks: Sequence[int]) -> np.ndarray:
     return measure(lab.oracle, policy, [f"task_0/pass@{k}" for k in ks])
 
 
-def _quantity(samples: np.ndarray) -> Quantity:
-    return Quantity(*mean_interval(samples))
+def _quantity(samples: np.ndarray) -> Interval:
+    return mean_interval(samples)
 
 
 def _count(lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
@@ -212,7 +203,14 @@ def _count(lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
 
 
 def _study(id: str, part: str, title: str, text: str, run: Any) -> Study:
-    return Study(f"tree-{id}", f"arXiv 2511.07368, {part}", title, text, run, parameters={"train_tasks": [0]})
+    return Study(
+        id=f"tree-{id}",
+        source=f"arXiv 2511.07368, {part}",
+        title=title,
+        text=text,
+        run=run,
+        parameters={"train_tasks": [0]},
+    )
 
 
 STUDIES: tuple[Study, ...] = (

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import WIDTH, Claim, Lab, interval, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
@@ -88,13 +91,13 @@ class Slope:
         x = np.log(np.array(self.values) - (self.name == "K"))
         return (x - x.mean()) / np.square(x - x.mean()).sum()
 
-    def predicted(self, setting: MetastableChain) -> float:
+    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Fit the exact hitting times."""
         points: list[dict[str, Any]] = [{self.name: value, "H": MAX_HORIZON} for value in self.values]
-        times = [_exact(dataclasses.replace(setting, **point)) for point in points]
+        times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in points]
         return float(self.weights() @ np.log(times))
 
-    def measure(self, setting: MetastableChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit simulated ones."""
         points = [
             simulate(lab.at(**{self.name: value, "H": MAX_HORIZON}), self.episodes, seed) for value in self.values
@@ -117,20 +120,21 @@ class Raised:
     finite: bool = False
     episodes: int = 8000
 
-    def predicted(self, setting: MetastableChain) -> float:
+    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Give 1, or ((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max)."""
+        setting = oracle.setting
         if not self.finite:
             return 1.0
         hops, between = (setting.K - 1) * setting.M, setting.K - 2
         return (hops + between * setting.eps) / (hops + between * self.eps_max)
 
-    def measure(self, setting: MetastableChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Divide the means of simulated walks; the interval is that of the logarithm."""
         slow, first = _log_mean(simulate(lab, self.episodes, seed).times)
         fast, second = _log_mean(simulate(lab.at(eps=self.eps_max), self.episodes, seed).times)
-        ratio = math.exp(slow - fast) * setting.eps / self.eps_max
+        ratio = math.exp(slow - fast) * lab.setting.eps / self.eps_max
         factor = math.exp(WIDTH * math.hypot(first, second))
-        return ratio, ratio / factor, ratio * factor
+        return Interval(ratio, ratio / factor, ratio * factor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,11 +151,11 @@ class Distilled:
     episodes: int = 500
     patience: int = 1000
 
-    def predicted(self, setting: MetastableChain) -> float:
+    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """K - 1: without steps back the only jump from a cluster is to the next."""
-        return setting.K - 1.0
+        return oracle.setting.K - 1.0
 
-    def measure(self, setting: MetastableChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over the walks of all macro-chains."""
         rng = np.random.default_rng(seed)
         steps = []
@@ -172,98 +176,77 @@ class Distilled:
         return steps
 
 
-def _claim(
-    id: str,
-    part: str,
-    statement: str,
-    falsified_by: str,
-    study: Any,
-    formula: str,
-    tolerance: float = 0.0,
-    **setting: Any,
-) -> Claim:
-    return Claim(
-        id=f"metastable-{id}",
-        source=f"arXiv 2502.01694, {part}",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        parameters=setting,
-        formula=formula,
-    )
+claim = ClaimMaker("metastable", "arXiv 2502.01694")
 
 
 _HITTING = "hitting times of the base model; tolerance: none beyond the interval"
 _SMALL = "to leading order; here the slope of (K-1) M / eps + K - 2"
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "eps",
-        _HITTING,
-        "The hitting time of the target is inversely proportional to the probability eps of hard steps",
-        "hard steps that are not as rare as eps, such as of probability sqrt(eps)",
         Slope("eps", (0.05, 0.1, 0.2, 0.4)),
-        f"-1 {_SMALL}",
-        K=3,
+        source="hitting times of the base model",
+        statement="The hitting time of the target is inversely proportional to the probability eps of hard steps",
+        falsified_by="hard steps that are not as rare as eps, such as of probability sqrt(eps)",
+        formula=f"-1 {_SMALL}",
+        parameters={"K": 3},
     ),
-    _claim(
+    claim(
         "size",
-        _HITTING,
-        "It is proportional to the size M of the clusters: only one state of M has the hard step",
-        "a hard step at every state of a cluster",
         Slope("M", (2, 4, 8, 16)),
-        f"1 {_SMALL}",
-        K=3,
-        eps=0.2,
+        source="hitting times of the base model",
+        statement="It is proportional to the size M of the clusters: only one state of M has the hard step",
+        falsified_by="a hard step at every state of a cluster",
+        formula=f"1 {_SMALL}",
+        parameters={"K": 3, "eps": 0.2},
     ),
-    _claim(
+    claim(
         "hops",
-        _HITTING,
-        "It is proportional to the number of hops K - 1 between the start and the target",
-        "a short cut to the target",
         Slope("K", (2, 3, 5, 9)),
-        f"1 {_SMALL}",
-        eps=0.2,
+        source="hitting times of the base model",
+        statement="It is proportional to the number of hops K - 1 between the start and the target",
+        falsified_by="a short cut to the target",
+        formula=f"1 {_SMALL}",
+        parameters={"eps": 0.2},
     ),
-    _claim(
+    claim(
         "two-way",
-        _HITTING,
-        "Where hard steps are taken back the walk between clusters is a random one: the time grows towards the square "
-        "of the number of hops",
-        "hard steps that are not taken back",
         Slope("K", (3, 4, 6)),
-        "2 for many hops; here the slope of (M / (2 eps) + 1 / (1-eps)) ((1+eps) (K-1)^2 + (1-3 eps) (K-1)) + O(1)",
-        M=2,
-        eps=0.3,
-        two_way=True,
+        source="hitting times of the base model",
+        statement="Where hard steps are taken back the walk between clusters is a random one: the time grows "
+        "towards the square "
+        "of the number of hops",
+        falsified_by="hard steps that are not taken back",
+        formula="2 for many hops; here the slope of (M / (2 eps) + 1 / (1-eps)) ((1+eps) (K-1)^2 + (1-3 eps) "
+        "(K-1)) + O(1)",
+        parameters={"M": 2, "eps": 0.3, "two_way": True},
     ),
-    _claim(
+    claim(
         "raised",
-        "fine-tuning towards sparse edges; tolerance: the 5 % of the statement, which holds for M >= 10",
-        "Raising hard steps from eps to eps_max = .5 divides the hitting time by eps_max / eps within 5 %",
-        "probabilities that do not follow the weights, such as eps / (1 + eps)",
         Raised(),
-        "1 in units of eps_max / eps",
+        source="fine-tuning towards sparse edges",
+        statement="Raising hard steps from eps to eps_max = .5 divides the hitting time by eps_max / eps within 5 %",
+        falsified_by="probabilities that do not follow the weights, such as eps / (1 + eps)",
+        formula="1 in units of eps_max / eps",
         tolerance=0.05,
-        K=3,
-        M=10,
+        tolerance_reason="the 5 % of the statement, which holds for M >= 10",
+        parameters={"K": 3, "M": 10},
     ),
-    _claim(
+    claim(
         "raised-small",
-        "fine-tuning towards sparse edges; tolerance: none beyond the interval",
-        "In small clusters it gains less, for the first step away from an entry cannot be a leap",
-        "probabilities that do not follow the weights, such as eps / (1 + eps)",
         Raised(finite=True),
-        "((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max), in units of eps_max / eps",
+        source="fine-tuning towards sparse edges",
+        statement="In small clusters it gains less, for the first step away from an entry cannot be a leap",
+        falsified_by="probabilities that do not follow the weights, such as eps / (1 + eps)",
+        formula="((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max), in units of eps_max / eps",
     ),
-    _claim(
+    claim(
         "distilled",
-        "distillation to a macro-chain; tolerance: none, since every walk takes as many steps",
-        "A macro-chain of clusters, distilled from walks of the base model, needs K - 1 hops whatever eps is",
-        "hard steps that are taken back, or a short cut",
         Distilled(),
-        "K - 1",
+        source="distillation to a macro-chain",
+        statement="A macro-chain of clusters, distilled from walks of the base model, needs K - 1 hops whatever eps is",
+        falsified_by="hard steps that are taken back, or a short cut",
+        formula="K - 1",
     ),
 )

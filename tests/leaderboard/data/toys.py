@@ -13,17 +13,9 @@ import numpy as np
 
 import theorybench as tb
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.evidence.study import (
-    Axis,
-    Chart,
-    Column,
-    Exhibit,
-    Picture,
-    Quantity,
-    Series,
-    Table,
-    measured,
-)
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.lab import run_seeds
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, Series, StudyResult, Table, measured
 from theorybench.envs.core.validation import real
 
 
@@ -66,12 +58,12 @@ class TwoArmsOracle(tb.Oracle):
         return {"objective": float(0.5 + self.setting.gap * (p[1] - p[0])), "kl": kl, "second": float(p[1])}
 
 
-def _doubles(setting, lab, seed):
+def _doubles(lab, seed):
     rewards = lab.simulate(lab.oracle.optimal_policy, 4000, seed).rewards
     return rewards.mean(), rewards.mean() - 0.03, rewards.mean() + 0.03
 
 
-def _learns(setting, lab, seed):
+def _learns(lab, seed):
     policies = lab.at(gap=0.5).train("rlvr", [seed, seed + 1], 640, learning_rate=0.5)
     scores = [lab.at(gap=0.5).oracle.score(policy) for policy in policies]
     return min(scores), min(scores), 1.0
@@ -79,24 +71,36 @@ def _learns(setting, lab, seed):
 
 CLAIMS = (
     tb.Claim(
-        "two-arms-win",
-        "by hand",
-        "The best arm pays more",
-        lambda s: 0.5 + s.gap,
-        _doubles,
-        0.0,
-        "noise",
+        id="two-arms-win",
+        source="by hand",
+        statement="The best arm pays more",
+        predicted=lambda oracle: 0.5 + oracle.setting.gap,
+        measure=_doubles,
+        falsified_by="noise",
         formula=".5 + gap",
     ),
-    tb.Claim("two-arms-learn", "by hand", "REINFORCE finds it", lambda s: 1.0, _learns, 0.0, "a lazy learner"),
     tb.Claim(
-        "two-arms-wrong", "nobody", "It pays .1.", lambda s: 0.1, _doubles, 0.0, "the truth", parameters={"gap": 0.2}
+        id="two-arms-learn",
+        source="by hand",
+        statement="REINFORCE finds it",
+        predicted=lambda oracle: 1.0,
+        measure=_learns,
+        falsified_by="a lazy learner",
+    ),
+    tb.Claim(
+        id="two-arms-wrong",
+        source="nobody",
+        statement="It pays .1.",
+        predicted=lambda oracle: 0.1,
+        measure=_doubles,
+        falsified_by="the truth",
+        parameters={"gap": 0.2},
     ),
 )
 
 
-def _learning(setting, lab, seed, seeds):
-    traces = lab.trace("rlvr", range(seed * seeds, (seed + 1) * seeds), 640, points=4, learning_rate=0.5)
+def _learning(lab, seed, seeds):
+    traces = lab.trace("rlvr", run_seeds(seed, seeds), 640, points=4, learning_rate=0.5)
     seconds = [[lab.oracle.evaluate(policy, ["second"])["second"] for _, policy in trace] for trace in traces]
     episodes = [spent for spent, _ in traces[0]]
     curve = Series("rlvr", "predicted", episodes, np.ones(len(episodes)))
@@ -105,24 +109,32 @@ def _learning(setting, lab, seed, seeds):
         "Second arm", Axis("episodes", "log"), Axis("chance"), (measured("rlvr", episodes, seconds), curve, paper)
     )
     last = measured("rlvr", [640], np.array(seconds)[:, -1:])
-    cells = ("rlvr", Quantity(last.y[0], last.low[0], last.high[0]), 0.9, None)
+    cells = ("rlvr", Interval(last.y[0], last.low[0], last.high[0]), 0.9, None)
     columns = (Column("agent"), Column("chance"), Column("paper", ".1f"), Column("nothing"))
     svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 2"><rect width="4" height="2"/></svg>'
-    return Exhibit(
+    return StudyResult(
         tables=(Table("Last", columns, (cells,), "Theirs is a guess."),),
         charts=(chart,),
         pictures=(Picture("Box", svg),),
-        notes=(f"{seeds} runs of {setting.gap}.",),
+        notes=(f"{seeds} runs of {lab.setting.gap}.",),
     )
 
 
-def _breaks(setting, lab, seed, seeds):
+def _breaks(lab, seed, seeds):
     raise ValueError("no such thing")
 
 
 STUDIES = (
-    tb.Study("two-arms-learning", "by hand", "Learning", "It climbs.", _learning, seeds=3, parameters={"gap": 0.5}),
-    tb.Study("two-arms-broken", "nobody", "Broken", "It breaks.", _breaks),
+    tb.Study(
+        id="two-arms-learning",
+        source="by hand",
+        title="Learning",
+        text="It climbs.",
+        run=_learning,
+        seeds=3,
+        parameters={"gap": 0.5},
+    ),
+    tb.Study(id="two-arms-broken", source="nobody", title="Broken", text="It breaks.", run=_breaks),
 )
 tb.register("Toys/TwoArms-v0", TwoArms, TwoArmsOracle, claims=CLAIMS, budget=640, studies=STUDIES)
 

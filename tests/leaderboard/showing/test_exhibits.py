@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 import theorybench as tb
-from theorybench.envs.core.evidence.study import Axis, Chart, Column, Exhibit, Picture, Quantity, Series, Table
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, Series, StudyResult, Table
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, chapters, check_claim, show_study
 from theorybench.leaderboard.showing.exhibit_charts import study_figure
 from theorybench.leaderboard.showing.exhibit_layout import (
@@ -44,19 +45,19 @@ def lines(*groups: str) -> Chart:
     return Chart("Lines", Axis("tries K", "log", ticks=K), Axis("pass@K"), tuple(series))
 
 
-def everything(text: str) -> Exhibit:
-    """An exhibit with every kind of thing, `text` wherever there is text."""
+def everything(text: str) -> StudyResult:
+    """An result with every kind of thing, `text` wherever there is text."""
     styles = ("measured", "band", "simulated", "predicted", "published", "censored")
     series = [Series(text, name, (1, 2, 3), (1, 2, 3), (0, 1, 2), (2, 3, 4)) for name in styles]
     table = Table(
-        text, (Column(text), Column("n", ",d"), Column("x")), ((text, 10_000, Quantity(1.5, 1, 2)),) * 15, text
+        text, (Column(text), Column("n", ",d"), Column("x")), ((text, 10_000, Interval(1.5, 1, 2)),) * 15, text
     )
     chart = Chart(text, Axis(text), Axis(text), tuple(series), text)
-    return Exhibit((table,), (chart, lines("a", "b", text)), (Picture(text, f"<svg>{text}</svg>", text),), (text,))
+    return StudyResult((table,), (chart, lines("a", "b", text)), (Picture(text, f"<svg>{text}</svg>", text),), (text,))
 
 
-def shown(exhibit: Exhibit | None, text: str = "words", **changes) -> ShownStudy:
-    study = ShownStudy("two-arms", ID, text, text, text, seed=0, seeds=3, seconds=1.0, exhibit=exhibit)
+def shown(result: StudyResult | None, text: str = "words", **changes) -> ShownStudy:
+    study = ShownStudy("two-arms", ID, text, text, text, seed=0, seeds=3, seconds=1.0, result=result)
     return dataclasses.replace(study, **changes)
 
 
@@ -101,8 +102,8 @@ def test_claims_and_studies_become_rows():
     win, _, wrong = (check_claim(claim, 0) for claim in tb.claims(ENV))
     assert (win.environment, win.formula, win.holds) == (ID, ".5 + gap", True) and not wrong.holds
     learning, broken = (show_study(study, 1, 2) for study in tb.studies(ENV))
-    assert learning.seeds == 2 and learning.exhibit.notes == ("2 runs of 0.5.",) and learning.error is None
-    assert broken.exhibit is None and "ValueError: no such thing" in broken.error
+    assert learning.seeds == 2 and learning.result.notes == ("2 runs of 0.5.",) and learning.error is None
+    assert broken.result is None and "ValueError: no such thing" in broken.error
     (chapter,) = chapters([win, wrong], [learning, broken])
     assert chapter.holding == 1 and chapter.label == "Toys/TwoArms" and len(chapter.studies) == 2
 
@@ -117,7 +118,7 @@ def test_a_claim_that_cannot_be_measured_does_not_hold():
 def test_cells_are_written_in_the_format_of_their_column():
     column = Column("x", ".2f")
     assert cell(None, column) == "" and cell("text", column) == "text" and cell(10_000, Column("n", ",d")) == "10,000"
-    assert cell(Quantity(0.5, 0.25, 0.75), column) == "0.50 [0.25, 0.75]" and cell(Quantity(0.5), column) == "0.50"
+    assert cell(Interval(0.5, 0.25, 0.75), column) == "0.50 [0.25, 0.75]" and cell(Interval(0.5), column) == "0.50"
 
 
 # Layout.
@@ -216,7 +217,7 @@ def test_the_terminal_fits_eighty_columns_and_shows_what_counts():
 
 def test_long_names_are_broken_in_the_terminal_and_not_cut():
     names = "accuracy 0.75, even start of the first kind", "accuracy 0.75, even start of the second kind"
-    text = printed(study_lines(shown(Exhibit(charts=(lines(*names),)))))
+    text = printed(study_lines(shown(StudyResult(charts=(lines(*names),)))))
     assert "…" not in text and "first kind" in text.split("theory lies")[0] and "second kind" in text
     assert max(len(line) for line in text.splitlines()) <= 80
 
@@ -280,7 +281,7 @@ def test_the_page_keeps_hostile_text_as_text_and_loads_nothing():
 def test_ticks_beyond_the_ends_do_not_widen_an_axis():
     y = Axis("", "log", ticks=(0.01, 1, 10, 100, 1e4))
     chart = Chart("", Axis("", ticks=(0, 1, 100)), y, (Series("a", "measured", (1, 2, 3), (2, 20, 30)),), "note " * 60)
-    (axes,) = _figure(Exhibit(charts=(chart,))).axes
+    (axes,) = _figure(StudyResult(charts=(chart,))).axes
     assert axes.get_xlim() == pytest.approx(axis_range(chart.x, (1, 3)))
     assert axes.get_ylim() == pytest.approx(axis_range(y, (2, 30)))
     notes = [text.get_text() for text in axes.texts if "note" in text.get_text()]
@@ -288,11 +289,11 @@ def test_ticks_beyond_the_ends_do_not_widen_an_axis():
 
 
 def test_pictures_are_written_and_reproducible(tmp_path):
-    exhibit = everything("words")
-    chart, drawing = write_pictures(exhibit, tmp_path / "a", "name")
+    result = everything("words")
+    chart, drawing = write_pictures(result, tmp_path / "a", "name")
     assert chart.read_bytes().startswith(b"\x89PNG") and chart.stat().st_size > 10_000
     assert drawing.name == "name-1.svg" and drawing.read_text() == "<svg>words</svg>"
-    again, _ = write_pictures(exhibit, tmp_path / "b", "name")
+    again, _ = write_pictures(result, tmp_path / "b", "name")
     assert again.read_bytes() == chart.read_bytes()
     assert write_pictures(everything(HOSTILE), tmp_path / "c", "name")[0].stat().st_size > 10_000
-    assert write_pictures(Exhibit(tables=exhibit.tables), tmp_path / "d", "name") == []
+    assert write_pictures(StudyResult(tables=result.tables), tmp_path / "d", "name") == []

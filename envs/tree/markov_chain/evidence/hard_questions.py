@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.tree.markov_chain.experiments import Training, first_task_claim
 from theorybench.envs.tree.markov_chain.metrics.cots import cot_probabilities
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -91,15 +93,14 @@ class ReferencePass:
     blocks: int = 16
     questions: int = 2000
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The exact value."""
-        oracle = MarkovChainOracle(setting)
         return float(hard_question_passes(oracle, oracle.reference_policy, 0, [self.k])[0])
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over simulations, and its interval."""
-        seeds = range(seed * self.blocks, (seed + 1) * self.blocks)
-        drawn = [draw_hard_questions(setting, self.questions, s) for s in seeds]
+        seeds = run_seeds(seed, self.blocks)
+        drawn = [draw_hard_questions(lab.setting, self.questions, s) for s in seeds]
         pairs = zip(drawn, seeds, strict=True)
         return mean_interval(
             np.array([counted_passes(lab, lab.oracle.reference_policy, p, [self.k], s)[0] for p, s in pairs])
@@ -120,41 +121,42 @@ class LeastLead:
     ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     questions: int = 1000
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The lead over the flow: positive where it is ahead for every K."""
-        oracle, ks = MarkovChainOracle(setting), list(self.ks)
-        policies = (oracle.reference_policy, self.training.flow(setting))
+        oracle, ks = oracle, list(self.ks)
+        policies = (oracle.reference_policy, self.training.flow(oracle.setting))
         return float(np.subtract(*(hard_question_passes(oracle, policy, 0, ks) for policy in policies)).min())
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """The least over K of the mean over runs and of its interval's ends; both policies face the same questions."""
         leads = []
         for run, policy in enumerate(self.training.policies(lab, seed), seed * self.training.seeds):
-            prompts = draw_hard_questions(setting, self.questions, run)
+            prompts = draw_hard_questions(lab.setting, self.questions, run)
             both = (counted_passes(lab, p, prompts, list(self.ks), run) for p in (lab.oracle.reference_policy, policy))
             leads.append(np.subtract(*both))
         value, low, high = np.min([mean_interval(lead) for lead in np.transpose(leads)], axis=0)
-        return value, low, high
+        return Interval(value, low, high)
 
 
 CLAIMS: tuple[Claim, ...] = (
     first_task_claim(
         "hard-questions",
-        "rare CoTs solve hard questions; tolerance: none",
-        "Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
-        "a verifier for whom the most common CoT alone is right",
         ReferencePass(32),
-        0.0,
-        "1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
+        source="rare CoTs solve hard questions",
+        statement="Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
+        falsified_by="a verifier for whom the most common CoT alone is right",
+        formula="1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
     ),
     first_task_claim(
         "hard-questions-lead",
-        "rare CoTs solve hard questions; tolerance: the mean of runs at a finite step size, as for squeezing",
-        "On questions without the easy CoT the reference is ahead of the squeezed policy for every K from 1 to 128: "
-        "its least lead in pass@K",
-        "training that leaves the hard CoTs their mass, such as reject-easy",
         LeastLead(Training(seeds=16)),
-        0.0005,
-        "min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
+        source="rare CoTs solve hard questions",
+        statement="On questions without the easy CoT the reference is ahead of the squeezed policy for every K "
+        "from 1 to 128: "
+        "its least lead in pass@K",
+        falsified_by="training that leaves the hard CoTs their mass, such as reject-easy",
+        formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
+        tolerance=0.0005,
+        tolerance_reason="the mean of runs at a finite step size, as for squeezing",
     ),
 )

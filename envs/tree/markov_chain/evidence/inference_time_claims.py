@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim, Lab, mean_interval
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.selection import best_of_n, tilt
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
@@ -46,9 +48,9 @@ class Steered:
     budget: int = 100_000
     seeds: int = 8
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs, and its interval."""
-        seeds = range(seed * self.seeds, (seed + 1) * self.seeds)
+        seeds = run_seeds(seed, self.seeds)
         policies = lab.train(self.agent, seeds, self.budget, **self.hyperparameters)
         return mean_interval(np.array([lab.oracle.evaluate(policy, [self.name])[self.name] for policy in policies]))
 
@@ -69,14 +71,14 @@ class HardShare:
     questions: int = 2**17
     batches: int = 16
 
-    def predicted(self, setting: TreeMarkovChain) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The largest ratio of the share to that of half as many answers; below 1 it falls with every doubling."""
-        oracle = MarkovChainOracle(setting)
         shares = [outcome_shares(oracle, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
         return max(after / before for before, after in itertools.pairwise(shares))
 
-    def measure(self, setting: TreeMarkovChain, lab: Lab, seed: int) -> tuple[float, float, float]:
+    def measure(self, lab: Lab, seed: int) -> Interval:
         """Score the base chain's CoTs by their mean reward, keep the best of its answers, count the hard ones."""
+        setting = lab.setting
         reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
         scored = lab.simulate(reference, self.scored, 2 * seed)
         paths = scored.actions @ numbers
@@ -113,60 +115,54 @@ def _tilted_retention(setting: TreeMarkovChain) -> float:
     return tilted.hard / base.hard
 
 
-def _claim(
-    id: str, part: str, statement: str, falsified_by: str, study: Steered | HardShare, tolerance: float, formula: str
-) -> Claim:
-    return Claim(
-        id=f"tree-{id}",
-        source=f"arXiv 2511.07368, {part}",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by=falsified_by,
-        formula=formula,
-        parameters={"train_tasks": [0]},
-    )
+claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})
 
 
 CLAIMS: tuple[Claim, ...] = (
-    _claim(
+    claim(
         "best-of-n",
-        "outcome rewards; tolerance: rounding, since the law needs the order of the scores alone",
-        "Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
-        "a judge of accuracy, for whom all valid CoTs are equally right",
         Steered("task_0/easy", "best-of-n", {"samples": SAMPLES}, _best_of_n_easy),
-        1e-9,
-        "1 - (1 - P(easy))^4",
+        source="outcome rewards",
+        statement="Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
+        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        formula="1 - (1 - P(easy))^4",
+        tolerance=1e-9,
+        tolerance_reason="rounding, since the law needs the order of the scores alone",
     ),
-    _claim(
+    claim(
         "best-of-n-hard-share",
-        "outcome rewards; tolerance: CoTs with equal scores in theory are ordered by chance",
-        "With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the valid ones: the "
-        "largest ratio of two such shares",
-        "a judge of accuracy, for whom all valid CoTs are equally right",
         HardShare(),
-        0.005,
-        "max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
+        source="outcome rewards",
+        statement="With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the "
+        "valid ones: the "
+        "largest ratio of two such shares",
+        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        formula="max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
+        tolerance=0.005,
+        tolerance_reason="CoTs with equal scores in theory are ordered by chance",
     ),
-    _claim(
+    claim(
         "prm-greedy",
-        "process rewards; tolerance: rounding",
-        "Greedy search by process rewards answers with the most common CoT alone: with 128 tries it solves no more "
-        "questions than with one",
-        "a judge of accuracy: the steps that most often lead to the target are others",
         Steered("task_0/pass@128", "prm-greedy", {}, _greedy_pass, budget=20_000),
-        1e-9,
-        "acc(easy)",
+        source="process rewards",
+        statement="Greedy search by process rewards answers with the most common CoT alone: with 128 tries it "
+        "solves no more "
+        "questions than with one",
+        falsified_by="a judge of accuracy: the steps that most often lead to the target are others",
+        formula="acc(easy)",
+        tolerance=1e-9,
+        tolerance_reason="rounding",
     ),
-    _claim(
+    claim(
         "dprm-sample",
-        "Doob h-transform; tolerance: bias of exp(score) at the scores' learning error",
-        "Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain has, the limit of "
-        "training with a KL penalty of weight 1: their mass over the base chain's",
-        "a judge of accuracy, or sampling by the process rewards themselves",
         Steered("task_0/retention", "dprm-sample", {"inverse_temperature": INVERSE_TEMPERATURE}, _tilted_retention),
-        0.001,
-        "sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
+        source="Doob h-transform",
+        statement="Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain "
+        "has, the limit of "
+        "training with a KL penalty of weight 1: their mass over the base chain's",
+        falsified_by="a judge of accuracy, or sampling by the process rewards themselves",
+        formula="sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
+        tolerance=0.001,
+        tolerance_reason="bias of exp(score) at the scores' learning error",
     ),
 )

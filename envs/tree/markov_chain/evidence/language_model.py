@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Lab, mean_interval
-from theorybench.envs.core.evidence.study import Axis, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.experiments import measure
-from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Agents, with what is changed.
 LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -33,7 +33,7 @@ TRACED = {
 GROUPS = (*LEARNERS, "reference", "squeezed")
 
 
-def squeezing(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def squeezing(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show pass@K after training, and over it the mass of hard CoTs and the other task."""
     passes = [f"task_0/pass@{k}" for k in KS]
     names = [*passes, *TRACED, "task_0/easy", "task_0/entropy"]
@@ -42,7 +42,7 @@ def squeezing(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
     held: list[list[Series]] = [[] for _ in range(1 + len(TRACED))]
     rows: list[tuple[Any, ...]] = []
     for group, (agent, options) in LEARNERS.items():
-        runs = range(seed * seeds, (seed + 1) * seeds)
+        runs = run_seeds(seed, seeds)
         traces = lab.trace(agent, runs, BUDGET, points=POINTS, **options)
         values = np.array(
             [[fixed["reference"], *(measure(lab.oracle, p, names) for _, p in trace)] for trace in traces]
@@ -51,7 +51,7 @@ def squeezing(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
         held[0].append(measured(group, KS, values[:, -1, : len(KS)]))
         for place, name in enumerate(TRACED, 1):
             held[place].append(measured(group, episodes, values[:, :, names.index(name)], style="band"))
-        rows.append((group, *(Quantity(*mean_interval(values[:, -1, names.index(name)])) for name in _SHOWN)))
+        rows.append((group, *(mean_interval(values[:, -1, names.index(name)]) for name in _SHOWN)))
     for name, own in fixed.items():
         held[0].append(Series(name, "predicted", KS, own[: len(KS)]))
         skipped = ("task_1/pass@1",) if name == "squeezed" else ()  # the limit of training on both
@@ -68,7 +68,7 @@ def squeezing(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhi
         "mass on the easy CoTs. Retention: mass of the hard CoTs over the reference's."
     )
     table = Table(f"Task 1 after {BUDGET:,} CoTs", columns, tuple(rows), note)
-    return Exhibit(tables=(table,), charts=tuple(charts), groups=GROUPS)
+    return StudyResult(tables=(table,), charts=tuple(charts), groups=GROUPS)
 
 
 #: Metrics of the table, with the heads of their columns.
@@ -83,12 +83,12 @@ _SHOWN = {
 
 
 LANGUAGE_MODEL = Study(
-    "tree-transformer",
-    "arXiv 2511.07368, squeezing",
-    "Squeezing in a transformer, by our policy gradient and by TRL's GRPO",
-    "The theorem is about tables. A language model that shares its weights among all states is squeezed too: better at "
-    "one try, worse at many, the hard CoTs gone, whoever trains it.",
-    squeezing,
+    id="tree-transformer",
+    source="arXiv 2511.07368, squeezing",
+    title="Squeezing in a transformer, by our policy gradient and by TRL's GRPO",
+    text="The theorem is about tables. A language model that shares its weights among all states is squeezed too: "
+    "better at one try, worse at many, the hard CoTs gone, whoever trains it.",
+    run=squeezing,
     parameters={"train_tasks": [0]},
     seeds=5,
 )

@@ -28,8 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import WIDTH, Lab, interval
-from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Exhibit, Quantity, Series, Study, Table
+from theorybench.envs.core.evidence.interval import WIDTH, interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import tilt
@@ -229,15 +230,16 @@ def retrain(lab: Lab, row: Row, seeds: range) -> np.ndarray:
     return np.array([measure(lab.oracle, policy, METRICS) for policy in policies])
 
 
-def table(setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int) -> Exhibit:
+def table(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show theirs beside the runs of what they ran, and beside the registered agents and their population flows."""
+    setting = lab.setting
     rng = np.random.default_rng(np.random.SeedSequence([0x7AB1E, seed]))
     reruns = {name: Spread.of(runs) for name, runs in rerun(setting, rng, seeds).items()}
-    agents = {row.name: Spread.of(retrain(lab, row, range(seed * seeds, (seed + 1) * seeds))) for row in ROWS}
+    agents = {row.name: Spread.of(retrain(lab, row, run_seeds(seed, seeds))) for row in ROWS}
     theory = {
         row.name: 100 * measure(lab.oracle, row.theory(setting), METRICS) for row in ROWS if row.theory is not None
     }
-    return Exhibit(
+    return StudyResult(
         tables=(_overview(reruns, agents), _rerun_table(lab, reruns), _agent_table(agents, theory)),
         charts=tuple(_chart(place, reruns, agents) for place in range(len(METRICS))),
         notes=(*_rerun_notes(reruns, seeds), *_agent_notes(lab, reruns, agents)),
@@ -272,7 +274,7 @@ def _lines(label: str, theirs: Sequence[float], spread: Spread) -> list[tuple[Ce
     columns = (NAMES, theirs, spread.mean, spread.error, WIDTH * spread.deviation, spread.outside(theirs))
     lines: list[tuple[Cell, ...]] = []
     for name, published_value, mean, error, reach, outside in zip(*columns, strict=True):
-        ours = Quantity(*interval(mean, error)) if error else float(mean)
+        ours = interval(mean, error) if error else float(mean)
         lines.append(("" if lines else label, name, published_value, ours, float(reach), "NO" if outside else "yes"))
     return lines
 
@@ -387,11 +389,11 @@ def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Sp
 
 
 PAPER_TABLE = Study(
-    "tree-paper-table",
-    "arXiv 2511.07368, CoT generation after fine-tuning on task 1",
-    "The paper's table: theirs, what they ran, and the algorithms by their proper names",
-    "CoTs of both tasks after fine-tuning on the first: theirs is one run, ours are many. REINFORCE and RL-rej are "
-    "what they are called; RAFT, PPO and GRPO-KL are other algorithms than their names say.",
-    table,
+    id="tree-paper-table",
+    source="arXiv 2511.07368, CoT generation after fine-tuning on task 1",
+    title="The paper's table: theirs, what they ran, and the algorithms by their proper names",
+    text="CoTs of both tasks after fine-tuning on the first: theirs is one run, ours are many. REINFORCE and RL-rej "
+    "are what they are called; RAFT, PPO and GRPO-KL are other algorithms than their names say.",
+    run=table,
     parameters={"train_tasks": [0]},
 )

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError
-from theorybench.envs.core.evidence.study import Axis, Chart, Column, Exhibit, Quantity, Series, Study, Table, measured
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Chart,
+    Column,
+    Interval,
+    Series,
+    Study,
+    StudyResult,
+    Table,
+    measured,
+)
 
 
 def chart(*series: Series) -> Chart:
@@ -37,7 +47,7 @@ def test_a_series_holds_plain_numbers():
 
 def test_a_table_has_a_cell_for_each_column():
     columns = (Column("name"), Column("value", ".1f"))
-    assert Table("t", columns, (("a", Quantity(1.0, 0.5, 1.5)), ("b", None))).rows[1][1] is None
+    assert Table("t", columns, (("a", Interval(1.0, 0.5, 1.5)), ("b", None))).rows[1][1] is None
     with pytest.raises(ParameterError, match="2 cells"):
         Table("t", columns, (("a",),))
 
@@ -64,22 +74,22 @@ def test_means_of_runs_have_intervals_of_three_standard_errors():
 def test_groups_take_their_colours_in_the_order_that_is_asked_for():
     lines = [Series(group, "predicted", (1,), (1,)) for group in ("c", "a", "c", "b")]
     assert chart(*lines).groups == ("c", "a", "b")
-    assert Exhibit(charts=(chart(*lines),), groups=("a", "z")).all_groups() == ("a", "z", "c", "b")
+    assert StudyResult(charts=(chart(*lines),), groups=("a", "z")).all_groups() == ("a", "z", "c", "b")
 
 
 def test_a_study_runs_where_it_is_bound():
     calls = []
 
-    def run(setting, lab, seed, seeds):
-        calls.append((setting, lab, seed, seeds))
-        return Exhibit(notes=("done",))
+    def run(lab, seed, seeds):
+        calls.append((lab, seed, seeds))
+        return StudyResult(notes=("done",))
 
-    study = Study("s", "source", "title", "text", run, seeds=7)
+    study = Study(id="s", source="source", title="title", text="text", run=run, seeds=7)
     with pytest.raises(TheoryBenchError, match=r"study s is unbound.*theorybench\.studies"):
-        study.exhibit()
-    bound = dataclasses.replace(study, setting="setting", make_lab=lambda setting: f"lab of {setting}")
-    assert bound.exhibit(3).notes == ("done",)
-    bound.exhibit(1, seeds=2)
-    assert calls == [("setting", "lab of setting", 3, 7), ("setting", "lab of setting", 1, 2)]
+        study.result()
+    bound = dataclasses.replace(study, setting="setting", make_oracle=str, make_lab=lambda setting: f"lab of {setting}")
+    assert bound.result(3).notes == ("done",)
+    bound.result(1, seeds=2)
+    assert calls == [("lab of setting", 3, 7), ("lab of setting", 1, 2)]
     with pytest.raises(ParameterError, match="no interval"):
-        bound.exhibit(seeds=1)
+        bound.result(seeds=1)

@@ -106,7 +106,7 @@ def test_studies_agree_with_the_solver(monkeypatch):
     for name, value in (("COUNTS", (3, 4)), ("DRAWN", (2, 3, 4)), ("GAMES", 2**10)):
         monkeypatch.setattr(countdown_studies, name, value)
     for study in tb.studies(ID):
-        exhibit = study.exhibit(0, seeds=16)
-        found = [agreement for chart in exhibit.charts for agreement in chart.agreement()]
+        result = study.result(0, seeds=16)
+        found = [agreement for chart in result.charts for agreement in chart.agreement()]
         assert sum(a.inside for a in found) >= sum(a.points for a in found) - 1
-        assert exhibit.tables
+        assert result.tables

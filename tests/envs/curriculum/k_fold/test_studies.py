@@ -18,7 +18,7 @@ def lines(chart, style):
 def test_the_barrier_is_where_theory_says(monkeypatch):
     monkeypatch.setattr(k_fold_studies, "HOPS", (1, 4))
     monkeypatch.setattr(k_fold_studies, "MOST_MEASURED", 3)
-    tilts, gradients = STUDY["barrier"].exhibit(seeds=4).charts
+    tilts, gradients = STUDY["barrier"].result(seeds=4).charts
     for chart in (tilts, gradients):
         for agreement in chart.agreement():
             assert agreement.inside >= agreement.points - 1 and agreement.distance < 0.02, agreement
@@ -30,8 +30,8 @@ def test_the_barrier_is_where_theory_says(monkeypatch):
 @pytest.mark.slow
 def test_easy_before_hard_for_tables_and_networks(monkeypatch):
     monkeypatch.setattr(k_fold_studies, "Ascent", lambda share: Ascent(share, updates=25))
-    exhibit = STUDY["learning"].exhibit(seeds=2)
-    sources, tables, networks = exhibit.charts
+    result = STUDY["learning"].result(seeds=2)
+    sources, tables, networks = result.charts
     ends = {name: series.y[-1] for name, series in lines(sources, "band").items()}
     assert ends["single hops"] > 0.9 and ends["single hops and full tasks"] > 0.9
     assert abs(ends["full tasks alone"]) < 0.02
@@ -42,10 +42,10 @@ def test_easy_before_hard_for_tables_and_networks(monkeypatch):
 
 def test_tables_climb_a_staircase(monkeypatch):
     monkeypatch.setattr(k_fold_studies, "POLICIES", {"tables": k_fold_studies.POLICIES["tables"]})
-    exhibit = STUDY["staircase"].exhibit(seeds=2)
-    (chart,) = exhibit.charts
+    result = STUDY["staircase"].result(seeds=2)
+    (chart,) = result.charts
     measured, theory = lines(chart, "measured"), lines(chart, "predicted")
     assert list(measured) == ["1 hop", "2 hops", "3 hops"]
     for group, series in measured.items():
         assert np.abs(np.array(series.y) - theory[group].y).max() < 0.08
-    assert len(exhibit.tables[0].rows) == 3
+    assert len(result.tables[0].rows) == 3

@@ -106,13 +106,13 @@ def test_studies(monkeypatch):
     monkeypatch.setattr(parity_studies, "STAGED", (1, 3))
     monkeypatch.setattr(parity_studies, "LIMIT", 6_000)
     studies = {study.id: dataclasses.replace(study, seeds=2) for study in tb.studies(ID)}
-    exhibit = studies["parity-cost"].exhibit()
-    (chart,) = exhibit.charts
-    assert set(chart.groups) == set(exhibit.groups)
+    result = studies["parity-cost"].result()
+    (chart,) = result.charts
+    assert set(chart.groups) == set(result.groups)
     (search,) = [row for row in chart.agreement() if row.group == "search by stages"]
     assert search.inside == search.points == 2
-    assert all(row[2] == row[3] for row in exhibit.tables[0].rows)
-    small = dataclasses.replace(studies["parity-staircase"], setting=Parity(k=3)).exhibit()
+    assert all(row[2] == row[3] for row in result.tables[0].rows)
+    small = dataclasses.replace(studies["parity-staircase"], setting=Parity(k=3)).result()
     (course,) = small.charts
     heights = np.array([series.y for series in course.series])
     learnt = (heights > 0.9).argmax(axis=1)

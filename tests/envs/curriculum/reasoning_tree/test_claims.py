@@ -100,7 +100,7 @@ def test_claim_fails_when_its_mechanism_is_broken(name, fault, monkeypatch):
 
 
 def test_predictions_are_the_theorems():
-    predicted = {name: claim.predicted(ReasoningTree(**claim.parameters)) for name, claim in CLAIM.items()}
+    predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     assert predicted["direct"] == pytest.approx(math.log(5))
     assert predicted["increment"] == pytest.approx(math.log(5))
     assert predicted["curriculum"] == pytest.approx(1)
@@ -112,7 +112,7 @@ def test_predictions_are_the_theorems():
 
 def test_a_skipping_ladder_grows_faster_than_a_line():
     lab = BrokenLab(ReasoningTree(d=2, L=7), "skip")
-    value, low, _ = QueryGrowth("log-length", trials=100).measure(lab.setting, lab, 0)
+    value, low, _ = QueryGrowth("log-length", trials=100).measure(lab, 0)
     assert low > 1.5 and value > 2
 
 

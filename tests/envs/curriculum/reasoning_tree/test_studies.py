@@ -51,15 +51,15 @@ def agrees(chart):
 
 
 def test_searches_cost_what_theory_says_and_learners_that_do_not_arrive_are_said_to():
-    exhibit = STUDY["length"].exhibit(seeds=2)
-    training, testing = exhibit.charts
+    result = STUDY["length"].result(seeds=2)
+    training, testing = result.charts
     for chart in (training, testing):
         agrees(chart)
         theory = lines(chart, "predicted")
         growth = np.diff(np.log(theory["search, full task"].y))
         assert growth == pytest.approx(np.log(5), rel=0.05)
     assert np.diff(lines(training, "predicted")["search, rung by rung"].y) == pytest.approx(5)
-    arrived = {row[:2]: row[2] for row in exhibit.tables[0].rows}
+    arrived = {row[:2]: row[2] for row in result.tables[0].rows}
     assert arrived["REINFORCE, rung by rung", 1] == arrived["REINFORCE, rung by rung", 3] == 2
     assert arrived["REINFORCE, full task", 2] < 2
     assert 2.0 in lines(training, "censored")["REINFORCE, full task"].x
@@ -68,22 +68,22 @@ def test_searches_cost_what_theory_says_and_learners_that_do_not_arrive_are_said
 def test_a_search_that_knows_a_pick_is_off_the_lines(monkeypatch):
     whole = reasoning_tree_studies.depth_ladder
     monkeypatch.setattr(reasoning_tree_studies, "depth_ladder", lambda setting, p: whole(setting, p)[-1:])
-    exhibit = STUDY["length"].exhibit(seeds=2)
-    (ladder,) = [group for group in exhibit.charts[0].agreement() if group.group == "search, rung by rung"]
+    result = STUDY["length"].result(seeds=2)
+    (ladder,) = [group for group in result.charts[0].agreement() if group.group == "search, rung by rung"]
     assert ladder.inside < ladder.points
 
 
 def test_parity_pays_for_the_length_and_stages_teach_what_it_cannot_say():
     study = dataclasses.replace(STUDY["verifiers"], setting=ReasoningTree(d=8, L=4))
-    exhibit = study.exhibit(seeds=2)
-    survival, tests, exact, parity = exhibit.charts
+    result = study.result(seeds=2)
+    survival, tests, exact, parity = result.charts
     agrees(survival)
     agrees(tests)
     assert max(lines(exact, "band")["full task"].y) < 0.05
     assert lines(parity, "band")["full task"].y[-1] > 0.3
     ends = [lines(chart, "band")["stages"].y[-1] for chart in (exact, parity)]
     assert min(ends) > 0.9
-    learnt, costs = exhibit.tables
+    learnt, costs = result.tables
     for verifier, _, reward, whole, right in learnt.rows:
         share = right.value if verifier == "exact" else (1 + right.value) / 2
         assert reward.value == pytest.approx(whole.value * share, abs=0.06)
@@ -91,8 +91,8 @@ def test_parity_pays_for_the_length_and_stages_teach_what_it_cannot_say():
 
 
 def test_ladders_of_stages_and_hints_cost_the_same_and_steep_ones_more():
-    exhibit = STUDY["ladders"].exhibit(seeds=2)
-    lengths, increments, learning = exhibit.charts
+    result = STUDY["ladders"].result(seeds=2)
+    lengths, increments, learning = result.charts
     agrees(lengths)
     agrees(increments)
     theory = lines(lengths, "predicted")

@@ -127,8 +127,8 @@ def test_regimes(monkeypatch):
     for name, value in {"BUDGETS": (0.2, 0.7, 4.0), "LINE": (0.2, 0.7, 4.0), "EPISODES": 3200}.items():
         monkeypatch.setattr(studies, name, value)
     (study,) = [study for study in tb.studies(ID) if study.id == "regimes"]
-    exhibit = study.exhibit(seeds=2)
-    three, rates = exhibit.charts
+    result = study.result(seeds=2)
+    three, rates = result.charts
     assert three.groups == ("RLVR, rate 1", "GRPO, rate 0.1", "A*-PO, beta 0.1")
     assert rates.groups == ("RLVR, rate 1", "RLVR, rate 4", "GRPO, rate 0.1", "GRPO, rate 0.4")
     drawn = {(series.group, series.style): np.array(series.y) for series in three.series}
@@ -144,7 +144,7 @@ def test_steps_and_samples(monkeypatch):
     values = {"STEP_BUDGETS": (0.7, 4.0), "LENGTHS": (1, 4), "BUDGETS": (0.2, 1.0, 4.0), "PARTS": 1}
     for name, value in values.items():
         monkeypatch.setattr(studies, name, value)
-    found = {study.id: study.exhibit(seeds=3) for study in tb.studies(ID) if study.id != "regimes"}
+    found = {study.id: study.result(seeds=3) for study in tb.studies(ID) if study.id != "regimes"}
     gain, score = found["steps"].charts
     drawn = {(series.group, series.style): series for series in (*gain.series, *score.series)}
     assert all(agreed.distance < 0.02 * max(drawn[agreed.group, "predicted"].y) for agreed in gain.agreement())

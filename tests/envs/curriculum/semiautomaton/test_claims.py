@@ -97,10 +97,10 @@ def test_studies(monkeypatch):
     monkeypatch.setattr(semiautomaton_studies, "TRAINED", (1, 4))
     monkeypatch.setattr(semiautomaton_studies, "BUDGET", 8_000)
     studies = {study.id: dataclasses.replace(study, seeds=3) for study in tb.studies(ID)}
-    (chart,) = studies["parting"].exhibit().charts
+    (chart,) = studies["parting"].result().charts
     ends = {series.group: series.y[-1] for series in chart.series if series.style == "predicted"}
     assert ends["6 letters"] > ends["500 letters"] > 0.9 * ends["fresh letters"]
-    (chart,) = studies["lengths"].exhibit().charts
+    (chart,) = studies["lengths"].result().charts
     direct, ladder = chart.series
     assert ladder.y[1] > 0.9 > 0.7 > direct.y[1]
 
@@ -110,7 +110,7 @@ def test_networks_learn_the_machine_from_ever_longer_words_and_only_the_words_fr
     monkeypatch.setattr(semiautomaton_studies, "NETWORK_BUDGET", 4_000)
     (study,) = (study for study in tb.studies(ID) if study.id == "networks")
     small = dataclasses.replace(study, setting=dataclasses.replace(study.setting, N=2, T=3))
-    curves, stairs = small.exhibit(seeds=2).charts
+    curves, stairs = small.result(seeds=2).charts
     for chart in (curves, stairs):
         assert [series.group for series in chart.series] == ["long words alone", "ever longer words", "chance"]
         assert set(chart.series[-1].y) == {0.5}

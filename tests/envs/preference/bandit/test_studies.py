@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import theorybench as tb
 from theorybench.agents.training.bradley_terry import fit_bradley_terry
-from theorybench.envs.core.evidence.claim import mean_interval
+from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.preference.bandit import separation as bandit_separation
 from theorybench.envs.preference.bandit import studies as bandit_studies
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
@@ -109,8 +109,8 @@ def test_a_separated_coordinate_ends_where_its_ridge_holds_it():
 
 def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
     monkeypatch.setattr(bandit_studies, "INITS", (2.0, 3.0))
-    exhibit = STUDY["rounds"].exhibit(seed=1, seeds=60)
-    (table,) = exhibit.tables
+    result = STUDY["rounds"].result(seed=1, seeds=60)
+    (table,) = result.tables
     expected = [171.82, None, 15.2626, 15.2626, 15.2626, 1218.24, None, 15.2626, 15.2626, 15.2626]
     assert cells(table, "Fisher") == [value and pytest.approx(value, abs=5e-3) for value in expected]
     laws = [value for value in cells(table, "law") if value]
@@ -124,7 +124,7 @@ def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
     after = cells(table, "C after")
     assert [round(value, 1) for value in cells(table, "C that sampled")[::5]] == [13.0, 92.8]
     assert all(1 < value.value < (1.5 if t % 5 == 0 else 1.1) for t, value in enumerate(after))
-    error, cover = exhibit.charts
+    error, cover = result.charts
     assert error.groups == ("theta_init 2", "theta_init 3", "floor") == cover.groups
     assert agreement(error) == {"theta_init 2": (1, 1), "theta_init 3": (1, 1)}  # the law of the first round
     assert error.series[-1].y == pytest.approx([15.2626] * 6, abs=1e-4) and cover.series[-1].y == (1.0,) * 6
@@ -132,10 +132,10 @@ def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
 
 def test_offline_pays_for_coverage_and_wins_where_it_is_mild(monkeypatch):
     monkeypatch.setattr(bandit_studies, "OFFLINE_INITS", (1.5, 2.0))
-    exhibit = STUDY["offline"].exhibit(seed=1, seeds=30)
-    errors, ratio = exhibit.charts
+    result = STUDY["offline"].result(seed=1, seeds=30)
+    errors, ratio = result.charts
     assert agreement(errors) == {"offline": (2, 2), "on-policy": (2, 2)} and agreement(ratio) == {"ratio": (2, 2)}
-    (table,) = exhibit.tables
+    (table,) = result.tables
     assert cells(table, "theta_init") == ["1.5", "2", "gaussian"]
     assert cells(table, "ratio, theory") == [pytest.approx(value, abs=1e-3) for value in (0.7469, 1.8762, 0.5561)]
     mild = table.rows[-1][-1]
@@ -147,16 +147,16 @@ def test_the_transition_follows_its_law_and_another_ridge_has_none(monkeypatch):
     monkeypatch.setattr(bandit_studies, "SHARES", (0.35, 1.0))
     monkeypatch.setattr(bandit_studies, "DRAWN_SHARES", (0.1, 0.35, 1.0))
     monkeypatch.setattr(bandit_studies, "RIDGE_SHARES", (0.35, 1.0))
-    exhibit = STUDY["transition"].exhibit(seed=1, seeds=100)
-    first, later = exhibit.charts
+    result = STUDY["transition"].result(seed=1, seeds=100)
+    first, later = result.charts
     assert agreement(first) == {"theta_init 3": (2, 2)} and agreement(later) == {"ridge to theta_t": (2, 2)}
-    table, ridges = exhibit.tables
+    table, ridges = result.tables
     assert cells(table, "law") == [pytest.approx(0.1180, abs=1e-3), pytest.approx(0.6783, abs=1e-3)]
     assert cells(table, "no coordinate separated") == [pytest.approx(0.1231, abs=1e-3), pytest.approx(0.9011, abs=1e-3)]
     assert all(value.low > 0.85 for value in cells(ridges, "ridge to the reference"))
     assert cells(ridges, "ridge to theta_t")[0].high < 0.4
     worst = min(value.value for value in cells(ridges, "ridge to the reference"))
-    assert f"at least {worst:.2f} of the runs" in exhibit.notes[0]
+    assert f"at least {worst:.2f} of the runs" in result.notes[0]
 
 
 @pytest.fixture
@@ -167,8 +167,8 @@ def small(monkeypatch):
 
 
 def test_the_separation_is_where_theory_says(small):
-    exhibit = STUDY["separation"].exhibit(seed=1, seeds=12)
-    (chart,), (table,) = exhibit.charts, exhibit.tables
+    result = STUDY["separation"].result(seed=1, seeds=12)
+    (chart,), (table,) = result.charts, result.tables
     assert agreement(chart) == {"offline": (2, 2), "on-policy": (2, 2), "hybrid": (3, 3)}
     assert cells(table, "C") == [pytest.approx(value, rel=1e-4) for value in (1, 12.953, 101217.7)]
     theory = {"offline": [763.13, 8590.8, 6.63624e7], "hybrid": [1462.81] * 3}
@@ -180,9 +180,9 @@ def test_the_separation_is_where_theory_says(small):
     assert all(cells(table, f"{name}, runs")[2] == "> 9,000" for name in ("offline", "on-policy"))
     above = {series.group: (series.x, series.y) for series in chart.series if series.style == "censored"}
     assert above == {name: ((pytest.approx(101217.7, rel=1e-4),), (9000.0,)) for name in ("offline", "on-policy")}
-    assert all("From C = 101,218 on" in note for note in exhibit.notes[:2]) and len(exhibit.notes) == 5
-    assert exhibit.notes[2].startswith("At C = 13 runs need ")
-    assert "are 3.00 (on-policy) and 1.92 (hybrid)" in exhibit.notes[3]
+    assert all("From C = 101,218 on" in note for note in result.notes[:2]) and len(result.notes) == 5
+    assert result.notes[2].startswith("At C = 13 runs need ")
+    assert "are 3.00 (on-policy) and 1.92 (hybrid)" in result.notes[3]
 
 
 def test_runs_that_reach_the_error_before_theory_says_are_measured_all_the_same(small, monkeypatch):
@@ -193,7 +193,7 @@ def test_runs_that_reach_the_error_before_theory_says_are_measured_all_the_same(
     monkeypatch.setattr(bandit_separation, "LIMIT", 30_000)
     monkeypatch.setattr(bandit_separation, "_readings", lambda *_: [])
     monkeypatch.setattr(bandit_separation, "_measured_readings", lambda *_: [])
-    (chart,) = STUDY["separation"].exhibit(seed=1, seeds=12).charts
+    (chart,) = STUDY["separation"].result(seed=1, seeds=12).charts
     (points,) = [series for series in chart.series if series.style == "measured"]
     assert points.low[0] < 8591 < points.high[0] and "censored" not in {series.style for series in chart.series}
 

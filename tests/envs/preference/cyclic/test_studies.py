@@ -20,8 +20,8 @@ def test_exploitability_over_cyclicity(monkeypatch):
     few = {"learning_rate": 1.0, "gradient_steps": 60}
     learners = {"dpo-on-policy": few, "ipo": few, "sppo": {}, "nash-md": {"rounds": 200}}
     monkeypatch.setattr(cyclic_studies, "LEARNERS", learners)
-    exhibit = STUDY["cyclic-preference"].exhibit(seed=1, seeds=2)
-    lost, rates = exhibit.charts
+    result = STUDY["cyclic-preference"].result(seed=1, seeds=2)
+    lost, rates = result.charts
     assert {found.group: (found.inside, found.points) for found in lost.agreement()} == {
         "Bradley-Terry favourite": (2, 2)
     }
@@ -32,23 +32,23 @@ def test_exploitability_over_cyclicity(monkeypatch):
     margin = dict(zip(lines["Bradley-Terry favourite"].x, lines["Bradley-Terry favourite"].y, strict=True))
     assert margin[0.3] == 0 and margin[0.75] == pytest.approx(0.2597, abs=1e-3) and margin[1.0] == pytest.approx(0.5)
     assert lines["threshold c*"].x == pytest.approx((0.4719, 0.4719), abs=1e-3)
-    table, shares = exhibit.tables
+    table, shares = result.tables
     assert cells(table, "margin") == [0, pytest.approx(0.2597, abs=1e-3)]
     assert cells(table, "c") == [0.3, 0.75] and all(v < 0.04 for v in cells(table, "optimum"))
     cyclic = {name: cells(table, name)[1].value for name in learners}
     assert cyclic["dpo-on-policy"] > 0.4 and cyclic["ipo"] > 0.4 and cyclic["nash-md"] < 0.15
     assert cells(shares, "Bradley-Terry favourite")[1].value == pytest.approx(0.5)
-    assert "Above c* = 0.47" in exhibit.notes[0] and "of one half" in exhibit.notes[1]
+    assert "Above c* = 0.47" in result.notes[0] and "of one half" in result.notes[1]
 
 
 def test_self_play_circles_and_its_mean_converges(monkeypatch):
     monkeypatch.setattr(cyclic_studies, "ROUNDS", 32)
-    exhibit = STUDY["cyclic-self-play"].exhibit(seed=1, seeds=4)
-    (table,) = exhibit.tables
+    result = STUDY["cyclic-self-play"].result(seed=1, seeds=4)
+    (table,) = result.tables
     theory, runs = cells(table, "theory"), cells(table, "runs")
     for expected, own in zip(theory, runs, strict=True):
         assert own.value == pytest.approx(expected, abs=0.02)
     last, mean, distance, mixed, _, near = theory
     assert mean < 0.6 * last and mixed < 0.5 * last and near < 0.4 * distance
-    far = exhibit.charts[1].series[1]
+    far = result.charts[1].series[1]
     assert far.group == "sppo" and (np.diff(far.y) > 0).all()

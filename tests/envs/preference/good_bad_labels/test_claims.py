@@ -184,7 +184,7 @@ def test_rejected_responses_hold_much_of_the_target():
 
 
 def test_predictions_are_far_from_nothing():
-    predicted = {name: claim.predicted(GoodBadLabels(**claim.parameters)) for name, claim in CLAIM.items()}
+    predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     for name in ("dpo", "dpo-cyclic", "kto", "wrong-reference", "wrong-reference-two-term"):
         assert predicted[name] > 0.1
     for name in ("wrong-share", "wrong-share-two-term"):
@@ -211,8 +211,8 @@ def test_all_claims_hold_for_the_agents_that_ship(seed):
 def test_the_study_shows_rates_and_limits():
     (study,) = tb.studies(ID)
     setting = GoodBadLabels(num_responses=6, num_contexts=2)
-    exhibit = study.run(setting, FittingLab(setting), 0, 2)
-    mixture, cyclic, shares = exhibit.charts
+    result = study.run(FittingLab(setting), 0, 2)
+    mixture, cyclic, shares = result.charts
     for chart in (mixture, cyclic):
         lines = {series.group: series for series in chart.series if series.style == "predicted"}
         slope = np.diff(np.log(lines["DDRO"].y)) / np.diff(np.log(lines["DDRO"].x))
@@ -225,8 +225,8 @@ def test_the_study_shows_rates_and_limits():
             assert points[name].y[-1] == pytest.approx(lines[name].y[-1], abs=0.1)
     assert {found.group for found in shares.agreement()} == {"DDRO", "DDRO, two-term"}
     assert all(found.distance < 0.01 for found in shares.agreement())
-    assert [row[0] for row in exhibit.tables[1].rows] == [6, 20, 100]
-    assert len(exhibit.tables[0].rows) == 8
-    constants = np.array(exhibit.tables[2].rows)
+    assert [row[0] for row in result.tables[1].rows] == [6, 20, 100]
+    assert len(result.tables[0].rows) == 8
+    constants = np.array(result.tables[2].rows)
     assert (np.diff(constants[:, 1:], axis=0) < 0).all()  # the more good labels, the better is p+ known
     assert constants[0, 1:].min() > 3 * constants[3, 1:].max()

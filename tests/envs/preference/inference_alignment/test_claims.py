@@ -149,7 +149,7 @@ def test_all_claims_hold_for_the_agents_that_ship(seed):
 
 
 def test_predictions_are_the_published_numbers():
-    predicted = {name: claim.predicted(InferenceAlignment(**claim.parameters)) for name, claim in CLAIM.items()}
+    predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     assert predicted["gain"] == pytest.approx(0.0193, abs=5e-5)
     assert predicted["smoothness"] == pytest.approx(3 * 0.75**3)
     assert predicted["naive-learner"] == pytest.approx(0.75)
@@ -180,7 +180,7 @@ def test_played_gain_is_that_of_any_exact_policy():
     ]
     assert values[0] - values[1] > 5e-4 and values[0] == pytest.approx(oracle.optimal_value, abs=1e-12)
     assert PlayedGain("plain").predicted(setting) - wrong.predicted(setting) == pytest.approx(values[0] - values[1])
-    value, low, high = PlayedGain("plain", groups=20_000).measure(setting, lab, 0)
+    value, low, high = PlayedGain("plain", groups=20_000).measure(lab, 0)
     assert low < values[0] - 0.75 < high and value == pytest.approx((low + high) / 2)
 
 
@@ -193,18 +193,18 @@ def test_random_settings_are_many_kinds():
 def test_studies_show_theory_and_what_was_learnt():
     by_id = {study.id: study for study in tb.studies(ID)}
     study = by_id["inference-density"]
-    exhibit = study.run(study.setting, GroupLab(study.setting), 0, 2)
-    rows = {row[0]: row for row in exhibit.tables[0].rows}
+    result = study.run(GroupLab(study.setting), 0, 2)
+    rows = {row[0]: row for row in result.tables[0].rows}
     assert [rows[n][2] for n in (2, 4, 8)] == pytest.approx([rows[n][3] for n in (2, 4, 8)], abs=1e-9)
     assert all(abs(rows[n][6].value - rows[n][2]) < 0.01 for n in (1, 2, 4, 8))
     assert all(rows[n][5] == pytest.approx(0.75) for n in (1, 2, 4, 8))
     study = by_id["inference-learners"]
-    (chart,) = study.run(study.setting, GroupLab(study.setting), 0, 2).charts
+    (chart,) = study.run(GroupLab(study.setting), 0, 2).charts
     optimum, naive, start = (np.array(s.y) for s in chart.series if s.style == "predicted")
     assert (optimum >= start + 1e-3).all() and optimum[0] == pytest.approx(naive[0], abs=1e-9)
     assert (naive[1:] < start[1:]).all()  # unaware learners end below where they began
     study = by_id["inference-prox"]
-    steps, rough, squares = study.run(study.setting, GroupLab(study.setting), 0, 2).charts
+    steps, rough, squares = study.run(GroupLab(study.setting), 0, 2).charts
     bounds = {s.group: dict(zip(s.x, s.y, strict=True)) for s in steps.series if s.style == "predicted"}
     for series in steps.series:
         if series.style == "measured":

@@ -123,13 +123,13 @@ def test_predictions_are_the_published_numbers():
 
 @pytest.mark.parametrize("name", ["v-hat-bias", "gradient-variance"])
 def test_points_of_studies_lie_on_their_curves(name):
-    exhibit = STUDY[name].exhibit(seed=1, seeds=8)
-    for chart in exhibit.charts:
+    result = STUDY[name].result(seed=1, seeds=8)
+    for chart in result.charts:
         found = chart.agreement()
         assert {group.group for group in found} == set(chart.groups)
         assert sum(group.inside for group in found) >= 0.9 * sum(group.points for group in found)
         assert max(group.distance for group in found) < 0.02
-    (table,) = exhibit.tables
+    (table,) = result.tables
     for row in table.rows:
         named = dict(zip((column.name for column in table.columns), row, strict=True))
         theory = named.get("mean", named.get("best V-hat"))
@@ -138,7 +138,7 @@ def test_points_of_studies_lie_on_their_curves(name):
 
 
 def test_studies_say_what_they_find():
-    bias, variance = (STUDY[name].exhibit(seed=0, seeds=2) for name in ("v-hat-bias", "gradient-variance"))
+    bias, variance = (STUDY[name].result(seed=0, seeds=2) for name in ("v-hat-bias", "gradient-variance"))
     assert "At p = 0.1 and beta = 0.1 the bias is smaller than 0.05 from N = 28." in bias.notes
     assert "V* gives 5.60 times the variance of V-hat = 0" in variance.notes[0]
     rows = {row[:2]: row for row in bias.tables[0].rows}
@@ -148,14 +148,14 @@ def test_studies_say_what_they_find():
 
 @pytest.mark.slow
 def test_points_of_pass_at_k_lie_on_their_curves():
-    exhibit = STUDY["pass-at-k"].exhibit(seed=1, seeds=8)
-    passed, tries = exhibit.charts
+    result = STUDY["pass-at-k"].result(seed=1, seeds=8)
+    passed, tries = result.charts
     assert passed.groups == ("reference", "A*-PO, beta = 0.25", "A*-PO, beta = 0.25, filter", "A*-PO, beta = 0.5")
     assert max(group.distance for group in passed.agreement()) < 0.02
     assert sum(group.inside for group in tries.agreement()) >= 19
-    (table,) = exhibit.tables
+    (table,) = result.tables
     for _, _, theory, counted, bound in table.rows:
         assert counted.low - 0.02 * theory < theory < counted.high + 0.02 * theory
         assert theory < bound
-    assert "which the reference reaches in 19 tries" in exhibit.notes[0]
-    assert "0.613: the reference's pass@9" in exhibit.notes[1]
+    assert "which the reference reaches in 19 tries" in result.notes[0]
+    assert "0.613: the reference's pass@9" in result.notes[1]

@@ -131,7 +131,7 @@ def test_gradients_of_responses_that_another_policy_gives_are_found_out(name):
 
 
 def test_predictions_are_the_published_numbers():
-    predicted = {name: claim.predicted(RewardTeacher(**claim.parameters)) for name, claim in CLAIM.items()}
+    predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     assert predicted["two-responses"] == pytest.approx(54.17, abs=0.005)
     assert predicted["accuracy-is-not-enough"] > 4 and predicted["equal-range"] > 2
     assert predicted["flip-rare"] < 1 / 5 < 1 < predicted["flip-common"]
@@ -194,8 +194,8 @@ def test_shares_are_of_many_settings():
 def test_the_study_shows_the_slope_and_the_race():
     (study,) = tb.studies(ID)
     setting = RewardTeacher(**study.parameters)
-    exhibit = study.run(setting, CountingLab(setting), 0, 4)
-    times, course = exhibit.charts
+    result = study.run(CountingLab(setting), 0, 4)
+    times, course = result.charts
     for series in times.series:
         if series.style == "predicted":
             slope = np.diff(np.log(series.y)) / np.diff(np.log(series.x))
@@ -207,6 +207,6 @@ def test_the_study_shows_the_slope_and_the_race():
         assert found.points == 3 and found.distance < 2
     accurate, other = [s for s in course.series if s.style == "predicted"]
     assert other.y[-1] > accurate.y[-1] + 0.2  # ahead for long,
-    race = {row[0]: row for row in exhibit.tables[1].rows}
+    race = {row[0]: row for row in result.tables[1].rows}
     assert race[accurate.group][3] == 1.0 > race[other.group][3]  # and ends lower
-    assert len(exhibit.tables[0].rows) == 12
+    assert len(result.tables[0].rows) == 12

@@ -112,7 +112,7 @@ def test_claim_fails_when_its_mechanism_is_broken(name, kind):
 
 
 def test_predictions():
-    predicted = {name: claim.predicted(MetastableChain(**claim.parameters)) for name, claim in CLAIM.items()}
+    predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     assert predicted["eps"] == pytest.approx(-1, abs=0.03) and predicted["eps"] > -1
     assert predicted["size"] == pytest.approx(1, abs=0.03) and predicted["size"] < 1
     assert predicted["hops"] == pytest.approx(1, abs=0.03) and predicted["hops"] > 1
@@ -140,5 +140,5 @@ def test_walks_are_those_of_the_setting():
 def test_walks_that_are_cut_fail_a_claim(monkeypatch):
     monkeypatch.setattr(metastable_chain_claims, "PATIENCE", 0.5)
     lab = TrainingLab(ID, MetastableChain(K=3))
-    value, low, high = Slope("eps", (0.1, 0.2), episodes=50).measure(lab.setting, lab, 0)
+    value, low, high = Slope("eps", (0.1, 0.2), episodes=50).measure(lab, 0)
     assert math.isnan(value) and math.isnan(low) and math.isnan(high)

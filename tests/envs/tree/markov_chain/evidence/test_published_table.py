@@ -233,17 +233,17 @@ def test_spread_of_runs_holds_a_further_run():
 
 
 @pytest.fixture(scope="module")
-def exhibit():
+def result():
     study = next(study for study in tb.studies("TreeMarkovChain") if study.id == "tree-paper-table")
-    return study.exhibit(seed=0, seeds=6)
+    return study.result(seed=0, seeds=6)
 
 
-def test_table_compares_every_number_and_explains_differences(exhibit):
-    overview, ran, named = exhibit.tables
+def test_table_compares_every_number_and_explains_differences(result):
+    overview, ran, named = result.tables
     assert overview.rows[0] == ("REINFORCE", "94.33 / 3.43 (1.52 / 0.87)", *overview.rows[0][2:4], "reinforce")
     assert [row[2] for row in ran.rows] == [21.67, 8.07, 20.03, 1.10, *(x for row in ROWS for x in row.theirs)]
     assert [row[2] for row in named.rows] == [x for row in ROWS for x in row.theirs]
-    notes = " ".join(exhibit.notes)
+    notes = " ".join(result.notes)
     for number, row in enumerate(ROWS):
         lines = named.rows[4 * number : 4 * number + 4]
         outside = [line[-1] == "NO" for line in lines]
@@ -253,11 +253,11 @@ def test_table_compares_every_number_and_explains_differences(exhibit):
         assert row.theory is None or all(isinstance(line[3], float) for line in lines)
     verdicts = {(ROWS[i // 4].name, line[1]): line[-1] for i, line in enumerate(named.rows)}
     assert verdicts["RAFT", "easy 2"] == verdicts["GRPO-KL", "easy 2"] == "NO"
-    assert len(exhibit.charts) == 4
+    assert len(result.charts) == 4
 
 
-def test_table_has_the_flow_of_reinforce(exhibit):
-    lines = exhibit.tables[2].rows[:4]
+def test_table_has_the_flow_of_reinforce(result):
+    lines = result.tables[2].rows[:4]
     assert [line[3] for line in lines] == pytest.approx([95.141, 2.990, 1.481, 0.845], abs=6e-4)
     for line in lines:
         assert line[4].low <= line[3] <= line[4].high

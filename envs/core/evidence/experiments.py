@@ -1,0 +1,115 @@
+"""Experiments that claims of many settings are made of.
+
+Each has what theory says, `prediction`, a function of the oracle, and measures it by training registered agents or by
+simulation in a lab.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+
+Prediction = Callable[[Any], float]
+
+
+def metric_of(oracle: Any, policy: Any, metric: str) -> float:
+    """Return a metric of a policy by the oracle, or its "score"."""
+    return float(oracle.score(policy) if metric == "score" else oracle.evaluate(policy, [metric])[metric])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedMetric:
+    """Mean over runs of a metric of the policy that an agent ends with.
+
+    Attributes:
+        agent: its name.
+        metric: of the oracle, or "score".
+        prediction: of the oracle.
+        budget: episodes of a run.
+        seeds: number of runs.
+        hyperparameters: of the agent.
+    """
+
+    agent: str
+    metric: str
+    prediction: Prediction
+    budget: int
+    seeds: int
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the metric of each run, float64 (seeds,)."""
+        policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
+        return np.array([metric_of(lab.oracle, policy, self.metric) for policy in policies])
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean over runs."""
+        return mean_interval(self.values(lab, seed))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SolvedShare:
+    """Share of runs that solve the task: of one agent, or of one less that of another with the same budget.
+
+    Attributes:
+        agents: one name, or two.
+        solved: (lab, policy, seed, run) -> whether the policy of the run solves the task.
+        prediction: of the oracle.
+        budget: episodes of a run.
+        seeds: runs of each agent.
+        hyperparameters: of the agents.
+    """
+
+    agents: Sequence[str]
+    solved: Callable[[Lab, Any, int, int], bool]
+    prediction: Prediction
+    budget: int
+    seeds: int
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train and judge; where all runs are alike the interval is a point."""
+        shares = []
+        for agent in self.agents:
+            policies = lab.train(agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
+            shares.append(float(np.mean([self.solved(lab, policy, seed, run) for run, policy in enumerate(policies)])))
+        variance = sum(share * (1 - share) / self.seeds for share in shares)
+        return interval(shares[0] - sum(shares[1:]), math.sqrt(variance))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimulatedMean:
+    """Mean reward of the roll-outs of a policy.
+
+    Attributes:
+        policy: of the lab.
+        prediction: of the oracle.
+        episodes: how many.
+        options: of `Lab.simulate`: `stage`, `hint`, `prompts`.
+    """
+
+    policy: Callable[[Lab], Any]
+    prediction: Prediction
+    episodes: int
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate."""
+        return mean_interval(lab.simulate(self.policy(lab), self.episodes, seed, **self.options).rewards)

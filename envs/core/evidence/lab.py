@@ -1,0 +1,35 @@
+"""What claims and studies may do: train registered agents and simulate policies."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+def run_seeds(seed: int, count: int) -> range:
+    """Return the seeds of the runs of a repetition: `seed * count` and following, so that repetitions share none."""
+    return range(seed * count, (seed + 1) * count)
+
+
+class Lab(Protocol):
+    """What a claim may do: train registered agents and simulate policies on the claim's setting."""
+
+    @property
+    def setting(self) -> Any:
+        """The claim's setting."""
+
+    @property
+    def oracle(self) -> Any:
+        """The oracle of the claim's setting."""
+
+    def train(self, agent_name: str, seeds: Sequence[int], budget: int, **hyperparameters: Any) -> list[Any]:
+        """Train an agent once for each seed with `budget` episodes; return its policies."""
+
+    def trace(
+        self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **hyperparameters: Any
+    ) -> list[list[tuple[int, Any]]]:
+        """Train likewise; return for each seed (episodes, policy) after each of `points` equal parts of the budget."""
+
+    def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Any:
+        """Roll out `episodes` episodes of a policy; options: group_size, prompts, stage, hint. Returns Episodes."""
+
+    def at(self, **parameters: Any) -> "Lab":
+        """Give the lab of the same id with other parameters: for claims that compare settings."""
