@@ -75,12 +75,8 @@ def cell(value: Cell, column: Column) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Interval):
-        ends = (
-            f" [{value.low:{column.format}}, {value.high:{column.format}}]"
-            if None not in (value.low, value.high)
-            else ""
-        )
-        return f"{value.value:{column.format}}{ends}"
+        number, low, high = (format(end, column.format) for end in value)
+        return f"{number} [{low}, {high}]"
     return f"{value:{column.format}}"
 
 

@@ -62,7 +62,7 @@ def shown(result: StudyResult | None, text: str = "words", **changes) -> ShownSt
 
 
 def checked(text: str = "words", **changes) -> CheckedClaim:
-    claim = CheckedClaim("one-claim", ID, text, text, text, text, 0.1, 1.0, 1.1, 1.0, 1.2, True, 0.5)
+    claim = CheckedClaim("one-claim", ID, text, text, text, text, 0.1, text, 1.0, 1.1, 1.0, 1.2, True, 0.5)
     return dataclasses.replace(claim, **changes)
 
 
@@ -118,7 +118,7 @@ def test_a_claim_that_cannot_be_measured_does_not_hold():
 def test_cells_are_written_in_the_format_of_their_column():
     column = Column("x", ".2f")
     assert cell(None, column) == "" and cell("text", column) == "text" and cell(10_000, Column("n", ",d")) == "10,000"
-    assert cell(Interval(0.5, 0.25, 0.75), column) == "0.50 [0.25, 0.75]" and cell(Interval(0.5), column) == "0.50"
+    assert cell(Interval(0.5, 0.25, 0.75), column) == "0.50 [0.25, 0.75]" and cell(0.5, column) == "0.50"
 
 
 # Layout.

@@ -7,20 +7,19 @@ chain are drawn, scored and selected here. Intervals are three standard errors w
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
-from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.selection import best_of_n, tilt
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Answers of which one is kept in the claim about P(easy).
 SAMPLES = 4
@@ -28,31 +27,18 @@ SAMPLES = 4
 INVERSE_TEMPERATURE = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Steered:
-    """Mean of one metric of an agent that steers the base chain.
-
-    Attributes:
-        name: the metric.
-        agent: a registered name.
-        hyperparameters: of the agent.
-        predicted: its value under exact rewards.
-        budget: roll-outs from which rewards are learned.
-        seeds: number of runs.
-    """
-
-    name: str
-    agent: str
-    hyperparameters: Mapping[str, Any]
-    predicted: Callable[[TreeMarkovChain], float]
-    budget: int = 100_000
-    seeds: int = 8
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs, and its interval."""
-        seeds = run_seeds(seed, self.seeds)
-        policies = lab.train(self.agent, seeds, self.budget, **self.hyperparameters)
-        return mean_interval(np.array([lab.oracle.evaluate(policy, [self.name])[self.name] for policy in policies]))
+def _trained(
+    metric: str, agent: str, prediction: Prediction, budget: int = 100_000, **hyperparameters: Any
+) -> TrainedMetric:
+    """A metric of an agent that learns rewards from roll-outs and leaves the base chain as it is."""
+    return TrainedMetric(
+        agent=agent,
+        metric=metric,
+        prediction=prediction,
+        budget=budget,
+        seeds=8,
+        hyperparameters=hyperparameters,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,17 +84,16 @@ class HardShare:
         return mean_interval(ratios[ratios.mean(axis=1).argmax()])
 
 
-def _best_of_n_easy(setting: TreeMarkovChain) -> float:
-    return outcome_shares(MarkovChainOracle(setting), 0, partial(best_of_n, samples=SAMPLES)).easy
+def _best_of_n_easy(oracle: MarkovChainOracle) -> float:
+    return outcome_shares(oracle, 0, partial(best_of_n, samples=SAMPLES)).easy
 
 
-def _greedy_pass(setting: TreeMarkovChain) -> float:
-    policy = node_policy(setting, process_rows(setting, 0, greedy=True))
-    return MarkovChainOracle(setting).evaluate(policy, ["task_0/pass@128"])["task_0/pass@128"]
+def _greedy_pass(oracle: MarkovChainOracle) -> float:
+    policy = node_policy(oracle.setting, process_rows(oracle.setting, 0, greedy=True))
+    return oracle.evaluate(policy, ["task_0/pass@128"])["task_0/pass@128"]
 
 
-def _tilted_retention(setting: TreeMarkovChain) -> float:
-    oracle = MarkovChainOracle(setting)
+def _tilted_retention(oracle: MarkovChainOracle) -> float:
     tilted, base = (
         outcome_shares(oracle, 0, partial(tilt, inverse_temperature=value)) for value in (INVERSE_TEMPERATURE, 0.0)
     )
@@ -121,7 +106,7 @@ claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "best-of-n",
-        Steered("task_0/easy", "best-of-n", {"samples": SAMPLES}, _best_of_n_easy),
+        _trained("task_0/easy", "best-of-n", _best_of_n_easy, samples=SAMPLES),
         source="outcome rewards",
         statement="Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
         falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
@@ -143,7 +128,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "prm-greedy",
-        Steered("task_0/pass@128", "prm-greedy", {}, _greedy_pass, budget=20_000),
+        _trained("task_0/pass@128", "prm-greedy", _greedy_pass, budget=20_000),
         source="process rewards",
         statement="Greedy search by process rewards answers with the most common CoT alone: with 128 tries it "
         "solves no more "
@@ -155,7 +140,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "dprm-sample",
-        Steered("task_0/retention", "dprm-sample", {"inverse_temperature": INVERSE_TEMPERATURE}, _tilted_retention),
+        _trained("task_0/retention", "dprm-sample", _tilted_retention, inverse_temperature=INVERSE_TEMPERATURE),
         source="Doob h-transform",
         statement="Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain "
         "has, the limit of "
