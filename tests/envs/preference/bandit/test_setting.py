@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.policy import LinearPolicy, Policy
+from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
@@ -49,16 +49,6 @@ small_settings = st.builds(
 )
 
 
-class Tabled(Policy):
-    """Any policy, as a table (contexts, responses)."""
-
-    def __init__(self, setting, table):
-        self.setting, self.table = setting, table
-
-    def probs(self, observations):
-        return self.table[self.setting.contexts(observations)]
-
-
 def stream(seed, n, setting, xp=numpy_namespace):
     return Streams(environment_keys(seed, n), setting.world, xp).begin(slice(None))
 
@@ -68,6 +58,7 @@ def test_ground_truths():
     assert oracle.evaluate(oracle.initial_policy)["coverage"] == pytest.approx(92.7563, abs=5e-5)
     assert oracle.optimal_value == pytest.approx(6 * np.log(np.cosh(0.3)), rel=1e-12)
     assert oracle.optimal_value == pytest.approx(0.2660, abs=5e-5)
+    assert oracle.evaluate(oracle.optimal_policy)["coverage"] == pytest.approx(1)
     assert oracle.reference_value == pytest.approx(0, abs=1e-12)
     assert oracle.floor(1) == pytest.approx(15.26, abs=0.005)
     assert oracle.batch_threshold(0.1) == pytest.approx(2342.32, abs=0.01)
@@ -177,7 +168,7 @@ def test_objective_is_the_gap_to_the_optimum(setting, seed):
     oracle = PreferenceBanditOracle(setting)
     contexts, responses, _ = setting.tables.features.shape
     table = np.random.default_rng(seed).dirichlet(np.full(responses, 0.3), contexts)
-    values = oracle.evaluate(Tabled(setting, table))
+    values = oracle.evaluate(oracle.policy(table))
     scores = setting.tables.features @ setting.tables.theta
     best = setting.beta * np.mean(np.log(np.mean(np.exp(scores), axis=1)))
     assert best == pytest.approx(oracle.optimal_value, rel=1e-9, abs=1e-12)
@@ -186,23 +177,13 @@ def test_objective_is_the_gap_to_the_optimum(setting, seed):
     assert "error" not in values or responses <= setting.dimension + 1
 
 
-@pytest.mark.parametrize("geometry", ["hypercube", "gaussian"])
-def test_scores_are_exact_on_fifty_instances(geometry):
-    for instance in range(50):
-        oracle = PreferenceBanditOracle(PreferenceBandit(geometry=geometry, instance=instance))
-        assert oracle.score(oracle.reference_policy) == 0.0
-        assert oracle.score(oracle.optimal_policy) == 1.0
-        assert oracle.evaluate(oracle.optimal_policy)["coverage"] == pytest.approx(1)
-        assert oracle.optimal_value > 0.01
-
-
 def test_no_policy_beats_the_optimum():
     oracle = PreferenceBanditOracle(PreferenceBandit(geometry="gaussian", num_responses=10))
     optimum = oracle.table(oracle.optimal_policy)
     rng = np.random.default_rng(0)
     for size in 10.0 ** -rng.uniform(0, 8, 200):
         mixed = (1 - size) * optimum + size * rng.dirichlet(np.ones(10), 8)
-        assert oracle.score(Tabled(oracle.setting, mixed)) <= 1 + 1e-12
+        assert oracle.score(oracle.policy(mixed)) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("geometry", ["hypercube", "gaussian"])
@@ -221,35 +202,10 @@ def test_labels_follow_bradley_terry(geometry):
     assert abs(tie.mean()) < 4 * 0.5 / np.sqrt(n)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"geometry": "gaussian"}, {"dimension": 12}])
-def test_torch_and_numpy_give_the_same_bits(parameters):
-    import torch
-
-    setting, n = PreferenceBandit(**parameters), 500
-    actions = np.random.default_rng(0).integers(setting.num_actions, size=(n, 2))
-    results = []
-    for convert in (np.asarray, torch.as_tensor):
-        from theorybench.envs.core.arrays import namespace
-
-        keys = convert(environment_keys(0, n))
-        streams = Streams(environment_keys(0, n), setting.world, namespace(keys), getattr(keys, "device", None))
-        if convert is np.asarray:
-            streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
-        state = setting.initial(streams.begin(slice(None)), n)
-        after, rewards, _ = setting.transition(state, convert(actions), streams.step(slice(None), keys * 0 + 1))
-        results.append([np.asarray(a) for a in (setting.observe(after), rewards)])
-    for a, b in zip(*results, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-
-
-def test_observations_and_public_policies():
+def test_public_policies():
     setting = PreferenceBandit(dimension=3, num_contexts=2, theta_init=1.0)
     oracle = PreferenceBanditOracle(setting)
-    np.testing.assert_array_equal(oracle.observations, [[9, 0], [10, 0]])
-    assert oracle.observations.dtype == np.int8
-    contexts, observations = setting.contexts(oracle.observations), oracle.observations
-    np.testing.assert_array_equal(contexts, [0, 1])
+    observations = oracle.observations
     assert np.all(setting.reference_probs(observations) == 1 / 8)
     scores = setting.features(observations).sum(axis=2)
     initial = setting.initial_probs(observations)
@@ -261,9 +217,8 @@ def test_observations_and_public_policies():
 def test_instances():
     canonical, again = PreferenceBandit(), PreferenceBandit()
     np.testing.assert_array_equal(canonical.tables.theta, 0.3 * np.array([1, -1, 1, -1, 1, -1]))
-    assert canonical.fingerprint == again.fingerprint
     others = [PreferenceBandit(instance=i) for i in range(20)]
-    assert len({s.fingerprint for s in [canonical, *others]}) == 21
+    assert canonical.fingerprint == again.fingerprint not in {s.fingerprint for s in others}
     assert len({tuple(s.tables.theta) for s in others}) > 10
     norms = np.linalg.norm(PreferenceBandit(geometry="gaussian").tables.features, axis=2)
     np.testing.assert_allclose(norms, 1, atol=1e-10)
@@ -284,15 +239,12 @@ def test_edges_of_the_metrics():
     oracle = PreferenceBanditOracle(setting)
     point = np.zeros((8, 64))
     point[:, 5] = 1
-    values = oracle.evaluate(Tabled(setting, point))
+    values = oracle.evaluate(oracle.policy(point))
     assert values["coverage"] == values["kl_from_optimal"] == np.inf
     assert values["kl"] == pytest.approx(np.log(64))
     assert "error" not in values
     with pytest.raises(PolicyError, match="error"):
-        oracle.evaluate(Tabled(setting, point), ["error"])
-    with pytest.raises(ParameterError):
-        oracle.evaluate(oracle.optimal_policy, ["no-such-metric"])
-    assert set(oracle.evaluate(oracle.initial_policy)) == set(oracle.metrics)
+        oracle.evaluate(oracle.policy(point), ["error"])
     assert set(oracle.evaluate(oracle.initial_policy, ["win_rate"])) == {"objective", "kl", "win_rate"}
     far = LinearPolicy(setting, np.full(6, 15.0))
     expected = np.cosh(15.0) ** 2 / np.cosh(0.3) ** 2
@@ -306,24 +258,3 @@ def test_large_hypercube():
     assert oracle.optimal_value == pytest.approx(12 * np.log(np.cosh(0.3)), rel=1e-12)
     assert oracle.evaluate(oracle.initial_policy)["coverage"] == pytest.approx(92.7563, abs=5e-5)
     assert np.isfinite(oracle.floor(1))
-
-
-@pytest.mark.parametrize(
-    ("field", "parameters"),
-    [
-        ("geometry", {"geometry": "sphere"}),
-        ("dimension", {"dimension": 13}),
-        ("dimension", {"geometry": "gaussian", "dimension": 1}),
-        ("num_contexts", {"num_contexts": 0}),
-        ("num_responses", {"num_responses": 1}),
-        ("theta_star", {"theta_star": 0.0}),
-        ("theta_init", {"theta_init": float("nan")}),
-        ("beta", {"beta": -1.0}),
-        ("instance", {"instance": -1}),
-        ("num_responses", {"geometry": "gaussian", "num_contexts": 1, "num_responses": 6}),
-    ],
-)
-def test_bad_parameters_are_named(field, parameters):
-    with pytest.raises(ParameterError) as caught:
-        PreferenceBandit(**parameters)
-    assert caught.value.field == field

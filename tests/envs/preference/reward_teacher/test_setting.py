@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -10,10 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.arrays import numpy_namespace
-from theorybench.envs.core.checks.setting import check_setting
-from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, environment_keys
-from theorybench.envs.preference.contextual import Answer
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
 
@@ -48,7 +45,6 @@ def test_accuracy_and_variance_are_hit_and_rewards_stay_in_range(setting):
     oracle = RewardTeacherOracle(setting)
     assert oracle.accuracy == pytest.approx(setting.accuracy, abs=1e-12)
     assert oracle.variance == pytest.approx(setting.variance, rel=1e-6)
-    assert oracle.score(oracle.optimal_policy) == 1.0 and oracle.score(oracle.reference_policy) == 0.0
     assert oracle.optimal_value == 1.0
 
 
@@ -89,40 +85,14 @@ def test_what_is_out_of_reach_is_named_with_the_range():
         RewardTeacher(variance=largest * (1 + 1e-6))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("num_responses", 1),
-        ("num_contexts", 65),
-        ("accuracy", 1.1),
-        ("variance", 0.0),
-        ("variance", math.nan),
-        ("tilt", 6.0),
-        ("instance", "canonical"),
-    ],
-)
-def test_bad_parameters_are_named(field, value):
-    with pytest.raises(ParameterError) as caught:
-        RewardTeacher(**{field: value})
-    assert caught.value.field == field
-
-
-@pytest.mark.parametrize("parameters", [{}, {"num_responses": 2, "num_contexts": 1, "accuracy": 1.0, "tilt": 0.5}])
-def test_it_keeps_the_promises_of_a_setting(parameters):
-    check_setting(RewardTeacher(**parameters))
-
-
-def test_pay_is_the_models_and_observations_name_the_context():
+def test_pay_is_the_models():
     setting, n = RewardTeacher(num_contexts=3, num_responses=5), 600
     streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
     state = setting.initial(streams.begin(slice(None)), n)
-    assert set(state.prompt) == {0, 1, 2} and (state.response == -1).all()
-    np.testing.assert_array_equal(setting.observe(state), np.stack([state.prompt + 6, 0 * state.prompt], axis=1))
+    assert set(state.prompt) == {0, 1, 2}
     actions = np.random.default_rng(0).integers(5, size=n)
-    after, rewards, terminated = setting.transition(state, actions, streams.step(slice(None), state.prompt * 0 + 1))
+    _, rewards, _ = setting.transition(state, actions, streams.step(slice(None), state.prompt * 0 + 1))
     np.testing.assert_array_equal(rewards, setting.tables.model[state.prompt, actions])
-    np.testing.assert_array_equal(setting.observe(after)[:, 1], actions + 1)
-    assert terminated.all() and setting.symbol_name(4) == "y4" and setting.symbol_name(5) == "x0"
 
 
 def test_the_initial_policy_is_the_tilted_one():
@@ -146,7 +116,6 @@ def test_metrics_against_sums_by_hand_and_finite_differences():
 
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     values = oracle.evaluate(oracle.policy(probs))
-    assert set(values) == set(oracle.metrics)
     assert values["objective"] == pytest.approx((probs * truth).sum() / 3)
     assert values["model_reward"] == pytest.approx(paid(logits))
     assert values["kl"] == pytest.approx((probs * np.log(probs / setting.start)).sum() / 3)
@@ -154,8 +123,6 @@ def test_metrics_against_sums_by_hand_and_finite_differences():
     steps = 1e-5 * np.eye(15).reshape(15, 3, 5)
     slopes = [(paid(logits + step) - paid(logits - step)) / 2e-5 for step in steps]
     assert values["gradient_norm"] == pytest.approx(np.linalg.norm(slopes), rel=1e-7)
-    with pytest.raises(PolicyError):
-        oracle.evaluate(oracle.policy(2 * probs))
 
 
 def test_a_perfect_optimiser_ends_at_the_ceiling():
@@ -168,15 +135,6 @@ def test_a_perfect_optimiser_ends_at_the_ceiling():
         assert (oracle.ceiling == 1.0) == (accuracy == 1.0)
 
 
-def test_instances_differ_and_repeat():
-    assert RewardTeacher().fingerprint == RewardTeacher(instance=0).fingerprint
-    assert len({RewardTeacher(instance=i).fingerprint for i in range(20)}) == 20
+def test_orders_differ():
     orders = {tuple(RewardTeacher(instance=i).tables.truth[0].argsort()) for i in range(20)}
     assert len(orders) > 15
-
-
-def test_observations_of_the_oracle_are_the_contexts():
-    setting = RewardTeacher(num_contexts=4)
-    oracle = RewardTeacherOracle(setting)
-    np.testing.assert_array_equal(setting.contexts(oracle.observations), range(4))
-    np.testing.assert_array_equal(setting.observe(Answer(np.arange(4), np.full(4, -1))), oracle.observations)

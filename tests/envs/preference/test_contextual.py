@@ -1,0 +1,134 @@
+"""What the settings of this family have in common: what is shown, exact scores, instances, what is refused."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from theorybench.envs.core.checks.setting import check_setting
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.preference.contextual import Answer
+
+CYCLIC, LABELS, INFERENCE = "CyclicPreference", "GoodBadLabels", "InferenceAlignment"
+BANDIT, ADVANTAGE, TEACHER = "PreferenceBandit", "OptimalAdvantage", "RewardTeacher"
+#: Parameters, beside the defaults, with which each setting is tried; the first has instances.
+VARIANTS = {
+    BANDIT: [{"geometry": "gaussian"}, {"dimension": 12}],
+    ADVANTAGE: [{"num_prompts": 3, "num_responses": 4, "zero_share": 0.0}, {"beta": 1e-3}, {"beta": 10.0}],
+    TEACHER: [{"num_contexts": 4}, {"num_responses": 2, "num_contexts": 1, "accuracy": 1.0, "tilt": 0.5}],
+    CYCLIC: [{"structure": kind, "num_responses": 4, "num_contexts": 3} for kind in ("random", "rival")],
+    LABELS: [{"contamination": 0.3}, {"labels": "cyclic", "num_responses": 4}],
+    INFERENCE: [
+        {"family": "random", "num_criteria": 3, "aggregate": "min"},
+        {"num_points": 2, "num_criteria": 1, "tilt": 2.0},
+    ],
+}
+CASES = [(name, parameters) for name, several in VARIANTS.items() for parameters in ({}, *several)]
+REFUSED = [
+    (BANDIT, "geometry", {"geometry": "sphere"}),
+    (BANDIT, "dimension", {"dimension": 13}),
+    (BANDIT, "dimension", {"geometry": "gaussian", "dimension": 1}),
+    (BANDIT, "num_contexts", {"num_contexts": 0}),
+    (BANDIT, "num_responses", {"num_responses": 1}),
+    (BANDIT, "num_responses", {"geometry": "gaussian", "num_contexts": 1, "num_responses": 6}),
+    (BANDIT, "theta_star", {"theta_star": 0.0}),
+    (BANDIT, "theta_init", {"theta_init": math.nan}),
+    (BANDIT, "beta", {"beta": -1.0}),
+    (BANDIT, "instance", {"instance": -1}),
+    (ADVANTAGE, "num_prompts", {"num_prompts": 0}),
+    (ADVANTAGE, "num_responses", {"num_responses": 1}),
+    (ADVANTAGE, "accuracy", {"accuracy": 0.0}),
+    (ADVANTAGE, "concentration", {"concentration": math.inf}),
+    (ADVANTAGE, "zero_share", {"zero_share": 1.0}),
+    (ADVANTAGE, "zero_share", {"zero_share": 0.9, "num_prompts": 4}),
+    (ADVANTAGE, "beta", {"beta": 1e-4}),
+    (ADVANTAGE, "instance", {"instance": "canonical"}),
+    (TEACHER, "num_responses", {"num_responses": 1}),
+    (TEACHER, "num_contexts", {"num_contexts": 65}),
+    (TEACHER, "accuracy", {"accuracy": 1.1}),
+    (TEACHER, "variance", {"variance": 0.0}),
+    (TEACHER, "variance", {"variance": math.nan}),
+    (TEACHER, "tilt", {"tilt": 6.0}),
+    (TEACHER, "instance", {"instance": "canonical"}),
+    (CYCLIC, "num_responses", {"num_responses": 2}),
+    (CYCLIC, "num_contexts", {"num_contexts": 0}),
+    (CYCLIC, "cyclicity", {"cyclicity": 1.1}),
+    (CYCLIC, "strength", {"strength": 0.0}),
+    (CYCLIC, "strength", {"strength": 0.6}),
+    (CYCLIC, "scale", {"scale": 0.0}),
+    (CYCLIC, "structure", {"structure": "square"}),
+    (CYCLIC, "beta", {"beta": 0.0}),
+    (CYCLIC, "tilt", {"tilt": math.nan}),
+    (CYCLIC, "instance", {"instance": "canonical"}),
+    (LABELS, "num_responses", {"num_responses": 1}),
+    (LABELS, "num_responses", {"num_responses": 2, "labels": "cyclic"}),
+    (LABELS, "num_contexts", {"num_contexts": 65}),
+    (LABELS, "labels", {"labels": "paired"}),
+    (LABELS, "good_share", {"good_share": 0.0}),
+    (LABELS, "good_share", {"good_share": math.nan}),
+    (LABELS, "good_share", {"good_share": 0.4, "labels": "cyclic"}),
+    (LABELS, "concentration", {"concentration": 0.1}),
+    (LABELS, "contamination", {"contamination": 0.6}),
+    (LABELS, "instance", {"instance": "canonical"}),
+    (INFERENCE, "num_points", {"num_points": 1}),
+    (INFERENCE, "num_criteria", {"num_criteria": 3}),
+    (INFERENCE, "samples", {"samples": 0}),
+    (INFERENCE, "aggregate", {"aggregate": "max"}),
+    (INFERENCE, "operator", {"operator": "worst-of-n"}),
+    (INFERENCE, "beta", {"beta": -0.1}),
+    (INFERENCE, "softness", {"softness": 0.0}),
+    (INFERENCE, "temperature", {"temperature": math.nan}),
+    (INFERENCE, "instance", {"instance": "canonical"}),
+]
+
+
+def entry(name):
+    return lookup(f"TheoryBench/{name}-v0")
+
+
+@functools.cache
+def oracle_of(name, items=()):
+    kind = entry(name)
+    return kind.oracle(kind.setting(**dict(items)))
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES)
+def test_what_is_shown_paid_and_scored(name, parameters):
+    oracle = oracle_of(name, tuple(parameters.items()))
+    setting = oracle.setting
+    if parameters:  # the defaults are checked with those of all ids
+        check_setting(setting)
+    contexts, last = np.arange(setting.num_prompts), setting.num_actions - 1
+    shown = setting.observe(Answer(contexts, contexts * 0 - 1))
+    np.testing.assert_array_equal(shown, np.stack([contexts + last + 2, 0 * contexts], axis=1))
+    np.testing.assert_array_equal(shown, oracle.observations)
+    answered = setting.observe(Answer(contexts, contexts * 0 + last))
+    np.testing.assert_array_equal(answered[:, 1], last + 1)
+    np.testing.assert_array_equal(setting.contexts(answered), contexts)
+    if name != INFERENCE:
+        assert (setting.symbol_name(last), setting.symbol_name(last + 1)) == (f"y{last}", "x0")
+    assert oracle.score(oracle.reference_policy) == 0.0 and oracle.score(oracle.optimal_policy) == 1.0
+    assert set(oracle.evaluate(oracle.optimal_policy)) == set(oracle.metrics)
+    with pytest.raises(PolicyError):
+        oracle.evaluate(oracle.policy(2 * oracle.table(oracle.reference_policy)))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_instances_differ_repeat_and_can_be_learnt(name):
+    parameters = VARIANTS[name][0]
+    drawn = [entry(name).setting(**parameters, instance=instance) for instance in range(20)]
+    assert len({setting.fingerprint for setting in drawn}) == 20
+    assert entry(name).setting(**parameters, instance=3).fingerprint == drawn[3].fingerprint
+    for setting in drawn[:10]:
+        oracle = entry(name).oracle(setting)
+        assert oracle.score(oracle.reference_policy) == 0.0 and oracle.score(oracle.optimal_policy) == 1.0
+        assert oracle.optimal_value - oracle.reference_value >= 1e-3
+
+
+@pytest.mark.parametrize(("name", "field", "parameters"), REFUSED)
+def test_bad_parameters_are_named(name, field, parameters):
+    with pytest.raises(ParameterError) as caught:
+        entry(name).setting(**parameters)
+    assert caught.value.field == field
