@@ -84,6 +84,36 @@ def means(columns: Mapping[str, np.ndarray], sampled: bool | Collection[str] = (
     return values | {f"{name}_se": standard_error(np.asarray(columns[name])) for name in finite}
 
 
+def follow(
+    walk: Callable[[Any, np.random.Generator | None], tuple[np.ndarray, ...]],
+    *,
+    exact: bool,
+    count: int,
+    each: int,
+    every: Callable[[np.ndarray], Any],
+    draw: Callable[[np.random.Generator], Any],
+    rng: np.random.Generator,
+) -> tuple[tuple[np.ndarray, ...], bool]:
+    """Follow a policy through all its prefixes, or along samples where these are too many.
+
+    Args:
+        walk: prompts, and a generator or None (see `PrefixWalk`), to arrays with a row for each prompt.
+        exact: whether to visit all prefixes.
+        count: how many prompts there are.
+        each: prefixes of each of them.
+        every: numbers int64 (n,) to the prompts with these numbers.
+        draw: draws a sample of prompts.
+        rng: for the sample.
+
+    Returns:
+        The arrays, and whether their rows are samples.
+    """
+    if not exact:
+        return walk(draw(rng), rng), True
+    parts = [walk(every(np.arange(count)[block]), None) for block in blocks(count, HELD // each)]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True)), False
+
+
 def blocks(count: int, together: int) -> Iterator[slice]:
     """Cut 0..count - 1 into slices of at most `together`, at least 1."""
     together = max(1, together)
@@ -93,8 +123,9 @@ def blocks(count: int, together: int) -> Iterator[slice]:
 class PrefixWalk:
     """The prefixes of one length of the responses to some prompts, and the policy's weights on them.
 
-    `ask` gives the policy's rows at the present prefixes, `total` sums what they amount to for each prompt, and
-    `extend` moves on: to all prefixes that are one action longer, or, with `rng`, to one sampled continuation of each.
+    `rows` gives the policy's rows at the prefixes of each length in turn, and `total` sums what they amount to for each
+    prompt. From one length to the next it moves on to all prefixes that are one action longer, or, with `rng`, to one
+    sampled continuation of each.
 
     Args:
         probs: asks the policy: observations (m, tokens) to float64 (m, num_actions).
@@ -105,7 +136,7 @@ class PrefixWalk:
     Attributes:
         prompt: int64 (m,), the number of each prefix's prompt.
         response: int64 (m, t), the actions so far.
-        weight: float64 (m,), the probability of the response; samples weigh 1, less what `extend` left out.
+        weight: float64 (m,), the probability of the response; samples weigh 1, less what ended the episode.
         source: int64 (m,), the prefix of the step before that each continues.
     """
 
@@ -120,8 +151,21 @@ class PrefixWalk:
         self.prompt, self.source = np.arange(prompts), np.arange(prompts)
         self.response, self.weight = np.zeros((prompts, 0), np.int64), np.ones(prompts)
 
-    def ask(self) -> np.ndarray:
-        """Return the policy's rows at the present prefixes, at most `HELD` at a time: float64 (m, num_actions)."""
+    def rows(self, steps: int, going: int | None = None) -> Iterator[np.ndarray]:
+        """Yield the policy's rows at the prefixes of 0, 1, ..., steps - 1 actions: float64 (m, num_actions).
+
+        Args:
+            steps: lengths.
+            going: the episode goes on after actions 0..going - 1 alone; None for all.
+        """
+        for step in range(steps):
+            rows = self._ask()
+            yield rows
+            if step < steps - 1:
+                self._extend(rows, going)
+
+    def _ask(self) -> np.ndarray:
+        """Return the policy's rows at the present prefixes, at most `HELD` at a time."""
         parts = [
             self._probs(self._show(self.prompt[block], self.response[block]))
             for block in blocks(len(self.prompt), HELD)
@@ -132,13 +176,7 @@ class PrefixWalk:
         """Sum values (m,) of the prefixes for each prompt, with their weights: float64 (prompts,)."""
         return np.bincount(self.prompt, self.weight * values, self._count)
 
-    def extend(self, rows: np.ndarray, going: int | None = None) -> None:
-        """Move on to longer prefixes.
-
-        Args:
-            rows: what `ask` returned.
-            going: the episode goes on after actions 0..going - 1 alone; None for all.
-        """
+    def _extend(self, rows: np.ndarray, going: int | None) -> None:
         on = rows if going is None else rows[:, :going]
         if self._rng is None:
             count, actions = on.shape

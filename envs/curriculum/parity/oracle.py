@@ -1,39 +1,27 @@
 """Exact answers about sparse parity."""
 
 import functools
-import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import TablePolicy, inverse_cdf
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity.setting import Parity, parity
 
-#: The largest number of prefixes that are visited, how many are held at a time, and the prompts of an estimate.
-MAX_PREFIXES, HELD, SAMPLES = 10**6, 2**18, 2**14
-#: Observations of each row with which a policy's declared dependence is checked.
-CHECKS = 16
+#: Prompts of an estimate.
+SAMPLES = 2**14
 #: What a policy may depend on to be followed without its prefixes.
 DECLARED = ("local", "state", "position")
 
 
-class Measured(NamedTuple):
-    """What is known of a policy; rows are equally likely cases, or samples.
-
-    Attributes:
-        success: float64 (cases, k), at each stage.
-        kl: float64 (cases,), in nats.
-        sampled: whether the cases are samples.
-    """
-
-    success: np.ndarray
-    kl: np.ndarray
-    sampled: bool = False
+#: Of equally likely cases, or samples: success at each stage, float64 (cases, k), and KL in nats, float64 (cases,).
+Measured = tuple[np.ndarray, np.ndarray]
 
 
 class ParityOracle(Oracle[Parity]):
@@ -67,26 +55,21 @@ class ParityOracle(Oracle[Parity]):
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
-        if getattr(policy, "depends_on", "prefix") in DECLARED:
-            found = self._chain(policy) if self.setting.chain_of_thought else self._answers(policy)
-        elif self.num_prefixes <= MAX_PREFIXES:
-            prompts = np.arange(2**self.setting.d)
-            together = max(1, HELD // 2**self.setting.response_length)
-            parts = [self._walk(policy, prompts[i : i + together]) for i in range(0, len(prompts), together)]
-            success, kl = (np.concatenate(part) for part in zip(*parts, strict=True))
-            found = Measured(success, kl)
+        setting, sampled = self.setting, False
+        if declared(policy) in DECLARED:
+            success, kl = self._chain(policy) if setting.chain_of_thought else self._answers(policy)
         else:
-            rng = np.random.default_rng(0)
-            success, kl = self._walk(policy, rng.integers(2**self.setting.d, size=SAMPLES), rng)
-            found = Measured(success, kl, sampled=True)
-        columns = {f"stage_{j}/success": found.success[:, j - 1] for j in range(1, self.setting.k + 1)}
-        last = found.success[:, -1]
-        columns |= {"objective": last, "success": last, "kl": found.kl}
-        values = {name: float(column.mean()) for name, column in columns.items()}
-        if found.sampled:
-            root = math.sqrt(SAMPLES)
-            values |= {f"{name}_se": float(column.std(ddof=1) / root) for name, column in columns.items()}
-        return values
+            (success, kl), sampled = follow(
+                functools.partial(self._walk, policy),
+                exact=self.num_prefixes <= MAX_PREFIXES,
+                count=2**setting.d,
+                each=2**setting.response_length - 1,
+                every=lambda number: number,
+                draw=lambda rng: rng.integers(2**setting.d, size=SAMPLES),
+                rng=np.random.default_rng(0),
+            )
+        columns = {f"stage_{j}/success": success[:, j - 1] for j in range(1, setting.k + 1)}
+        return means(columns | {"objective": success[:, -1], "success": success[:, -1], "kl": kl}, sampled)
 
     def _chain(self, policy: Any) -> Measured:
         """Follow (last claim, true parity) forward: the two cases are the values of the prompt's last bit.
@@ -105,7 +88,7 @@ class ParityOracle(Oracle[Parity]):
                 moved = np.einsum("b,cz,bca->bza", fair, mass, own)
                 mass = np.stack([moved[0, z] + moved[1, 1 - z] for z in range(2)], axis=1)
                 success[case, position] = mass[0, 0] + mass[1, 1]
-        return Measured(success, kl)
+        return success, kl
 
     def _rows(self, policy: Any) -> np.ndarray:
         """Return probabilities by position, secret bit, last claim and last bit of the prompt: (k, 2, 2, 2, 2)."""
@@ -119,18 +102,17 @@ class ParityOracle(Oracle[Parity]):
             "state": 2 * position + np.where(position > 0, claim, end),
             "local": 4 * position + 2 * bit + np.where(position > 0, claim, 0),
         }[policy.depends_on]
-        asked = []
-        for _ in range(1 if isinstance(policy, TablePolicy) else CHECKS):
+
+        def observe() -> np.ndarray:
             prompts = rng.integers(2**setting.d, size=len(number)) & ~(1 << secret | 1 << setting.d - 1)
             prompts |= bit << secret | end << setting.d - 1
             claims = rng.integers(2, size=(len(number), setting.k))
             claims[number, np.maximum(position - 1, 0)] = claim
             seen = setting.observations(prompts, claims)
             seen[:, setting.d :][np.arange(setting.k) >= position[:, None]] = 0
-            asked.append(seen)
-        if len(asked) > 1:
-            self.check_dependence(policy, np.concatenate(asked), np.tile(key, CHECKS))
-        return self.probs(policy, asked[0]).reshape(setting.k, 2, 2, 2, 2)
+            return seen
+
+        return ask(self, policy, observe, key).reshape(setting.k, 2, 2, 2, 2)
 
     def _answers(self, policy: Any) -> Measured:
         """Ask for one answer to each value of the secret bits and of the prompt's last bit."""
@@ -142,36 +124,26 @@ class ParityOracle(Oracle[Parity]):
             "state": prompts >> setting.d - 1,
             "local": prompts & setting.tables.masks[-1],
         }[policy.depends_on]
-        if not isinstance(policy, TablePolicy):
-            others = rng.integers(2**setting.d, size=(CHECKS, len(prompts))) & ~(1 << secret).sum()
-            seen = setting.observations(np.append(others | prompts, prompts), np.zeros((1, 0), np.int64))
-            self.check_dependence(policy, seen, np.tile(key, CHECKS + 1))
-        return Measured(*self._walk(policy, prompts))
 
-    def _walk(
-        self, policy: Any, prompts: np.ndarray, rng: np.random.Generator | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Follow a policy through all responses to some prompts, or through one sampled response to each.
+        def observe() -> np.ndarray:
+            others = rng.integers(2**setting.d, size=len(prompts)) & ~(1 << secret).sum()
+            return setting.observations(others | prompts, np.zeros((len(prompts), 0), np.int64))
 
-        Returns:
-            Success at each stage, float64 (n, k), and KL to the reference in nats, float64 (n,).
-        """
+        ask(self, policy, observe, key)
+        return self._walk(policy, prompts)
+
+    def _walk(self, policy: Any, prompts: np.ndarray, rng: np.random.Generator | None = None) -> Measured:
+        """Follow a policy through all responses to some prompts, or through one sampled response to each."""
         setting, n = self.setting, len(prompts)
         goals = parity(prompts[:, None] & setting.tables.masks[1:])
-        prompt, claims, weight = prompts, np.zeros((n, 0), np.int64), np.ones(n)
+        walk = PrefixWalk(
+            functools.partial(self.probs, policy), lambda p, r: setting.observations(prompts[p], r), n, rng
+        )
         success, kl = np.empty((n, setting.k)), np.zeros(n)
-        for position in range(setting.response_length):
-            rows = self.probs(policy, setting.observations(prompt, claims))
-            kl += (weight * divergence(rows, 0.5)).reshape(n, -1).sum(axis=1)
-            says = (weight[:, None] * rows).reshape(n, -1, 2).sum(axis=1)
-            asked = slice(position, position + 1) if setting.chain_of_thought else slice(None)
-            success[:, asked] = np.take_along_axis(says, goals[:, asked], axis=1)
-            if rng is None:
-                weight, prompt = (weight[:, None] * rows).ravel(), np.repeat(prompt, 2)
-                claims, new = np.repeat(claims, 2, axis=0), np.tile([0, 1], len(claims))
-            else:
-                new = inverse_cdf(rows, rng.random(n))
-            claims = np.concatenate([claims, new[:, None]], axis=1)
+        for position, rows in enumerate(walk.rows(setting.response_length)):
+            kl += walk.total(divergence(rows, 0.5))
+            for stage in [position] if setting.chain_of_thought else range(setting.k):
+                success[:, stage] = walk.total(rows[np.arange(len(rows)), goals[walk.prompt, stage]])
         return success, kl
 
     # What theory says.

@@ -3,35 +3,26 @@
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
+from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.semiautomaton.pairs import agreement, limit_agreement, pair_matrix
 from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, transpositions
 
-#: The largest number of prefixes that are visited, how many are held at a time, and the prompts of an estimate.
-MAX_PREFIXES, HELD, SAMPLES = 10**6, 2**18, 2**13
+#: Prompts of an estimate.
+SAMPLES = 2**13
 #: Observations of each row with which a policy's declared dependence is checked.
 CHECKS = 8
-
-
-class Measured(NamedTuple):
-    """What is known of a policy.
-
-    Attributes:
-        success: by stage, the mean probability of a reward, and its standard error or None.
-        kl: in nats on the full task, likewise.
-    """
-
-    success: Mapping[int, tuple[float, float | None]]
-    kl: tuple[float, float | None]
+#: Of equally likely cases, or samples: success by stage, and KL in nats on the full task; float64 (any,) each.
+Measured = tuple[Mapping[int, np.ndarray], np.ndarray]
 
 
 class SemiautomatonOracle(Oracle[Semiautomaton]):
@@ -69,18 +60,16 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
-        declared = getattr(policy, "depends_on", "prefix")
-        if declared == "local":
-            found = self._pairs(self._local_rows(policy))
-        elif declared in ("state", "position"):
-            found = self._blind(policy)
+        dependence, sampled = declared(policy), False
+        if dependence == "local":
+            success, kl = self._pairs(self._local_rows(policy))
+        elif dependence in ("state", "position"):
+            success, kl = self._blind(policy)
         else:
-            found = self._walked(policy, _stages(metrics))
-        success, kl = found.success, found.kl
+            success, kl = self._walked(policy, _stages(metrics))
+            sampled = self.num_prefixes > MAX_PREFIXES
         columns = {f"stage_{t}/success": value for t, value in success.items()}
-        columns |= {"objective": success[self.setting.T], "success": success[self.setting.T], "kl": kl}
-        errors = {f"{name}_se": error for name, (_, error) in columns.items() if error is not None}
-        return {name: value for name, (value, _) in columns.items()} | errors
+        return means(columns | dict.fromkeys(["objective", "success"], success[self.setting.T]) | {"kl": kl}, sampled)
 
     # Policies that declare what they see.
 
@@ -97,23 +86,21 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
             rows: int64 (n,), what the policy says that it sees.
         """
         setting, n, rng = self.setting, len(position), np.random.default_rng(0)
-        number, asked = np.arange(n), []
-        for _ in range(1 if isinstance(policy, TablePolicy) else CHECKS):
+        number, known = np.arange(n), before >= 0
+
+        def observe() -> np.ndarray:
             start, word = rng.integers(setting.N, size=n), rng.integers(setting.m, size=(n, setting.T))
-            claims = rng.integers(setting.N, size=(n, setting.response_length))
-            where = position
+            claims, where = rng.integers(setting.N, size=(n, setting.response_length)), position
             if policy.depends_on == "local" and not isinstance(policy, TablePolicy):
                 where = rng.integers(setting.response_length, size=n)
-            known = before >= 0
             word[number, np.where(known, where, setting.T - 1)] = letter
             claims[number, np.maximum(where - 1, 0)] = np.where(known & (where > 0), before, claims[:, 0])
             start = np.where(known & (where == 0), before, start)
             seen = setting.observations(start, word, claims)
             seen[:, setting.prompt_length :][np.arange(setting.response_length) >= where[:, None]] = 0
-            asked.append(seen)
-        if len(asked) > 1:
-            self.check_dependence(policy, np.concatenate(asked), np.tile(rows, CHECKS))
-        return self.probs(policy, asked[0])
+            return seen
+
+        return ask(self, policy, observe, rows, checks=CHECKS)
 
     def _local_rows(self, policy: Any) -> np.ndarray:
         """Return q(s' | a, s), float64 (m, N, N)."""
@@ -130,15 +117,15 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         if not setting.chain_of_thought:
             kl, there = float(surprise.mean()), np.einsum("asc,ast->ct", rows, moves) / (setting.m * N)
             for t in range(1, setting.T + 1):
-                success[t] = (float(np.trace(there)), None)
+                success[t] = np.array([np.trace(there)])
                 there = there @ moves.mean(axis=0)
-            return Measured(success, (kl, None))
+            return success, np.array([kl])
         claim, pair, chain = np.full(N, 1 / N), np.eye(N).ravel() / N, pair_matrix(rows, moves)
         for t in range(1, setting.T + 1):
             kl, claim = kl + float(claim @ surprise), claim @ step
             pair = pair @ chain
-            success[t] = (float(np.trace(pair.reshape(N, N))), None)
-        return Measured(success, (kl, None))
+            success[t] = np.array([np.trace(pair.reshape(N, N))])
+        return success, np.array([kl])
 
     def _blind(self, policy: Any) -> Measured:
         """Follow a policy on position, or on it and the last token: what it claims is independent of the true state."""
@@ -153,7 +140,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
             later = self._asked(policy, position, 0 * before, before, position * setting.N + before * sees)
             for own in later.reshape(-1, setting.N, setting.N):
                 kl, claim = kl + float(claim @ divergence(own, 1 / setting.N)), claim @ own
-        return Measured(dict.fromkeys(range(1, setting.T + 1), (1 / setting.N, None)), (kl, None))
+        return dict.fromkeys(range(1, setting.T + 1), np.array([1 / setting.N])), np.array([kl])
 
     # Policies that see whole prefixes.
 
@@ -166,48 +153,42 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
 
     def _walked(self, policy: Any, stages: Iterable[int] | None) -> Measured:
         setting, exact = self.setting, self.num_prefixes <= MAX_PREFIXES
-        every = range(1, setting.T + 1) if exact and stages is None else stages or ()
-        success: dict[int, tuple[float, float | None]] = {}
-        kl: tuple[float, float | None] = (0.0, None)
-        for t in sorted({*every, setting.T} & set(range(1, setting.T + 1))):
-            if exact:
-                number = np.arange(setting.N * setting.m**t)
-                start, word = number % setting.N, number[:, None] // setting.N // setting.m ** np.arange(t) % setting.m
-                together = max(1, HELD // setting.N ** (setting.response_length - 1))
-                blocks = [slice(i, i + together) for i in range(0, len(start), together)]
-                parts = [self._walk(policy, start[i], word[i], None) for i in blocks]
-                hits, gains = (np.concatenate(part) for part in zip(*parts, strict=True))
-            else:
-                rng = np.random.default_rng(t)
-                start, word = rng.integers(setting.N, size=SAMPLES), rng.integers(setting.m, size=(SAMPLES, t))
-                hits, gains = self._walk(policy, start, word, rng)
-            success[t], kl = ((float(x.mean()), None if exact else _error(x)) for x in (hits, gains))
-        return Measured(success, kl)
+        asked = range(1, setting.T + 1) if exact and stages is None else stages or ()
+        success: dict[int, np.ndarray] = {}
+        for t in sorted({*asked, setting.T} & set(range(1, setting.T + 1))):
+            places = setting.m ** np.arange(t)
+            (success[t], kl), _ = follow(
+                functools.partial(self._walk, policy),
+                exact=exact,
+                count=setting.N * setting.m**t,
+                each=setting.N ** (setting.response_length - 1),
+                every=lambda number, places=places: (
+                    number % setting.N,
+                    number[:, None] // setting.N // places % setting.m,
+                ),
+                draw=lambda rng, t=t: (
+                    rng.integers(setting.N, size=SAMPLES),
+                    rng.integers(setting.m, size=(SAMPLES, t)),
+                ),
+                rng=np.random.default_rng(t),
+            )
+        return success, kl
 
     def _walk(
-        self, policy: Any, start: np.ndarray, word: np.ndarray, rng: np.random.Generator | None
+        self, policy: Any, prompts: tuple[np.ndarray, np.ndarray], rng: np.random.Generator | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Follow a policy through all responses to words (n, t), or through one sampled response to each.
+        """Follow a policy through all responses to initial states (n,) and words (n, t), or through a sample of them.
 
         Returns:
             Probability of a reward, and KL to the reference in nats: float64 (n,) each.
         """
-        setting, n = self.setting, len(start)
-        goal = setting.run(start, word, np.full(n, word.shape[1]))
-        claims, weight, kl = np.zeros((n, 0), np.int64), np.ones(n), np.zeros(n)
-        for _ in range(word.shape[1] if setting.chain_of_thought else 1):
-            copies = len(weight) // n
-            seen = setting.observations(np.repeat(start, copies), np.repeat(word, copies, axis=0), claims)
-            rows = self.probs(policy, seen)
-            kl += (weight * divergence(rows, 1 / setting.N)).reshape(n, -1).sum(axis=1)
-            says = (weight[:, None] * rows).reshape(n, -1, setting.N).sum(axis=1)
-            if rng is None:
-                weight, claims = (weight[:, None] * rows).ravel(), np.repeat(claims, setting.N, axis=0)
-                new = np.tile(np.arange(setting.N), len(rows))
-            else:
-                new = inverse_cdf(rows, rng.random(n))
-            claims = np.concatenate([claims, new[:, None]], axis=1)
-        return says[np.arange(n), goal], kl
+        setting, (start, word), n = self.setting, prompts, len(prompts[0])
+        goal, kl = setting.run(start, word, np.full(n, word.shape[1])), np.zeros(n)
+        probs = functools.partial(self.probs, policy)
+        walk = PrefixWalk(probs, lambda p, r: setting.observations(start[p], word[p], r), n, rng)
+        for rows in walk.rows(word.shape[1] if setting.chain_of_thought else 1):
+            kl += walk.total(divergence(rows, 1 / setting.N))
+        return walk.total(rows[np.arange(len(rows)), goal[walk.prompt]]), kl
 
     # What theory says.
 
@@ -308,10 +289,6 @@ def _stages(metrics: frozenset[str] | None) -> list[int] | None:
         return None
     parts = [name.split("/")[0].removeprefix("stage_") for name in metrics if name.endswith("/success")]
     return [int(part) for part in parts if part.isdecimal()]
-
-
-def _error(samples: np.ndarray) -> float:
-    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
 
 
 DIFFICULTIES = (

@@ -17,17 +17,15 @@ def walked(prompts, rng=None, going=None, steps=3):
     """Sum, over prompts, a number that depends on prompt, response and last action."""
     walk = PrefixWalk(probs, lambda p, r: np.column_stack([p + 1, r + 1, 0 * p + r.shape[1]]), prompts, rng)
     total = np.zeros(prompts)
-    for _ in range(steps):
-        rows = walk.ask()
+    for rows in walk.rows(steps, going):
         total += walk.total(rows @ np.array([0.5, 1.0, 2.0]) * (1 + walk.prompt + walk.response.sum(axis=1)))
-        walk.extend(rows, going)
     return walk, total
 
 
 @pytest.mark.parametrize("going", [None, 2])
 def test_all_prefixes_are_the_mean_of_samples(going):
     walk, exact = walked(1, going=going)
-    assert len(walk.prompt) == (going or 3) ** 3
+    assert len(walk.prompt) == (going or 3) ** 2
     left = walk.weight.sum()
     assert left == pytest.approx(1) if going is None else left < 1
     samples = np.concatenate([walked(1, np.random.default_rng(seed), going)[1] for seed in range(400)])
