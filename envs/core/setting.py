@@ -16,7 +16,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import smallest_integer
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.errors import OptionError, ParameterError
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
 from theorybench.envs.core.views import Local, View
@@ -140,8 +140,17 @@ class Setting(ABC):
         """
         return None
 
-    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:  # noqa: B027
-        """Check stages and hints against each other; raise OptionError."""
+    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
+        """Check stages and hints against each other: each hint is shorter than its stage, unless overridden.
+
+        Raises:
+            OptionError: a hint that leaves nothing to do.
+        """
+        if hint is None:
+            return
+        steps = np.broadcast_to(self.num_stages if stage is None else stage, hint.shape)
+        for h, s in zip(hint[hint >= steps][:1], steps[hint >= steps][:1], strict=True):
+            raise OptionError("hint", int(h), f"0..{s - 1} at stage {s}", "Name a later stage or a shorter hint.")
 
     def draw_prompts(self, rng: Stream) -> Any:
         """Draw one prompt index for each episode, int64 (n,), with draw 15 of the step."""

@@ -62,7 +62,7 @@ class MemoryPolicy(SolverPolicy):
 
     Args:
         setting: the setting.
-        stage: the rung that is searched: 1..n - 1.
+        stage: the stage that is searched, 1..n - 1.
     """
 
     def __init__(self, setting: Countdown, stage: int) -> None:
@@ -85,16 +85,16 @@ class CountdownOracle(Oracle[Countdown]):
 
     Success needs only the prefixes from which the target can be reached. Policies that look at the state alone (the
     base model, tables on "state" or "position", the solver's) are followed through states, others through prefixes.
-    Where these number more than 10^6, success or the KL divergence is estimated from 8,192 plays with a fixed seed, and
-    `<key>_se` stands beside it.
+    Where these number more than 10^6, success or the KL divergence is estimated from 8,192 episodes with a fixed seed,
+    and `<key>_se` stands beside it.
 
-    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 
     metrics: ClassVar[dict[str, str]] = {
         "objective": "probability of a reward on the full task, averaged over prompts",
-        "success": "probability of a reward at a rung, without hints",
-        "kl": "KL divergence of the plays to the reference's, in nats, on the full task, averaged over prompts; "
+        "success": "probability of a reward at a stage, without hints",
+        "kl": "KL divergence of the episodes to the reference's, in nats, on the full task, averaged over prompts; "
         "infinite for policies that try illegal moves",
     }
 
@@ -104,7 +104,7 @@ class CountdownOracle(Oracle[Countdown]):
         return SolverPolicy(self.setting)
 
     def tilted_policy(self, beta: float) -> SolverPolicy:
-        """Give the optimum under a KL penalty: the base model's plays, weighted by exp(reward / beta).
+        """Give the optimum under a KL penalty: the base model's episodes, weighted by exp(reward / beta).
 
         Raises:
             ParameterError: a temperature that is not positive.
@@ -117,13 +117,9 @@ class CountdownOracle(Oracle[Countdown]):
         """Compute the metrics that are wanted."""
         stages = self.setting.num_stages
         wanted = {"objective", "kl", "success"} if metrics is None else metrics
-        rungs = (
-            range(1, stages + 1)
-            if metrics is None
-            else [k for k in range(1, stages + 1) if f"stage_{k}/success" in wanted]
-        )
+        shown = [k for k in range(1, stages + 1) if metrics is None or f"stage_{k}/success" in metrics]
         values: dict[str, float] = {}
-        for stage in sorted({stages, *rungs}, reverse=True):
+        for stage in sorted({stages, *shown}, reverse=True):
             found = self.follow(policy, stage, winnable=True)
             keys = (["objective", "success"] if stage == stages else []) + [f"stage_{stage}/success"]
             values |= dict.fromkeys(keys, float(found.success.mean()))
@@ -142,7 +138,7 @@ class CountdownOracle(Oracle[Countdown]):
         Args:
             policy: any object with `probs`.
             stage: 1..n - 1.
-            winnable: whether only plays that can still win matter: success then, and no KL divergence.
+            winnable: whether only episodes that can still win matter: success then, and no KL divergence.
         """
         games, known = self.setting.winnable, self._sees_state_alone(policy)
         if winnable:
@@ -156,7 +152,7 @@ class CountdownOracle(Oracle[Countdown]):
 
     @staticmethod
     def _sees_state_alone(policy: Any) -> bool:
-        """Return whether plays that lead to the same numbers with the same moves to go look alike to a policy."""
+        """Return whether episodes that lead to the same numbers with the same moves to go look alike to a policy."""
         if type(policy) is LegalTablePolicy:
             return policy.view in ("state", "position")
         if type(policy) is TablePolicy:
@@ -175,12 +171,12 @@ class CountdownOracle(Oracle[Countdown]):
 
     @functools.cached_property
     def step_success(self) -> np.ndarray:
-        """The success at each rung of `memory_policy`, where the rungs below are learnt: float64 (prompts, n - 1)."""
-        rungs = range(1, self.setting.num_stages + 1)
-        return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in rungs])
+        """The success at each stage of `memory_policy`, where the stages below are learnt: float64 (prompts, n - 1)."""
+        stages = range(1, self.setting.num_stages + 1)
+        return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in stages])
 
     def memory_policy(self, stage: int) -> "MemoryPolicy":
-        """Give the base model with a memory: it wins from the beginning of every rung below this one.
+        """Give the base model with a memory: it wins from the beginning of every stage below this one.
 
         Raises:
             ParameterError: no such stage.
@@ -190,7 +186,7 @@ class CountdownOracle(Oracle[Countdown]):
         return MemoryPolicy(self.setting, stage)
 
     def base_success(self, stage: int | None = None) -> float:
-        """Give the reference's probability of a reward at a rung (None: the full task), averaged over prompts.
+        """Give the reference's probability of a reward at a stage (None: the full task), averaged over prompts.
 
         Raises:
             ParameterError: no such stage.
@@ -210,7 +206,7 @@ class CountdownOracle(Oracle[Countdown]):
         return solve(numbers, targets, self.setting.max_value).success
 
     def best_of(self, n: int) -> float:
-        """Give the chance that one of n plays of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
+        """Give the chance that one of n episodes of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
         return float(np.mean(_hit(self.stage_success[:, -1], n)))
 
     def optimal_value_under(self, beta: float) -> float:
@@ -224,13 +220,13 @@ class CountdownOracle(Oracle[Countdown]):
         return float(np.mean(p / (p + (1 - p) * math.exp(-1 / beta))))
 
     def search_plays(self) -> float:
-        """Give the plays of the base model that a search on the full task needs to solve a prompt: the mean of 1/p."""
+        """Give the episodes of the base model that a search on the full task needs for a prompt: the mean of 1/p."""
         return float(np.mean(1 / self.stage_success[:, -1]))
 
     def staged_search_plays(self) -> float:
-        """Give the plays that a search by stages needs, which keeps each rung's solution: the mean of sum_k 1/q_k.
+        """Give the episodes that a search by stages needs, which keeps each stage's solution: the mean of sum_k 1/q_k.
 
-        q_k is the success at rung k where the rungs below are solved (`step_success`).
+        q_k is the success at stage k where the stages below are solved (`step_success`).
         """
         return float(np.mean((1 / self.step_success).sum(axis=1)))
 
@@ -242,9 +238,9 @@ class CountdownOracle(Oracle[Countdown]):
         return _episodes(self.stage_success[:, -1] / self.setting.prompts, LEARNT)
 
     def curriculum_queries(self) -> float:
-        """Give the same stage by stage: each rung is left with a share .9^(1/(n-1)) of its prompts solved.
+        """Give the same stage by stage: each stage is left with a share .9^(1/(n-1)) of its prompts solved.
 
-        At a rung the states of the solution that are nearer to the end are known, `step_success` is its chance.
+        At a stage the states of the solution that are nearer to the end are known, `step_success` is its chance.
         """
         share = LEARNT ** (1 / self.setting.num_stages)
         return float(sum(_episodes(q / self.setting.prompts, share) for q in self.step_success.T))

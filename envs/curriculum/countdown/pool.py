@@ -1,6 +1,6 @@
 """Prompts of Countdown, solvable by construction, in a tuning and a scoring pool that share none.
 
-A prompt is what a random play of the base model ends at: numbers are drawn uniformly, n - 1 uniform legal moves are
+A prompt is where an episode of the base model ends: numbers are drawn uniformly, n - 1 uniform legal moves are
 made, and the last result is the target. Its *canonical form*, the sorted numbers with the target, decides by a hash
 which of the two pools it belongs to, so that no prompt is in both, whatever the instance.
 """
@@ -17,14 +17,14 @@ from theorybench.envs.curriculum.countdown.solver import solve
 
 #: One in so many canonical forms belongs to the scoring pool.
 SCORING_SHARE = 4
-#: Plays that are drawn at a time, at most and at least.
+#: Episodes that are drawn at a time, at most and at least.
 _MOST, _LEAST = 2**14, 2**10
 #: Rounds of draws without a new prompt after which a pool counts as empty.
 _PATIENCE = 64
 
 
 class Prompts(NamedTuple):
-    """m prompts of n numbers, each with one solution: the play that made it.
+    """m prompts of n numbers, each with one solution: the moves that made it.
 
     Attributes:
         targets: int64 (m,).
@@ -86,7 +86,7 @@ def draw(
 ) -> Prompts:
     """Draw distinct prompts of one pool.
 
-    Plays count whose target lies in the range, is none of the given numbers and none of the results before the last.
+    Episodes count whose target lies in the range, is none of the given numbers and none of the results before the last.
 
     Args:
         rng: of the numbers and moves.

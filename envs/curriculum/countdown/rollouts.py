@@ -1,4 +1,4 @@
-"""Plays of any policy on Countdown: followed through all states or prefixes that matter, or sampled."""
+"""Episodes of any policy on Countdown: followed through all states or prefixes that matter, or sampled."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Followed(NamedTuple):
 
     Attributes:
         success: float64 (any,).
-        kl: float64 (any,), KL divergence to the reference in nats; of winnable plays alone where only they matter.
+        kl: float64 (any,), KL divergence to the reference in nats; of winnable episodes alone where only they matter.
         sampled: whether rows are samples.
     """
 
@@ -34,7 +34,7 @@ class Followed(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """S states or prefixes of plays, with the same number of moves made."""
+    """S states or prefixes of episodes, with the same number of moves made."""
 
     prompt: np.ndarray  # int64 (S,)
     numbers: np.ndarray  # int32 (S, n)
@@ -77,7 +77,7 @@ def follow(setting: Countdown, probs: Probs, stage: int, *, winnable: bool, merg
         probs: the policy.
         stage: where games begin.
         winnable: whether to leave out states from which the target cannot be reached.
-        merged: whether plays that lead to the same numbers are one, since the policy sees no more.
+        merged: whether moves that lead to the same numbers are one, since the policy sees no more.
     """
     games, nodes = setting.winnable, begin(setting, stage, np.arange(setting.prompts))
     success, kl = np.zeros(setting.prompts), np.zeros(setting.prompts)
@@ -105,7 +105,7 @@ def follow(setting: Countdown, probs: Probs, stage: int, *, winnable: bool, merg
 
 
 def sample(setting: Countdown, probs: Probs, stage: int, count: int, rng: np.random.Generator) -> Followed:
-    """Play games of random prompts; a play's KL divergence is the sum of its rows' divergences.
+    """Sample episodes of random prompts; the KL divergence of one is the sum of its rows' divergences.
 
     Args:
         setting: the setting.

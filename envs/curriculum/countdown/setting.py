@@ -8,7 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer
@@ -85,9 +85,9 @@ class Countdown(Setting):
 
     Prompts are solvable by construction: numbers are uniform in 1..`max_number`, the base model makes n - 1 moves, and
     the last result is the target if it lies in `min_target`..`max_target`, is none of the numbers and was no earlier
-    result. This play is the prompt's *solution*. A hash of the canonical form, sorted numbers and target, puts one form
-    in four into the scoring pool and the others into the tuning pool. Instances below 10,000 draw their prompts from
-    the tuning pool, all others from the scoring pool: nothing that was tuned on is scored.
+    result. These moves are the prompt's *solution*. A hash of the canonical form, sorted numbers and target, puts one
+    form in four into the scoring pool and the others into the tuning pool. Instances below 10,000 draw their prompts
+    from the tuning pool, all others from the scoring pool: nothing that was tuned on is scored.
 
     ## Action Space
     `Discrete(4 n (n - 1))`: numbers that are left stand in slots, in descending order. Action
@@ -131,9 +131,9 @@ class Countdown(Setting):
     instead, of which there are far fewer. Beyond that they are seeded estimates with `<key>_se`.
 
     ## What theory predicts
-    With p(s) known, so is what search costs: 1/p plays of the base model to a first solution, and success
-    p e^(1/beta) / (1 + p (e^(1/beta) - 1)) of the policy that A*-PO aims at. Stage by stage each rung asks for one new
-    move: with the rungs below it learnt, its success is about one over the number of legal moves, which grows as n^2,
+    With p(s) known, so is what search costs: 1/p episodes of the base model to a first solution, and success
+    p e^(1/beta) / (1 + p (e^(1/beta) - 1)) of the policy that A*-PO aims at. Each stage asks for one new move:
+    with the stages below it learnt, its success is about one over the number of legal moves, which grows as n^2,
     while p falls as the product of these numbers where solutions are few (`candidates`): the direct search is
     exponential in n and the one by stages polynomial.
 
@@ -225,18 +225,6 @@ class Countdown(Setting):
     def slots(self) -> Slots:
         """The moves on n slots."""
         return slots(self.numbers)
-
-    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
-        """Check that every hint leaves a move.
-
-        Raises:
-            OptionError: a hint as long as its stage.
-        """
-        if hint is None:
-            return
-        rung = np.broadcast_to(self.num_stages if stage is None else stage, hint.shape)
-        for h, k in zip(hint[hint >= rung][:1], rung[hint >= rung][:1], strict=True):
-            raise OptionError("hint", int(h), f"0..{k - 1} at stage {k}", "Name a later stage or a shorter hint.")
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
         """Deal the numbers that the skipped and the given moves of the solution leave."""
@@ -357,7 +345,7 @@ class Countdown(Setting):
 class WinnableView(View):
     """The view "state" of Countdown: row w is the w-th winnable state, the last row stands for all other states.
 
-    Nothing is lost by that: from a state of the last row no play earns anything, so that no learner can tell these
+    Nothing is lost by that: from a state of the last row nothing can be won, so that no learner can tell these
     states apart by rewards. Moves made do not count, only what is left.
 
     Args:

@@ -18,7 +18,7 @@ from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 
-#: The largest number of prefixes of a rung that are visited.
+#: The largest number of prefixes of a stage that are visited.
 MAX_PREFIXES = 10**6
 #: Prefixes that are held at a time.
 HELD = 2**16
@@ -52,7 +52,7 @@ class HopPolicy(SettingPolicy):
             raise ParameterError("table.shape", self.table.shape, f"({setting.k}, {setting.N}, {setting.N})")
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Push x through all hops of the rung: float64 (n, N)."""
+        """Push x through all hops of the stage: float64 (n, N)."""
         setting: Any = self.setting
         seen = np.asarray(observations).astype(np.int64)
         k, size = setting.k, setting.N
@@ -73,7 +73,7 @@ Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Measured(NamedTuple):
-    """What is known of a policy at one rung.
+    """What is known of a policy at one stage.
 
     Attributes:
         success: float64 (any,), whose mean is the probability of a reward.
@@ -90,15 +90,15 @@ class KFoldOracle(Oracle[KFoldComposition]):
     """Exact answers about a `KFoldComposition`.
 
     Policies that declare `depends_on` "local" or "position", and `HopPolicy`, have the closed form of the setting's
-    page at every size. Any other is followed through all prefixes of a rung where there are at most 10^6 of them;
+    page at every size. Any other is followed through all prefixes of a stage where there are at most 10^6 of them;
     beyond, its metrics are estimated from 4,096 episodes with a fixed seed, and `<key>_se` stands beside each.
 
-    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 
     metrics: ClassVar[dict[str, str]] = {
         "objective": "probability of a reward on the full task",
-        "success": "probability of a reward at a rung",
+        "success": "probability of a reward at a stage",
         "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
     }
 
@@ -119,7 +119,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return self.policy(np.eye(self.setting.N)[self.hidden])
 
     def num_prefixes(self, stage: int) -> int:
-        """Count the prefixes of all prompts of a rung at which a policy decides."""
+        """Count the prefixes of all prompts of a stage at which a policy decides."""
         setting = self.setting
         prompts = math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage))
         return prompts * sum(setting.N**t for t in range(stage if setting.chain_of_thought else 1))
@@ -132,17 +132,17 @@ class KFoldOracle(Oracle[KFoldComposition]):
         values: dict[str, float] = {}
         for stage in stages:
             found = self._measured(policy, stage)
-            rung = {f"stage_{stage}/success": found.success}
+            named = {f"stage_{stage}/success": found.success}
             if stage == self.setting.k:
-                rung |= {"objective": found.success, "success": found.success, "kl": found.kl}
-            values |= {name: float(sample.mean()) for name, sample in rung.items()}
-            for name, sample in rung.items():
+                named |= {"objective": found.success, "success": found.success, "kl": found.kl}
+            values |= {name: float(sample.mean()) for name, sample in named.items()}
+            for name, sample in named.items():
                 if ("kl" if name == "kl" else "success") in found.sampled:
                     values[f"{name}_se"] = float(sample.std(ddof=1) / math.sqrt(len(sample)))
         return values
 
     def _starts(self, stage: int) -> np.ndarray:
-        """Return the hops with which a rung begins, equally likely."""
+        """Return the hops with which a stage begins, equally likely."""
         uniform = self.setting.starts == "uniform" and stage < self.setting.k
         return np.arange(self.setting.k if uniform else 1)
 
@@ -158,7 +158,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return Measured(success, kl, () if exact else ("success", "kl"))
 
     def _prompts(self, stage: int, rng: np.random.Generator | None) -> Iterator[Prompts]:
-        """Yield all prompts of a rung in parts, or a sample of them."""
+        """Yield all prompts of a stage in parts, or a sample of them."""
         setting, starts = self.setting, self._starts(stage)
         if rng is not None:
             shown = rng.permuted(np.tile(np.arange(setting.N), (SAMPLES * setting.k, 1)), axis=1)
@@ -218,12 +218,12 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return np.bincount(prompt, weight * rows[np.arange(len(prompt)), right[prompt]], n), kl
 
     def agreement(self, table: np.ndarray, stage: int | None = None) -> np.ndarray:
-        """Give the success of tables at a rung (None: the full task), for each start of it: float64 (starts,).
+        """Give the success of tables at a stage (None: the full task), for each start of it: float64 (starts,).
 
         Args:
             table: float64 (k, N, N), q_j(v | u), the same at every step of a chain; another instance's hidden tuple
                 pi' is the table [v = pi'_j(u)], and fix_j the number of points where it agrees with this one's.
-            stage: the rung.
+            stage: how many hops.
         """
         size, stage = self.setting.N, self.setting.k if stage is None else stage
         fixed = np.take_along_axis(table, self.hidden[:, :, None], axis=2).sum(axis=(1, 2))
@@ -240,7 +240,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             table = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
             return Measured(self.agreement(table, stage), kl)
-        # Which hop a position is depends on where the rung begins.
+        # Which hop a position is depends on where the stage begins.
         made = np.stack([self._local_rows(policy, t)[:1] for t in range(stage)])
         tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
         success = []
@@ -272,7 +272,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
     # What learning costs.
 
     def curriculum_queries(self, score: float = SCORE) -> float:
-        """Give the episodes of rung 1, with uniform starts, after which a search scores `score` on the full task.
+        """Give the episodes of stage 1, with uniform starts, after which a search scores `score` on the full task.
 
         It tries a uniform entry and keeps what is rewarded, so that each of k N pairs (hop, entry) is found by an
         episode with probability 1 / (k N^2). With a share c of them found J's gap closes to c^k, so c = score^(1/k),
@@ -286,7 +286,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return -self.pairs * self.setting.N * math.log(1 - score ** (1 / self.setting.k))
 
     def complete_queries(self) -> float:
-        """Give the expected episodes of rung 1, with uniform starts, after which that search has found all pairs.
+        """Give the expected episodes of stage 1, with uniform starts, after which that search has found all pairs.
 
         With m pairs left an episode finds one with probability m / (k N^2): k N^2 (1 + 1/2 + ... + 1/(k N)).
         """
@@ -300,11 +300,11 @@ class KFoldOracle(Oracle[KFoldComposition]):
     def direct_queries(self, score: float = SCORE) -> float:
         """Give the episodes of the full task in which a hop is told from noise.
 
-        The derivative of J in the table of one hop is that of rung 1 times prod (fix_j - 1)/(N - 1) over the others,
+        The derivative of J in the table of one hop is that of stage 1 times prod (fix_j - 1)/(N - 1) over the others,
         0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for fixed permutations, since the
         fixed points of a uniform permutation have variance 1 (1 - 1/N for uniform tables of sure look-ups). A signal
         that is smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those
-        of rung 1. It is a law of growth, not a bound for one learner.
+        of stage 1. It is a law of growth, not a bound for one learner.
         """
         return self.curriculum_queries(score) * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
 

@@ -94,7 +94,7 @@ class KFoldComposition(Setting):
     `starts="first"` it is 1; the full task, r = k, begins with hop 1.
 
     ## Reward
-    1 at the end if the last entry is the right one for the rung, else 0.
+    1 at the end if the last entry is the right one for the stage, else 0.
 
     ## Episode End
     After r look-ups, or after one answer; terminated, never truncated.
@@ -108,7 +108,7 @@ class KFoldComposition(Setting):
 
         J = 1/N + (1 - 1/N) prod_j (fix_j - 1)/(N - 1),   fix_j = sum_u q_j(pi_j(u) | u),
 
-    with the product over the hops of the rung on easier ones: while both chains agree, they stay together with
+    with the product over the hops of the stage on easier ones: while both chains agree, they stay together with
     probability fix_j / N, and while they differ, two uniform different entries meet with probability
     (N - fix_j) / (N (N - 1)). Without chain of thought the same holds of a policy that composes such tables in its head
     (`theorybench.envs.curriculum.k_fold.oracle.HopPolicy`).
@@ -118,13 +118,13 @@ class KFoldComposition(Setting):
     ## What theory predicts
     At the base policy each fix_j is 1: all derivatives of J of order below k vanish, and the k-th does not. Tables that
     learn from chains of k hops alone have no gradient to begin with. Noise takes them away from there where N and k are
-    small, and often into a trap: two hops that avoid their right entries, the others being right, give
-    1/N + (1 - 1/N)/(N - 1)^2, a local optimum. One hop has a plain gradient: with uniform starts rung 1 alone teaches
-    every hop, and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full
-    task. With `starts="first"` rungs 1, 2, 3, ... teach one hop each, a staircase: after rung r accuracy is 1 on chains
-    of up to r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off
-    1/N there.) Without chain of thought the paper climbs 1, 2, 4, ..., k hops: a network of log k layers composes two
-    of its halves at each rung.
+    small, and often into a trap: two hops that avoid their right entries, the others being right, give 1/N + (1 -
+    1/N)/(N - 1)^2, a local optimum. One hop has a plain gradient: with uniform starts stage 1 alone teaches every hop,
+    and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full task. With
+    `starts="first"` stages 1, 2, 3, ... teach one hop each, a staircase: after stage r accuracy is 1 on chains of up to
+    r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off 1/N
+    there.) Without chain of thought the paper trains on 1, 2, 4, ..., k hops: a network of log k layers composes two of
+    its halves at each stage.
 
     ## References
     Learning Compositional Functions with Transformers from Easy-to-Hard Data (arXiv 2505.23683, COLT 2025).
@@ -193,15 +193,15 @@ class KFoldComposition(Setting):
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, own = namespace(prompts), rng.of(prompts)
         x, zero = own.integers(DRAW_X, self.N), xp.zeros_like(prompts)
-        rung = zero + self.k if stage is None else stage
+        hops = zero + self.k if stage is None else stage
         hop = zero
         if stage is not None and self.starts == "uniform":
-            hop = xp.where(rung < self.k, own.integers(DRAW_START, self.k), zero)
-        head = xp.stack([hop + (self.N + 1), x + 1, rung + self.N], axis=1)
+            hop = xp.where(hops < self.k, own.integers(DRAW_START, self.k), zero)
+        head = xp.stack([hop + (self.N + 1), x + 1, hops + self.N], axis=1)
         shown = self.permutations(rng.of(prompts, zero + PERMUTATIONS).keys) + 1
         given = xp.concat([shown, xp.astype(head, xp.int8)], axis=1)
         empty = xp.stack([zero] * self.tables.write.shape[1], axis=1)
-        return State(prompts, given, hop, rung, x, zero, empty)
+        return State(prompts, given, hop, hops, x, zero, empty)
 
     def permutations(self, keys: Any) -> Any:
         """Draw k uniform permutations for each key: int8 (n, k N), from int64 (n,).

@@ -1,4 +1,4 @@
-"""Sparse parity, claimed bit by bit: the smallest task that outcome rewards cannot teach and a ladder can."""
+"""Sparse parity, claimed bit by bit: the smallest task that outcome rewards cannot teach and a curriculum can."""
 
 import dataclasses
 import functools
@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Parity(Setting):
-    """The parity of k secret bits out of d: no gradient before all of them are right, and a ladder that has one.
+    """The parity of k secret bits out of d: no gradient before all of them are right, and easier stages that have one.
 
     ## Description
     The prompt shows d fair bits x. The parity of k of them, at secret positions S = (s_1, ..., s_k), is asked for. With

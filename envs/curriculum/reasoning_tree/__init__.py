@@ -1,4 +1,4 @@
-"""The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, climbed rung by rung."""
+"""The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, learnt stage by stage."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.reasoning_tree.claims import CLAIMS

@@ -36,7 +36,7 @@ class Measured(NamedTuple):
     """What is known of a policy; rows are equally likely prompts, classes of them, or samples.
 
     Attributes:
-        success: float64 (any, L + 1), at each rung.
+        success: float64 (any, L + 1), at each stage.
         path: float64 (any, L + 1), probability of the beginnings of S.
         kl: float64 (any,).
         sampled: the names among "success" and "kl" whose rows are samples.
@@ -56,13 +56,13 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     under parity, need all prefixes: 2^d (1 + d + ... + d^L), since EOS ends a response. Beyond `MAX_PREFIXES` these are
     estimated from `SAMPLES` responses with a fixed seed, and `<key>_se` stands beside each.
 
-    "stage_1/success" and so on give each rung's value; without a prefix it is the full task's.
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
 
     metrics: ClassVar[dict[str, str]] = {
         "objective": "probability of a reward on the full task",
-        "success": "probability of a reward at a rung, without hints",
-        "coverage": "max pi*/pi at a rung over prompts and responses, pi* playing S; infinite where S is never played",
+        "success": "probability of a reward at a stage, without hints",
+        "coverage": "max pi*/pi at a stage over prompts and responses, pi* playing S; infinite where S is never played",
         "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
     }
 
@@ -78,18 +78,18 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
-        found, rungs = self._measured(policy), range(1, self.setting.L + 2)
+        found, stages = self._measured(policy), range(1, self.setting.L + 2)
         values = {"objective": float(found.success[:, -1].mean()), "kl": float(found.kl.mean())}
         values["success"] = values["objective"]
-        values |= {f"stage_{s}/success": float(found.success[:, s - 1].mean()) for s in rungs}
+        values |= {f"stage_{s}/success": float(found.success[:, s - 1].mean()) for s in stages}
         least = found.path.min(axis=0)
         coverage = [1 / float(x) if x > 0 else math.inf for x in least]
-        values |= {"coverage": coverage[-1]} | {f"stage_{s}/coverage": coverage[s - 1] for s in rungs}
+        values |= {"coverage": coverage[-1]} | {f"stage_{s}/coverage": coverage[s - 1] for s in stages}
         if "kl" in found.sampled:
             values["kl_se"] = _standard_error(found.kl)
         if "success" in found.sampled:
             values["objective_se"] = values["success_se"] = _standard_error(found.success[:, -1])
-            values |= {f"stage_{s}/success_se": _standard_error(found.success[:, s - 1]) for s in rungs}
+            values |= {f"stage_{s}/success_se": _standard_error(found.success[:, s - 1]) for s in stages}
         return values
 
     def _rows(self, policy: Any, observations: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     # What search costs.
 
     def base_success(self, stage: int | None = None) -> float:
-        """Give the reference's probability of a reward at a rung (None: the full task), without hints.
+        """Give the reference's probability of a reward at a stage (None: the full task), without hints.
 
         (d+1)^-s with the exact verifier. With parity a chain of l picks is right for all prompts if its indices occur
         as often as those of S, modulo 2, and for half of them otherwise: (d^l + N_l) / (2 (d+1)^s), l = min(s, L).
@@ -197,10 +197,10 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         return int((self.setting.d + 1) ** (self.setting.L + 1))
 
     def curriculum_queries(self, increment: int = 1) -> int:
-        """Give the expected reward queries of rejection sampling with p new entries of S on each rung.
+        """Give the expected reward queries of rejection sampling with p new entries of S at each stage.
 
-        floor((L+1)/p) (d+1)^p for the whole rungs and (d+1)^r for the r = (L+1) mod p entries that are left, if any:
-        ceil((L+1)/p) (d+1)^p where p divides L + 1, and less elsewhere, since the last rung has fewer new entries.
+        floor((L+1)/p) (d+1)^p for the whole stages and (d+1)^r for the r = (L+1) mod p entries that are left, if any:
+        ceil((L+1)/p) (d+1)^p where p divides L + 1, and less elsewhere, since the last stage has fewer new entries.
 
         Raises:
             ParameterError: an increment outside of 1..L + 1, or the parity verifier.

@@ -1,4 +1,4 @@
-"""The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, climbed rung by rung."""
+"""The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, learnt stage by stage."""
 
 import dataclasses
 import functools
@@ -8,7 +8,6 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import OptionError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer
@@ -24,7 +23,7 @@ class State(NamedTuple):
     Attributes:
         prompt: int64 (n,), x as an integer: x_i is its bit i.
         position: int64 (n,), picks made or given.
-        stage: int64 (n,), the rung: the episode ends after this many picks.
+        stage: int64 (n,), the stage: the episode ends after this many picks.
         wrong: bool (n,), whether z_l differs from its value on the hidden path.
         tokens: int64 (n, words), the observation, one byte a token.
     """
@@ -54,7 +53,7 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReasoningTree(Setting):
-    """A hidden path through a tree of (d+1)^(L+1) reasoning chains, and a ladder that makes it cheap to find.
+    """A hidden path through a tree of (d+1)^(L+1) reasoning chains, and stages that make it cheap to find.
 
     ## Description
     The prompt shows d bits x. A hidden path S = (i_1, ..., i_L, EOS) says which of them matter, and in which order. A
@@ -81,14 +80,14 @@ class ReasoningTree(Setting):
 
     ## Starting State
     A prompt index is x itself, x_i being its bit i: 2^d prompts, drawn uniformly. `options={"stage": s}` with s in
-    1..L + 1 asks for the first s entries of S and ends there; the last rung, the default, is the full task with its
+    1..L + 1 asks for the first s entries of S and ends there; the last stage, the default, is the full task with its
     EOS. `options={"hint": h}` with h < s gives the first h entries of S.
 
-    In the paper the target of every rung ends in EOS, so each rung first unlearns the EOS of the one before, and a rung
-    of p new picks costs one pick more, (d+1)^(p+1). Here EOS is the last entry of the last rung and of no other.
+    In the paper the target of every stage ends in EOS, so each stage first unlearns the EOS of the one before, and a
+    stage of p new picks costs one pick more, (d+1)^(p+1). Here EOS is the last entry of the last stage and of no other.
 
     ## Reward
-    1 at the end if the outcome is right for the rung, else 0. An early EOS earns 0, and so does a missing one.
+    1 at the end if the outcome is right for the stage, else 0. An early EOS earns 0, and so does a missing one.
 
     ## Episode End
     After s picks, given ones included, or after EOS; terminated, never truncated.
@@ -101,15 +100,15 @@ class ReasoningTree(Setting):
 
     ## Optimum
     J = P(reward) on the full task. J* = 1, by playing S. J_ref = (d+1)^-(L+1) with the exact verifier, 2.1e-7 by
-    default, and (d+1)^-s on rung s <= L; with parity (d^L + N) / (2 (d+1)^(L+1)), N = L! orders of S when L <= d.
-    The coverage max pi*/pi_ref is (d+1)^s on rung s.
+    default, and (d+1)^-s at stage s <= L; with parity (d^L + N) / (2 (d+1)^(L+1)), N = L! orders of S when L <= d.
+    The coverage max pi*/pi_ref is (d+1)^s at stage s.
     Evaluation is exact for `objective`, except for the parity verifier and a policy that depends on the whole prefix
     when 2^d (1 + d + ... + d^L) > 10^7; `kl` of such policies is exact up to 10^6 prefixes. Beyond these it is a seeded
     estimate with `<key>_se`. Policies that depend on position, or on it and the last token, are exact at every size.
 
     ## What theory predicts
     Rejection sampling from the base model needs (d+1)^(L+1) reward queries on the full task in expectation. With p new
-    entries a rung it needs (d+1)^p for each, about (L+1)/p (d+1)^p in all: linear in L, and least at p = 1. Giving
+    entries a stage it needs (d+1)^p for each, about (L+1)/p (d+1)^p in all: linear in L, and least at p = 1. Giving
     hints of L, L-1, ..., 0 entries and learning S from its end costs the same. The same counts hold at test time, when
     a base model searches under a verifier. With parity a wrong chain of L picks survives m fresh prompts with
     probability 2^-m, so m = log2((d^L - L!)/delta) confirmations leave no wrong one with probability 1 - delta.
@@ -165,18 +164,6 @@ class ReasoningTree(Setting):
         given = np.concatenate([np.zeros_like(on_path[:1]), on_path[:-1]])
         return Tables(path, *(part.view(np.int64).reshape(-1, words) for part in (bits, given, pick)))
 
-    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
-        """Check that every hint leaves something to pick.
-
-        Raises:
-            OptionError: a hint as long as its rung.
-        """
-        if hint is None:
-            return
-        rung = np.broadcast_to(self.num_stages if stage is None else stage, hint.shape)
-        for h, s in zip(hint[hint >= rung][:1], rung[hint >= rung][:1], strict=True):
-            raise OptionError("hint", int(h), f"0..{s - 1} at stage {s}", "Name a later stage or a shorter hint.")
-
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
         """Show x, and the first picks where a hint gives them."""
         prompts = self.draw_prompts(rng) if prompts is None else prompts
@@ -191,7 +178,7 @@ class ReasoningTree(Setting):
         return State(prompts, position, zero + self.num_stages if stage is None else stage, zero != 0, tokens)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
-        """Append a pick; at the end of the rung, judge."""
+        """Append a pick; at the end of the stage, judge."""
         xp, tables = namespace(actions), self.on(actions)
         expected = xp.take(tables.path, state.position)
         wrong = self.judged(state.prompt, state.wrong, actions, expected)

@@ -54,7 +54,7 @@ def chain_path(setting: ReasoningTree, chain: Chain) -> np.ndarray:
 
 
 def chain_parity(setting: ReasoningTree, chain: Chain) -> np.ndarray:
-    """Return the success of a chain at each rung under the parity verifier, for each prompt: float64 (2^d, L + 1)."""
+    """Return the success of a chain at each stage under the parity verifier, for each prompt: float64 (2^d, L + 1)."""
     d, path = setting.d, setting.tables.path
     prompts = np.arange(2**d)
     signs = 1.0 - 2.0 * (prompts[:, None] >> np.arange(d) & 1)
@@ -94,7 +94,7 @@ def walk(
             whole distribution, so only the choice of prefixes is random.
 
     Returns:
-        Success at each rung, float64 (n, L + 1), and KL to the reference in nats, float64 (n,).
+        Success at each stage, float64 (n, L + 1), and KL to the reference in nats, float64 (n,).
     """
     n, d = len(prompts), setting.d
     actions = np.arange(d + 1)

@@ -99,7 +99,7 @@ class SmallStep(NamedTuple):
 class RelativeBudgetOracle(Oracle[RelativeBudget]):
     """Exact answers about a `RelativeBudget`, for every policy.
 
-    "stage_1/objective" and so on give each rung's value; without a prefix it is the full task's.
+    "stage_1/objective" and so on give each stage's value; without a prefix it is the full task's.
     """
 
     metrics: ClassVar[dict[str, str]] = {

@@ -296,7 +296,7 @@ DIFFICULTIES = (
         parameter="T",
         values=(1, 2, 3, 4, 5, 6, 8, 12, 16),
         size="letters T",
-        parameters={"N": 4, "m": 2, "instance": 10_000},  # six rungs below 600,000 episodes, with m = 3 four
+        parameters={"N": 4, "m": 2, "instance": 10_000},  # six levels below 600,000 episodes, with m = 3 four
         laws=(
             Law(
                 way="direct",

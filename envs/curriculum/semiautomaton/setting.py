@@ -112,14 +112,14 @@ class Semiautomaton(Setting):
     agreement falls more slowly: the oracle's `agreement` is exact for any two machines.
 
     A table that learns from outcomes alone has a gradient of exactly zero at the uniform policy from T = 2 on: a claim
-    is then forgotten by the next, and the last one starts from a state that says nothing. With T = 1 it has one. A
-    ladder of word lengths has solved the task for a shared table once its first rung is learnt; a network that learns
-    position by position climbs all of them. Noise moves such a table all the same, and one that leans to the truth by
+    is then forgotten by the next, and the last one starts from a state that says nothing. With T = 1 it has one. On
+    ever longer words a shared table has solved the task once it has learnt the first stage; a network that learns
+    position by position needs all stages. Noise moves such a table all the same, and one that leans to the truth by
     chance is drawn there: the oracle's `direct_queries` says how seldom. Sharing helps it: with few states and letters
     a table is now and then right as a whole, at any length.
 
     A transformer (`policy="transformer"`) reads all of it and shares what it learns among positions: it meets the same
-    barrier, and most runs climb by ever longer words, if shorter ones are asked for again on the way
+    barrier, and most runs learn from ever longer words, if shorter ones are asked for again on the way
     (`adaptive-curriculum[review=0.5]`): otherwise it answers short words from the prompt, and its claims, which nothing
     judges, are forgotten. The study `networks` shows the barrier and the staircase of tables and of transformers.
 

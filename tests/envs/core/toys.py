@@ -8,7 +8,6 @@ import numpy as np
 
 import theorybench as tb
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.errors import OptionError
 from theorybench.envs.core.validation import boolean, choice, instance, integer, real
 
 
@@ -101,10 +100,6 @@ class Copy(tb.Setting):
         rng = np.random.default_rng([7, self.instance])
         jumps = rng.integers(1, 3, (4, 4, self.size)).cumsum(axis=2)
         return CopyTables(np.arange(self.size), (jumps if self.order == "forward" else -jumps) % 3)
-
-    def validate_options(self, stage, hint):
-        if stage is not None and hint is not None and (hint >= stage).any():
-            raise OptionError("hint", int(hint.max()), "less than the stage")
 
     def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
         xp = rng.xp

@@ -11,7 +11,7 @@ import pytest
 import theorybench as tb
 from theorybench.envs.core.checks.setting import check_setting, check_vector_env
 from theorybench.envs.core.environments.vector import VectorEnvironment
-from theorybench.envs.core.errors import CheckFailed, ParameterError, TheoryBenchError
+from theorybench.envs.core.errors import CheckFailed, OptionError, ParameterError, TheoryBenchError
 from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.validation import integer
 
@@ -229,7 +229,7 @@ class FewerStages(Copy):
 
     def validate_options(self, stage, hint):
         if stage is not None and (stage > self.size).any():
-            raise TOYS.OptionError("stage", int(stage.max()), "at most size")
+            raise OptionError("stage", int(stage.max()), "at most size")
 
 
 @mutant("NumPy and torch differ in rewards")
