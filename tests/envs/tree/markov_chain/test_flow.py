@@ -1,6 +1,8 @@
 """Population flows: the paper's numbers, their gradients against differences of the exact oracle, and their limits."""
 
+import dataclasses
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.tree.markov_chain.experiments import Training
 from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
+BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
 FIRST = TreeMarkovChain(train_tasks=(0,))
 
 #: After 1000 updates at .05 on the first task of the canonical tree.
@@ -43,19 +47,9 @@ def test_the_numbers_of_the_paper(options: dict, expected: dict[str, float]) -> 
 
 @st.composite
 def flows(draw: st.DrawFn) -> PopulationFlow:
-    L, M0, M = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
-    num_tasks = draw(st.integers(1, M0))
-    tasks = draw(st.none() | st.sets(st.integers(0, num_tasks - 1), min_size=1))
-    setting = TreeMarkovChain(
-        L=L,
-        M0=M0,
-        M=M,
-        C=draw(st.integers(1, M)),
-        num_tasks=num_tasks,
-        low_weight=draw(st.sampled_from([0.01, 0.1, 0.5])),
-        instance=draw(st.integers(0, 10**6)),
-        train_tasks=None if tasks is None else tuple(tasks),
-    )
+    setting = draw(BY_HAND.trees())
+    tasks = draw(st.none() | st.sets(st.integers(0, setting.num_tasks - 1), min_size=1))
+    setting = dataclasses.replace(setting, train_tasks=None if tasks is None else tuple(tasks))
     flow = PopulationFlow(
         setting,
         0.1,
@@ -79,7 +73,7 @@ def test_the_gradient_equals_differences_of_the_oracle(flow: PopulationFlow, see
     direction = [rng.normal(size=logits.shape) for logits in here]
 
     def values(step: float) -> np.ndarray:
-        flow.logits = [logits + step * way for logits, way in zip(here, direction, strict=True)]
+        flow.logits = [logits + step * move for logits, move in zip(here, direction, strict=True)]
         names = [(f"task_{i}/pass@{tries + 1}", f"task_{i}/kl", f"task_{i}/pass@{max(tries, 1)}") for i in tasks]
         found = oracle.evaluate(flow.policy(), [name for row in names for name in row])
         return np.array([[found[name] for name in row] for row in names])
@@ -89,7 +83,7 @@ def test_the_gradient_equals_differences_of_the_oracle(flow: PopulationFlow, see
     expected = np.mean(slopes[:, 0] / (tries + 1) - flow.kl * kept * slopes[:, 1])
     flow.logits = here
     gradient = flow.gradient()
-    measured = sum(float((g * way).sum()) for g, way in zip(gradient, direction, strict=True))
+    measured = sum(float((g * move).sum()) for g, move in zip(gradient, direction, strict=True))
     assert measured == pytest.approx(expected, abs=2e-9, rel=1e-7)
     assert max(np.abs(g.sum(axis=-1)).max() for g in gradient) < 1e-14
 
@@ -168,23 +162,13 @@ def test_a_kl_penalty_of_any_weight_keeps_pass_at_30_below_the_reference_and_rej
     assert max(tilted) < reference["task_0/pass@30"] < Training(reject_easy=5).limit(FIRST, [30])[0]
 
 
-def cot_probabilities(oracle: MarkovChainOracle, policy) -> np.ndarray:
-    """Probability of each CoT of the first task, valid or not, in lexicographic order: (M^(L-1),)."""
-    setting, mass = oracle.setting, np.ones(1)
-    for position in range(setting.L - 1):
-        observations = oracle.enumeration.observations(position)[: setting.M**position]
-        mass = (mass[:, None] * policy.probs(observations)).ravel()
-    return mass
-
-
 def test_the_markov_limit_of_a_kl_penalty_of_weight_one_is_near_the_tilted_base_model() -> None:
     """Policies on prefixes reach pi exp(acc) / Z; Markov policies come within a total variation of .002."""
-    oracle = MarkovChainOracle(FIRST)
-    start, prefix = flow_policies(FIRST, 4.0, [0, 4000], kl=1.0, policy="prefix")
+    (prefix,) = flow_policies(FIRST, 4.0, [4000], kl=1.0, policy="prefix")
     (markov,) = flow_policies(FIRST, 4.0, [4000], kl=1.0)
-    base = cot_probabilities(oracle, start)
-    valid = np.arange(8) % 2 == 0  # the target is state 0
-    tilted = base * np.exp(np.where(valid, base / base[valid].sum(), 0.0))
-    np.testing.assert_allclose(cot_probabilities(oracle, prefix), tilted / tilted.sum(), atol=1e-12)
-    distance = np.abs(cot_probabilities(oracle, markov) - tilted / tilted.sum()).sum() / 2
+    cots = BY_HAND.cots(FIRST, 0)
+    tilted = cots.base * np.exp(cots.acc)
+    reached, near = (BY_HAND.mass(FIRST, policy, cots.states) for policy in (prefix, markov))
+    np.testing.assert_allclose(reached, tilted / tilted.sum(), atol=1e-12)
+    distance = np.abs(near - tilted / tilted.sum()).sum() / 2
     assert 0.001 < distance < 0.002

@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain import oracle as markov_chain_oracle
@@ -19,81 +20,39 @@ from theorybench.envs.tree.markov_chain.metrics import sampling
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
+BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
+Hashed, Opaque = BY_HAND.Hashed, BY_HAND.Opaque
 BOARD = {"L": 8, "M0": 6, "M": 6, "num_tasks": 6}
 
 
-class Opaque(Policy):
-    """A policy that does not tell what it depends on."""
-
-    def __init__(self, policy) -> None:
-        self.policy = policy
-
-    def probs(self, observations):
-        return self.policy.probs(observations)
-
-
-class HashedPolicy(Policy):
-    """Random probabilities for each prefix, sharp ones included, without a table."""
-
-    def __init__(self, num_actions: int, sharpness: float) -> None:
-        self.num_actions, self.sharpness = num_actions, sharpness
-
-    def probs(self, observations):
-        keys = observations.astype(np.int64) @ (1_000_003 ** np.arange(observations.shape[1]) % 2_147_483_647)
-        noise = np.sin(keys[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
-        return softmax(self.sharpness * noise)
-
-
-@st.composite
-def oracles(draw: st.DrawFn) -> MarkovChainOracle:
-    L, M0, M = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.integers(2, 3))
-    return MarkovChainOracle(
-        TreeMarkovChain(
-            L=L,
-            M0=M0,
-            M=M,
-            C=draw(st.integers(1, M)),
-            num_tasks=draw(st.integers(1, M0)),
-            low_weight=draw(st.sampled_from([0.01, 0.1, 0.5, 1.0])),
-            instance=draw(st.integers(0, 10**6)),
-            pass_k=draw(st.sampled_from([1, 2, 5, 64])),
-        )
-    )
+def oracles() -> st.SearchStrategy[MarkovChainOracle]:
+    return BY_HAND.trees(pass_k=st.sampled_from([1, 2, 5, 64])).map(MarkovChainOracle)
 
 
 def enumerated(oracle: MarkovChainOracle, policy, k: int) -> dict[str, float]:
     """Metrics from a list of all CoTs of all tasks, pass@k from all questions."""
     setting, totals = oracle.setting, []
-    tree, reference = setting.tree, oracle.reference_policy
-    for start, target in zip(tree.starts, tree.targets, strict=True):
-        paths = np.array([(start, *p) for p in itertools.product(range(setting.M), repeat=setting.L - 1)]) + 1
-        mass, base, easy = np.ones(len(paths)), np.ones(len(paths)), np.ones(len(paths), bool)
-        for t in range(1, setting.L):
-            seen = np.where(np.arange(setting.L) < t, paths, 0).astype(np.int8)
-            rows, action = np.arange(len(paths)), paths[:, t] - 1
-            mass *= policy.probs(seen)[rows, action]
-            base *= reference.probs(seen)[rows, action]
-            easy &= tree.high[setting.nodes(seen), action]
-        valid = paths[:, -1] == target + 1
-        acc = np.where(valid, base, 0) / base[valid].sum()
-        miss = 0.0
-        for question in itertools.product((False, True), repeat=int(valid.sum())):
+    for task in range(setting.num_tasks):
+        cots = BY_HAND.cots(setting, task)
+        mass, valid = BY_HAND.mass(setting, policy, cots.states), cots.kind < 2
+        acc, miss = cots.acc[valid], 0.0
+        for question in itertools.product((False, True), repeat=len(acc)):
             held = np.array(question)
-            chance = np.prod(np.where(held, acc[valid], 1 - acc[valid]))
-            miss += chance * max(0.0, 1 - mass[valid][held].sum()) ** k
+            miss += np.prod(np.where(held, acc, 1 - acc)) * max(0.0, 1 - mass[valid][held].sum()) ** k
         share = mass[valid] / max(mass[valid].sum(), 1e-300)
         entropy = -float(np.sum(share * np.log(np.maximum(share, 1e-300))))
-        hard, base_hard = mass[valid & ~easy].sum(), base[valid & ~easy].sum()
+        easy, hard, invalid = cots.shares(mass)
+        base_hard = cots.shares(cots.base)[1]
         totals.append(
             {
                 f"pass@{k}": 1 - miss,
-                "easy": mass[valid & easy].sum(),
+                "easy": easy,
                 "hard": hard,
-                "invalid": mass[~valid].sum(),
+                "invalid": invalid,
                 "entropy": entropy,
-                "effective_paths": np.exp(entropy),
+                "effective_paths": np.exp(entropy) if easy + hard > 0 else 0.0,
                 "retention": hard / base_hard if base_hard > 0 else 1.0,
-                "kl": float(np.sum(mass * np.log(np.maximum(mass, 1e-300) / base))),
+                "kl": float(np.sum(mass * np.log(np.maximum(mass, 1e-300) / cots.base))),
             }
         )
     means = {name: float(np.mean([total[name] for total in totals])) for name in totals[0]}
@@ -104,7 +63,7 @@ def random_policies(oracle: MarkovChainOracle, seed: int) -> list:
     setting, rng = oracle.setting, np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(setting.M, 0.5), setting.shape.num_nodes)
     positions = TablePolicy(View.of(setting, "position"), rng.dirichlet(np.ones(setting.M), setting.L - 1))
-    return [HashedPolicy(setting.M, 4.0), node_policy(setting, rows), positions, oracle.optimal_policy]
+    return [Hashed(setting.M, 4.0), node_policy(setting, rows), positions, oracle.optimal_policy]
 
 
 @settings(max_examples=25, deadline=None)
@@ -160,7 +119,7 @@ def test_two_ways_to_evaluate_a_chain_agree_at_size(C: int) -> None:
 
 def test_estimates_agree_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = MarkovChainOracle(TreeMarkovChain(L=5, M0=3, M=3, C=2, num_tasks=3, instance=1))
-    policy = HashedPolicy(3, 2.0)
+    policy = Hashed(3, 2.0)
     exact = oracle.evaluate(policy)
     monkeypatch.setattr(markov_chain_oracle, "MAX_PREFIXES", 10)
     estimate = oracle.evaluate(policy)
@@ -230,11 +189,9 @@ def test_what_is_documented_is_what_comes_back() -> None:
 
 def test_a_false_declaration_is_found() -> None:
     oracle = MarkovChainOracle(TreeMarkovChain(L=5, M0=2, M=3, instance=0))
-    policy = HashedPolicy(3, 1.0)
     for claimed in ("state", "position"):
-        policy.depends_on = claimed
         with pytest.raises(PolicyError, match="depends_on"):
-            oracle.evaluate(policy)
+            oracle.evaluate(Hashed(3, 1.0, depends_on=claimed))
 
 
 class OneTokenBack(Policy):
@@ -320,7 +277,7 @@ def test_speed(C: int) -> None:
         optimum = (oracle.setting, oracle.code, oracle.classes)
         assert seconds(lambda k=k, o=optimum: EqualMassPolicy(*o, oracle.optimal_masses(k))) < 2
     rows = np.random.default_rng(C).dirichlet(np.ones(6), oracle.setting.shape.num_nodes)
-    for policy in (node_policy(oracle.setting, rows), *(Remembered(HashedPolicy(6, s)) for s in (0.0, 2.0, 5.0))):
+    for policy in (node_policy(oracle.setting, rows), *(Remembered(Hashed(6, s)) for s in (0.0, 2.0, 5.0))):
         oracle.evaluate(policy)
         assert seconds(lambda p=policy: oracle.evaluate(p)) < 1
         assert seconds(lambda p=policy: oracle.evaluate(p, ["pass@1"])) < 0.05

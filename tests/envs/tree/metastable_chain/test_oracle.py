@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -11,32 +12,19 @@ from hypothesis import strategies as st
 
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain import oracle as metastable_chain_oracle
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
+BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
 ID = "TheoryBench/MetastableChain-v0"
 
 
-class Hashed(Policy):
-    """Random probabilities for each thing it depends on, zeros included, without a table."""
-
-    def __init__(self, setting, depends_on, sees=None):
-        self.depends_on, self.sees, self.num_actions = depends_on, sees or depends_on, setting.num_actions
-
-    def probs(self, observations):
-        seen = observations.astype(np.int64)
-        position = np.count_nonzero(seen[:, 1:], axis=1)
-        if self.sees == "prefix":
-            key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647)
-        else:
-            last = seen[np.arange(len(seen)), position]
-            key = 17 * position + (101 * last if self.sees == "state" else 0)
-        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
-        weights = np.exp(2 * noise) * (noise > -0.9)
-        return weights / weights.sum(axis=1, keepdims=True)
+def hashed(setting, sees, depends_on=""):
+    return BY_HAND.Hashed(setting.num_actions, 2.0, sees, depends_on)
 
 
 def chain_of(setting):
@@ -178,7 +166,7 @@ def test_slopes_tend_to_those_of_the_paper():
 @settings(max_examples=25, deadline=None)
 @given(tiny_chains(), st.sampled_from(["prefix", "state", "position"]))
 def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
-    policy, oracle = Hashed(setting, depends_on), MetastableChainOracle(setting)
+    policy, oracle = hashed(setting, depends_on), MetastableChainOracle(setting)
     assert_equal(oracle.evaluate(policy), by_hand(setting, policy))
     assert_equal(oracle.evaluate(oracle.reference_policy), by_hand(setting, oracle.reference_policy))
 
@@ -187,7 +175,7 @@ def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
 @given(tiny_chains(), st.sampled_from(["state", "position"]), st.integers(0, 1000))
 def test_forward_recursion_and_tables_agree_with_all_prefixes(setting, depends_on, seed):
     oracle = MetastableChainOracle(setting)
-    assert_equal(oracle.evaluate(Hashed(setting, depends_on)), oracle.evaluate(Hashed(setting, "prefix", depends_on)))
+    assert_equal(oracle.evaluate(hashed(setting, depends_on)), oracle.evaluate(hashed(setting, depends_on, "prefix")))
     view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
     table = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows))
     assert_equal(oracle.evaluate(table), by_hand(setting, table))
@@ -259,7 +247,7 @@ def test_simulated_episodes_agree_with_the_reference_and_a_table(parameters):
 @pytest.mark.parametrize("sees", ["prefix", "state"])
 def test_estimates_have_honest_standard_errors(sees, monkeypatch):
     setting = MetastableChain(K=3, M=2, H=6, eps=0.3)
-    policy = Hashed(setting, "prefix", sees)
+    policy = hashed(setting, sees, "prefix")
     exact = MetastableChainOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in exact)
     monkeypatch.setattr(metastable_chain_oracle, "MAX_PREFIXES", 1)
@@ -275,7 +263,7 @@ def test_prefixes_are_counted():
     setting = MetastableChain(K=2, M=2, H=3)  # 2 starts; an exit has two easy edges, another state as well
     assert MetastableChainOracle(setting).num_prefixes == 2 + 4 + 8
     long = MetastableChainOracle(MetastableChain())
-    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(Hashed(long.setting, "prefix"), ["objective"])
+    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(hashed(long.setting, "prefix"), ["objective"])
 
 
 @settings(max_examples=20, deadline=None)
@@ -298,7 +286,7 @@ def test_a_policy_that_declares_too_little_is_refused():
     setting = MetastableChain()
     for declared, sees in (("position", "state"), ("state", "prefix")):
         with pytest.raises(PolicyError, match="depends_on"):
-            MetastableChainOracle(setting).evaluate(Hashed(setting, declared, sees))
+            MetastableChainOracle(setting).evaluate(hashed(setting, sees, declared))
 
 
 def test_every_metric_is_documented():

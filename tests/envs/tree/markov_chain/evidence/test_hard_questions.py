@@ -1,12 +1,14 @@
 """Questions without an easy CoT: the exact pass@K against enumeration, and the questions of the environment."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.tree.markov_chain.evidence.hard_questions import (
     TRIES,
     counted_passes,
@@ -19,30 +21,22 @@ from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
+BY_HAND = load_module(str(Path(__file__).parents[2] / "by_hand.py"))
+
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 4), st.integers(2, 3), st.integers(1, 3), st.integers(0, 10**6), st.sampled_from([1, 3, 40]))
 def test_the_exact_pass_equals_enumeration(L: int, M: int, C: int, instance: int, k: int) -> None:
     setting = TreeMarkovChain(L=L, M0=2, M=M, C=min(C, M), num_tasks=2, instance=instance)
     rows = np.random.default_rng(instance).dirichlet(np.ones(M), setting.shape.num_nodes)
-    start, target = setting.tree.starts[1], setting.tree.targets[1]
-    masses, base, hard = [], [], []
-    for middle in itertools.product(range(M), repeat=L - 2):
-        mass, common, easy, node = 1.0, 1.0, True, start
-        for position, state in enumerate((*middle, target)):
-            mass, common = mass * rows[node, state], common * setting.chain[node, state]
-            easy, node = easy and setting.tree.high[node, state], 2 + position * M + state
-        masses.append(mass)
-        base.append(common)
-        hard.append(not easy)
-    correct = np.array(base)[hard] / sum(base)
-    missed = 0.0
-    for held in itertools.product((False, True), repeat=len(correct)):
-        chance = np.prod(np.where(held, correct, 1 - correct))
-        missed += chance * (1 - np.array(masses)[hard][np.array(held, bool)].sum()) ** k
-    measured = hard_question_passes(MarkovChainOracle(setting), node_policy(setting, rows), 1, [k])
+    cots, policy = BY_HAND.cots(setting, 1), node_policy(setting, rows)
+    hard, masses, missed = cots.kind == 1, BY_HAND.mass(setting, policy, cots.states), 0.0
+    for held in itertools.product((False, True), repeat=int(hard.sum())):
+        chance = np.prod(np.where(held, cots.acc[hard], 1 - cots.acc[hard]))
+        missed += chance * (1 - masses[hard][np.array(held, bool)].sum()) ** k
+    measured = hard_question_passes(MarkovChainOracle(setting), policy, 1, [k])
     assert measured == pytest.approx(1 - missed, abs=1e-12)
-    np.testing.assert_array_equal(~valid_cots(setting, 1)[1], hard)
+    np.testing.assert_array_equal(~valid_cots(setting, 1)[1], hard[cots.kind < 2])
 
 
 def test_hard_questions_are_what_the_easy_cot_leaves() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,94 +10,54 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.agents import make_agent, train
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.selection import best_of_n, soft_best_of_n, tilt
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import Shares, outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
+BY_HAND = load_module(str(Path(__file__).parents[2] / "by_hand.py"))
 CANONICAL = MarkovChainOracle(TreeMarkovChain())
 
 
-def listed(setting, task):
-    """All CoTs of a task, one by one: base probability, acc, kind (0 easy, 1 hard, 2 invalid)."""
-    probability, kind = [], []
-    for path in itertools.product(range(setting.M), repeat=setting.L - 1):
-        node, product, easy = int(setting.tree.starts[task]), 1.0, True
-        for t, action in enumerate(path):
-            product *= setting.chain[node, action]
-            easy &= bool(setting.tree.high[node, action])
-            node = setting.M0 + t * setting.M + action
-        probability.append(product)
-        kind.append(2 if path[-1] != setting.tree.targets[task] else 0 if easy else 1)
-    probability, kind = np.array(probability), np.array(kind)
-    acc = np.where(kind < 2, probability, 0.0) / probability[kind < 2].sum()
-    return probability, acc, kind
-
-
-def shares_of(law, kind):
-    return np.bincount(kind, law, 3)
-
-
-@st.composite
-def trees(draw):
-    M0, M = draw(st.integers(1, 3)), draw(st.integers(2, 3))
-    return TreeMarkovChain(
-        L=draw(st.integers(2, 5)),
-        M0=M0,
-        M=M,
-        C=draw(st.integers(1, M)),
-        low_weight=draw(st.sampled_from([0.03, 0.1, 0.5])),
-        num_tasks=draw(st.integers(1, M0)),
-        instance=draw(st.integers(0, 50)),
-    )
-
-
 @settings(max_examples=40, deadline=None)
-@given(trees(), st.integers(1, 9), st.floats(0.0, 20.0))
+@given(BY_HAND.trees(5), st.integers(1, 9), st.floats(0.0, 20.0))
 def test_outcome_shares_are_sums_over_all_cots(setting, samples, strength):
     oracle = MarkovChainOracle(setting)
     for task in range(setting.num_tasks):
-        probability, acc, kind = listed(setting, task)
-        acc = np.round(acc, 12)
+        cots = BY_HAND.cots(setting, task)
+        probability, acc = cots.base, np.round(cots.acc, 12)
         best = np.empty(len(acc))
         for value in np.unique(acc):
             level, upto = acc == value, probability[acc <= value].sum()
             mass = probability[level].sum()
             best[level] = probability[level] / mass * (upto**samples - max(0.0, upto - mass) ** samples)
         found = outcome_shares(oracle, task, partial(best_of_n, samples=samples))
-        np.testing.assert_allclose(found, shares_of(best, kind), atol=1e-11)
+        np.testing.assert_allclose(found, cots.shares(best), atol=1e-11)
         tilted = probability * np.exp(strength * acc)
         found = outcome_shares(oracle, task, partial(tilt, inverse_temperature=strength))
-        np.testing.assert_allclose(found, shares_of(tilted / tilted.sum(), kind), atol=1e-10)
+        np.testing.assert_allclose(found, cots.shares(tilted / tilted.sum()), atol=1e-10)
         s = np.exp(strength * acc)
         pair = 2 * probability * (probability * s[:, None] / (s + s[:, None])).sum(axis=1)
         found = outcome_shares(oracle, task, partial(soft_best_of_n, samples=2, inverse_temperature=strength))
-        np.testing.assert_allclose(found, shares_of(pair, kind), atol=1e-10)
+        np.testing.assert_allclose(found, cots.shares(pair), atol=1e-10)
 
 
 @settings(max_examples=40, deadline=None)
-@given(trees())
+@given(BY_HAND.trees(5))
 def test_process_search_is_bayes_rule_or_one_step_of_improvement(setting):
     for task in range(setting.num_tasks):
-        probability, acc, kind = listed(setting, task)
-        sampled, greedy = (_law(setting, task, process_rows(setting, task, g)) for g in (False, True))
-        np.testing.assert_allclose(sampled, probability * acc / (probability @ acc), atol=1e-12)
-        assert greedy @ acc >= probability @ acc - 1e-12
-        assert shares_of(greedy, kind)[2] < 1e-12
-
-
-def _law(setting, task, rows):
-    law = np.ones(1)
-    node = np.array([setting.tree.starts[task]])
-    for t in range(setting.L - 1):
-        law = (law[:, None] * rows[node]).ravel()
-        node = np.tile(setting.M0 + t * setting.M + np.arange(setting.M), len(node))
-    return law
+        cots = BY_HAND.cots(setting, task)
+        rows = (process_rows(setting, task, greedy) for greedy in (False, True))
+        sampled, greedy = (table[cots.nodes, cots.actions].prod(axis=1) for table in rows)
+        np.testing.assert_allclose(sampled, cots.base * cots.acc / (cots.base @ cots.acc), atol=1e-12)
+        assert greedy @ cots.acc >= cots.base @ cots.acc - 1e-12
+        assert cots.shares(greedy)[2] < 1e-12
 
 
 @settings(max_examples=40, deadline=None)
-@given(trees())
+@given(BY_HAND.trees(5))
 def test_more_answers_prefer_the_common(setting):
     """With C high children in every row all easy CoTs are equally common, and none is more so."""
     oracle = MarkovChainOracle(setting)

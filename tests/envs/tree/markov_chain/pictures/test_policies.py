@@ -1,7 +1,7 @@
 """Pictures of the tree: what a ribbon's width is, against listed CoTs; and that drawing is repeatable and harmless."""
 
-import itertools
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from theorybench.envs.core.environments.render import figure_pixels, figure_svg
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.cots import common_cots, cot_probabilities
 from theorybench.envs.tree.markov_chain.metrics.edge_mass import policy_edge_mass
@@ -22,96 +22,49 @@ from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies, 
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 ID = "TheoryBench/TreeMarkovChain-v0"
+BY_HAND = load_module(str(Path(__file__).parents[2] / "by_hand.py"))
+Hashed = BY_HAND.Hashed
 LARGE: dict[str, Any] = {"L": 8, "M0": 6, "M": 6, "C": 2, "num_tasks": 6, "instance": 3}
-TREES = st.builds(
-    lambda L, M0, M, C, instance: TreeMarkovChain(L=L, M0=M0, M=M, C=min(C, M), num_tasks=M0, instance=instance),
-    st.integers(2, 5),
-    st.integers(1, 3),
-    st.integers(2, 3),
-    st.integers(1, 2),
-    st.integers(0, 10**6),
-)
-
-
-class OnPrefixes(Policy):
-    """Different random rows after every prefix."""
-
-    def __init__(self, setting: TreeMarkovChain, seed: int) -> None:
-        self.base, self.table = setting.num_symbols + 1, np.random.default_rng(seed).dirichlet([0.4] * setting.M, 997)
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        return self.table[observations.astype(np.int64) @ self.base ** np.arange(observations.shape[1]) % 997]
 
 
 def random_rows(setting: TreeMarkovChain, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).dirichlet([0.4] * setting.M, setting.shape.num_nodes)
 
 
-def listed(setting: TreeMarkovChain, task: int) -> np.ndarray:
-    """All CoTs from the task's start, one by one."""
-    tails = itertools.product(range(setting.M), repeat=setting.L - 1)
-    return np.array([(int(setting.tree.starts[task]), *tail) for tail in tails])
-
-
-def probability(setting: TreeMarkovChain, policy: Any, cot: np.ndarray) -> float:
-    value = 1.0
-    for length in range(1, setting.L):
-        observation = np.zeros((1, setting.L), np.int8)
-        observation[0, :length] = cot[:length] + 1
-        value *= policy.probs(observation)[0, cot[length]]
-    return value
-
-
-def edges_of(setting: TreeMarkovChain, cot: np.ndarray) -> list[tuple[int, int]]:
-    return [(setting.shape.layer(i).start + int(cot[i]), int(cot[i + 1])) for i in range(setting.L - 1)]
-
-
 @settings(max_examples=30, deadline=None)
-@given(TREES, st.integers(0, 10**6), st.booleans())
+@given(BY_HAND.trees(5), st.integers(0, 10**6), st.booleans())
 def test_edge_mass_counts_the_cots_through_each_edge(setting: TreeMarkovChain, seed: int, markov: bool) -> None:
-    policy = node_policy(setting, random_rows(setting, seed)) if markov else OnPrefixes(setting, seed)
+    policy = node_policy(setting, random_rows(setting, seed)) if markov else Hashed(setting.M)
     edge_mass = policy_edge_mass(MarkovChainOracle(setting), policy)
     expected = np.zeros_like(edge_mass.edges)
     for task in range(setting.num_tasks):
-        for cot in listed(setting, task):
-            edges = edges_of(setting, cot)
-            easy = all(setting.tree.high[edge] for edge in edges)
-            kind = 2 if cot[-1] != setting.tree.targets[task] else 0 if easy else 1
-            for edge in edges:
-                expected[task, kind, *edge] += probability(setting, policy, cot)
+        cots = BY_HAND.cots(setting, task)
+        mass = BY_HAND.mass(setting, policy, cots.states)
+        np.add.at(expected[task], (cots.kind[:, None], cots.nodes, cots.actions), mass[:, None])
     assert edge_mass.exact
     np.testing.assert_allclose(edge_mass.edges, expected, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
-@given(TREES, st.integers(0, 4))
+@given(BY_HAND.trees(5), st.integers(0, 4))
 def test_the_most_common_cots_are_the_first_of_all(setting: TreeMarkovChain, count: int) -> None:
-    oracle = MarkovChainOracle(setting)
+    oracle, policy = MarkovChainOracle(setting), Hashed(setting.M)
     for task in range(setting.num_tasks):
-        cots = listed(setting, task)
-        valid = cots[cots[:, -1] == setting.tree.targets[task]]
-        acc = np.array([probability(setting, oracle.reference_policy, cot) for cot in valid])
-        acc /= acc.sum()
-        easy = np.array([all(setting.tree.high[edge] for edge in edges_of(setting, cot)) for cot in valid])
-        order = np.lexsort([np.arange(len(valid)), -acc.round(12)])
-        best = [i for i in order if easy[i]][:1] + [i for i in order if not easy[i]][:count]
+        cots = BY_HAND.cots(setting, task)
+        order = np.lexsort([np.arange(len(cots.acc)), -cots.acc.round(12)])
+        best = [i for i in order if cots.kind[i] == 0][:1] + [i for i in order if cots.kind[i] == 1][:count]
         found = common_cots(setting, task, count)
-        np.testing.assert_allclose(found.correctness, acc[best], rtol=1e-9)
-        np.testing.assert_array_equal(found.easy, easy[best])
-        policy = OnPrefixes(setting, count)
-        own = [probability(setting, policy, cot) for cot in found.states]
+        np.testing.assert_allclose(found.correctness, cots.acc[best], rtol=1e-9)
+        np.testing.assert_array_equal(found.easy, cots.kind[best] == 0)
+        own = BY_HAND.mass(setting, policy, found.states)
         np.testing.assert_allclose(cot_probabilities(oracle, policy, found.states), own, rtol=1e-12)
 
 
 def test_where_prefixes_cannot_be_listed_cots_are_sampled() -> None:
     setting = TreeMarkovChain(L=12, M0=3, M=4, num_tasks=3, instance=5)
     oracle = MarkovChainOracle(setting)
-
-    class Hidden(Policy):
-        def probs(self, observations: np.ndarray) -> np.ndarray:
-            return setting.reference_probs(observations)
-
-    exact, sampled = policy_edge_mass(oracle, oracle.reference_policy), policy_edge_mass(oracle, Hidden())
+    reference = oracle.reference_policy
+    exact, sampled = (policy_edge_mass(oracle, policy) for policy in (reference, BY_HAND.Opaque(reference)))
     assert exact.exact and not sampled.exact
     error = np.sqrt(exact.edges * (1 - exact.edges) / 2**14) + 2e-5
     assert (np.abs(sampled.edges - exact.edges) < 5 * error).all()
@@ -154,7 +107,7 @@ def policies(setting: TreeMarkovChain) -> dict[str, Any]:
     oracle = MarkovChainOracle(setting)
     return {
         "reference": oracle.reference_policy,
-        "trained $x_1$ <&>": OnPrefixes(setting, 1),
+        "trained $x_1$ <&>": Hashed(setting.M),
         "optimal": oracle.optimal_policy,
     }
 
@@ -180,7 +133,7 @@ def test_pictures_say_what_they_show() -> None:
 
 def test_a_large_tree_is_drawn_whatever_the_policy() -> None:
     setting = TreeMarkovChain(L=12, M0=12, M=12, num_tasks=9, instance=2)
-    figure = draw_policies(setting, {"on prefixes": OnPrefixes(setting, 1)}, task=(0, 8))
+    figure = draw_policies(setting, {"on prefixes": Hashed(setting.M)}, task=(0, 8))
     words = [text.get_text() for text in figure.axes[0].texts]
     assert "on prefixes (estimated)" in words and "5 others" in words and figure_pixels(figure).std() > 5
 
