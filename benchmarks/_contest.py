@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.policies.softmax import SIZES
+from theorybench.agents.policies.sizes import SIZES
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import load_records

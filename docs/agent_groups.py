@@ -6,7 +6,7 @@ from typing import Any
 
 import theorybench as tb
 from theorybench.agents.api.loading import agent_class
-from theorybench.agents.policies.softmax import NETWORKS
+from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.reward_guided import SteeringAgent
 from theorybench.agents.training.gradient import GradientAgent
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy

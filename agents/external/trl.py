@@ -20,7 +20,7 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 from theorybench.agents.api.agent import Log
 from theorybench.agents.external.isolation import global_generators_restored, require_version
-from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.external.trl_options import TRLOptions
 from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
 from theorybench.agents.language.models import without_progress_bars
 from theorybench.agents.language.tasks import LanguageTask
@@ -55,7 +55,7 @@ class Session:
     """One run of one trainer of TRL.
 
     Args:
-        agent: which trainer's.
+        options: of the trainer.
         envs: metered vector environments.
         seed: of everything.
         log: gets the policies.
@@ -69,17 +69,17 @@ class Session:
         ParameterError: such a setting, and a trainer that does not take turns.
     """
 
-    def __init__(self, agent: TRLAgent, envs: Any, seed: int, log: Log) -> None:
-        self._agent, self._seed, self._log = agent, seed, log
+    def __init__(self, options: TRLOptions, envs: Any, seed: int, log: Log) -> None:
+        self._options, self._seed, self._log = options, seed, log
         self.task = LanguageTask(envs, seed)
         self.turns = has_turns(self.task.setting)
-        if self.turns and not agent.turns:
+        if self.turns and not options.turns:
             allowed = "a setting whose prompt stays while it is answered, without replies"
             raise ParameterError(
                 "envs", self.task.setting.name, allowed, "Of TRL's trainers trl-grpo alone takes turns."
             )
         self._index: dict[str, int] = {}
-        self.model = pretrained(self.task.setting, shape=agent.shape, size=agent.size)
+        self.model = pretrained(self.task.setting, shape=options.shape, size=options.size)
         self.words = tokenizer(self.task.setting)
 
     def prompts(self, count: int) -> datasets.Dataset:
@@ -161,9 +161,9 @@ class Session:
                 bf16=False,
                 per_device_train_batch_size=batch,
                 max_steps=max(1, steps),
-                learning_rate=self._agent.learning_rate,
-                max_grad_norm=self._agent.max_gradient_norm,
-                lr_scheduler_type=self._agent.schedule,
+                learning_rate=self._options.learning_rate,
+                max_grad_norm=self._options.max_gradient_norm,
+                lr_scheduler_type=self._options.schedule,
                 seed=self._seed % 2**32,
                 save_strategy="no",
                 logging_strategy="no",

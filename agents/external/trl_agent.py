@@ -1,36 +1,23 @@
-"""Base class of the agents that are TRL's trainers: what is common to their hyper-parameters."""
+"""Base classes of the agents that are TRL's trainers."""
 
 import dataclasses
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from theorybench.agents.api.agent import ConfiguredAgent, Log
+from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget
-from theorybench.agents.policies.softmax import SHAPES, SIZES
+from theorybench.agents.external.trl_options import TRLOptions
 from theorybench.agents.training.gradient import settled
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import choice, integer, real
+from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
     from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLAgent(ConfiguredAgent):
-    """A trainer of TRL on a tiny language model that begins as the base model of the setting.
-
-    Attributes:
-        turns: whether it trains on episodes that are more than one prompt and one completion.
-    """
-
-    turns: ClassVar[bool] = False
-
-    shape: str = choice("llama", SHAPES, "architecture of the model")
-    size: str = choice("tiny", tuple(SIZES), "of the model: 50 thousand to 5 million weights")
-    learning_rate: float = real(1e-3, 0.0, 10.0, "AdamW's step size", open_low=True)
-    schedule: str = choice("constant", ("constant", "linear", "cosine"), "of the step size")
-    max_gradient_norm: float = real(1.0, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
-    episodes_per_update: int = integer(64, 1, 4096, "episodes of each update")
+class TRLAgent(TRLOptions):
+    """A trainer of TRL on a tiny language model that begins as the base model of the setting."""
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]

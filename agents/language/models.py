@@ -27,7 +27,7 @@ import torch
 
 from theorybench.agents.external.isolation import require_version
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of, tokenizer
-from theorybench.agents.policies.softmax import SIZES
+from theorybench.agents.policies.sizes import SIZES
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.registry import find_setting
 from theorybench.envs.core.setting import Setting

@@ -10,8 +10,8 @@ from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import SHAPES, setting_of_config
 from theorybench.agents.language.reader import Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
-from theorybench.agents.policies.softmax import softmax
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 

@@ -42,7 +42,7 @@ class LanguageSoftmax(SoftmaxClass):
 
     mapped = False
 
-    def __init__(self, setting: Setting, start: str = "initial", *, shape: str = "llama", size: str = "tiny") -> None:
+    def __init__(self, setting: Setting, start: str = "initial", *, shape: str, size: str) -> None:
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
         self.model = pretrained(setting, shape=shape, size=size, kind=start)

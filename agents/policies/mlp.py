@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of, softmax
+from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
@@ -92,9 +93,7 @@ class MLPSoftmax(SoftmaxClass):
         hidden_layers: their number.
     """
 
-    def __init__(
-        self, setting: Setting, start: str = "initial", *, hidden_units: int = 64, hidden_layers: int = 1
-    ) -> None:
+    def __init__(self, setting: Setting, start: str = "initial", *, hidden_units: int, hidden_layers: int) -> None:
         super().__init__(setting, start)
         self.sizes = (hidden_units, hidden_layers)
         self.network = Network(setting, *self.sizes, setting.num_actions)

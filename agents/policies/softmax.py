@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import (
     LegalTablePolicy,
     LinearPolicy,
@@ -27,12 +28,6 @@ from theorybench.envs.core.views import View
 
 #: The smallest probability a logarithm is taken of: stands for zero.
 SMALLEST = 1e-300
-#: Shapes of language models.
-SHAPES = ("llama", "qwen", "gpt2")
-#: Width, layers and heads of their sizes; with a vocabulary of a hundred words about 50 thousand to 5 million weights.
-SIZES = {"tiny": (40, 3, 4), "small": (64, 4, 4), "medium": (128, 6, 4), "large": (256, 7, 8)}
-#: Policy classes that are networks: their runs are trained one at a time.
-NETWORKS = ("mlp", "transformer", *SHAPES)
 #: Actions up to which sampling passes over all of them.
 _SEARCHED = 16
 #: Triples (x, y, y') up to which the differences of their features are listed.
@@ -41,19 +36,9 @@ _LISTED = 2**19
 Read = Callable[[np.ndarray, np.ndarray | None, np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return the probabilities of logits (n, A)."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
 def log_probs_of(policy: Policy, observations: np.ndarray, num_actions: int) -> np.ndarray:
     """Return the finite log-probabilities of a policy, float64 (n, A)."""
     return np.log(np.maximum(checked_probs(policy, observations, num_actions), SMALLEST))
-
-
-def _own(sizes: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: sizes[name] for name in names if name in sizes}
 
 
 class SoftmaxClass(ABC):
@@ -71,33 +56,6 @@ class SoftmaxClass(ABC):
 
     def __init__(self, setting: Setting, start: str = "initial") -> None:
         self.setting, self.origin = setting, SettingPolicy(setting, start)
-
-    @staticmethod
-    def of(setting: Setting, name: str, start: str = "initial", **network: Any) -> "SoftmaxClass":
-        """Build a class by name.
-
-        Args:
-            setting: the setting.
-            name: a view, "linear", "mlp", "transformer", the shape of a language model, or "auto" (linear where the
-                setting has features, else its own view).
-            start: "initial" or "reference".
-            network: sizes of the networks, by name; each takes its own.
-        """
-        if name == "auto":
-            name = setting.policy_view if type(setting).features is Setting.features else "linear"
-        if name == "mlp":
-            from theorybench.agents.policies.mlp import MLPSoftmax
-
-            return MLPSoftmax(setting, start, **_own(network, "hidden_units", "hidden_layers"))
-        if name == "transformer":
-            from theorybench.agents.policies.transformer import TransformerSoftmax
-
-            return TransformerSoftmax(setting, start, **_own(network, "width", "layers", "heads"))
-        if name in SHAPES:
-            from theorybench.agents.language.softmax import LanguageSoftmax
-
-            return LanguageSoftmax(setting, start, shape=name, **_own(network, "size"))
-        return LinearSoftmax(setting, start) if name == "linear" else TabularSoftmax(setting, start, view=name)
 
     @abstractmethod
     def encode(self, observations: np.ndarray) -> np.ndarray:

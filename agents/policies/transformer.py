@@ -27,8 +27,9 @@ import numpy as np
 import torch
 
 from theorybench.agents.policies.mlp import WINDOW
-from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of, softmax
+from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
@@ -170,9 +171,7 @@ class TransformerSoftmax(SoftmaxClass):
         heads: of the attention in each layer.
     """
 
-    def __init__(
-        self, setting: Setting, start: str = "initial", *, width: int = 32, layers: int = 2, heads: int = 4
-    ) -> None:
+    def __init__(self, setting: Setting, start: str = "initial", *, width: int, layers: int, heads: int) -> None:
         super().__init__(setting, start)
         self.sizes = (width, layers, heads)
         self.network = Transformer(setting, *self.sizes, setting.num_actions)

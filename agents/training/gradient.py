@@ -9,7 +9,7 @@ import torch
 
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
-from theorybench.agents.policies.softmax import NETWORKS, SIZES
+from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.policy import Policy
@@ -52,7 +52,7 @@ def settled(agent: A, setting: Setting) -> A:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GradientAgent(ConfiguredAgent):
+class GradientAgent(ConfiguredAgent, PolicyOptions):
     """An agent that is a plan of data and a pure loss of one run; many seeds train together.
 
     A subclass states `run`, which collects data and updates, and a `loss`, a pure function of (log-probabilities,
@@ -61,22 +61,10 @@ class GradientAgent(ConfiguredAgent):
     differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
     """
 
-    policy: str = choice(
-        "auto",
-        ("auto", "prefix", "markov", "position", "prompt", "linear", *NETWORKS),
-        "policy class; auto: linear where the setting has features, else its own view",
-    )
-    start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
     optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
     learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
-    hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
-    hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers")
-    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads")
-    layers: int = integer(2, 1, 64, "transformer: number of layers")
-    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer")
-    size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -123,17 +111,10 @@ class GradientAgent(ConfiguredAgent):
             budgets,
             seeds,
             logs,
-            policy=self.policy,
-            start=self.start,
+            self,
             optimizer=self.optimizer,
             learning_rate=self.learning_rate,
             max_gradient_norm=self.max_gradient_norm,
-            hidden_units=self.hidden_units,
-            hidden_layers=self.hidden_layers,
-            width=self.width,
-            layers=self.layers,
-            heads=self.heads,
-            size=self.size,
         )
         self.settled(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

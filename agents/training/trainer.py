@@ -15,7 +15,8 @@ import torch
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of
 from theorybench.agents.api.rollout import Episodes, collect, sample
-from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax, SoftmaxClass
+from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
 from theorybench.agents.training.optimizer import Descent
 from theorybench.agents.training.samples import Samples
@@ -41,12 +42,10 @@ class Trainer:
         budgets: one for each run.
         seeds: one for each run.
         logs: one for each run.
-        policy: name of the policy class: "auto", "linear", "mlp", "transformer", "llama", "qwen", "gpt2" or a view.
-        start: "initial" or "reference": the policy that training begins from.
+        policy: what is trained.
         optimizer: "adam" or "sgd".
         learning_rate: step size.
         max_gradient_norm: clip each run's gradient to this norm; infinity for none.
-        network: sizes of networks, by name.
 
     Attributes:
         setting: the setting.
@@ -59,13 +58,11 @@ class Trainer:
         budgets: Sequence[Budget],
         seeds: Sequence[int],
         logs: Sequence[Log],
+        policy: PolicyOptions,
         *,
-        policy: str,
-        start: str,
         optimizer: str,
         learning_rate: float,
         max_gradient_norm: float,
-        **network: Any,
     ) -> None:
         self._batch = batch_of(envs)
         self.setting = self._batch.setting
@@ -73,7 +70,7 @@ class Trainer:
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
         self._draws, self._left = 0, 1.0
-        self.softmax = SoftmaxClass.of(self.setting, policy, start, **network)
+        self.softmax = policy.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
         self._descent = Descent(first, optimizer, learning_rate, max_gradient_norm, mapped=self.softmax.mapped)

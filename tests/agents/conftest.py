@@ -1,4 +1,4 @@
-"""Fixtures: the toy settings of the core's tests, and vector environments of them."""
+"""Fixtures: the toy settings of the core's tests, vector environments of them, and trainers without an agent."""
 
 from pathlib import Path
 

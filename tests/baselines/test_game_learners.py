@@ -1,15 +1,14 @@
 """SPPO, Nash-MD and XPO: losses by hand, what minimises them, exact steps, what is drawn, limits that coincide."""
 
 import itertools
+from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.api.budget import attach
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
@@ -17,25 +16,17 @@ from theorybench.baselines.nash_md import NashMD
 from theorybench.baselines.sppo import SPPO
 from theorybench.baselines.xpo import XPO
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
+
+trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
 
 CYCLIC = "TheoryBench/CyclicPreference-v0"
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 ACTED = np.array([0.5, 0.3, 0.2])
 WINS = np.array([[0.5, 0.9, 0.2], [0.1, 0.5, 0.7], [0.8, 0.3, 0.5]])
-
-
-class Silent:
-    due = False
-
-
-def trainer_of(env_id=CYCLIC, seeds=(0,), budget=10**6, policy="auto", **parameters):
-    envs = gym.make_vec(env_id, num_envs=64 * len(seeds), **parameters)
-    options = {"start": "initial", "optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": 1e6}
-    logs = [Silent()] * len(seeds)
-    return Trainer(envs, attach(envs, budget, len(seeds)), list(seeds), logs, policy=policy, **options)
 
 
 def samples(actions, rewards, sampled, reference=None, step=1.0):
@@ -141,7 +132,7 @@ def test_the_bonus_takes_from_responses_that_the_reference_gives():
 @pytest.mark.parametrize(("agent", "weight", "step"), [(SPPO(eta=0.7, ridge=2.0), 0.0, 0.7), (NashMD(), 0.25, 3.0)])
 def test_exact_steps_are_means_of_labels(agent, weight, step):
     """By loops over the labels of two runs, with the reference mixed in."""
-    trainer = trainer_of(seeds=(3, 4), num_contexts=2, num_responses=4)
+    trainer = trainer_of(CYCLIC, seeds=(3, 4), num_contexts=2, num_responses=4)
     before = np.random.default_rng(0).normal(size=(2, 2, 4))
     trainer.set_parameters(before)
     data = agent.label(trainer, 60, weight)
@@ -159,7 +150,7 @@ def test_exact_steps_are_means_of_labels(agent, weight, step):
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
 def test_the_mixture_is_geometric_and_draws_both_responses(weight):
-    trainer = trainer_of(seeds=(0, 1), num_contexts=2, num_responses=3)
+    trainer = trainer_of(CYCLIC, seeds=(0, 1), num_contexts=2, num_responses=3)
     trainer.set_parameters(np.random.default_rng(0).normal(size=(2, 2, 3)))
     own, reference = torch.softmax(trainer.parameters.detach(), 2).numpy(), trainer.setting.tables.reference
     wanted = own ** (1 - weight) * reference**weight
@@ -178,13 +169,13 @@ def test_the_mixture_is_geometric_and_draws_both_responses(weight):
 
 def test_without_a_mixture_nash_md_is_sppo_and_with_nothing_else_the_reply_to_the_reference():
     """The same labels give the same step at weight 0; at weight 1 the policy is forgotten."""
-    trainer = trainer_of(num_responses=3)
+    trainer = trainer_of(CYCLIC, num_responses=3)
     trainer.set_parameters(np.random.default_rng(0).normal(size=(1, 4, 3)))
     data = SPPO().label(trainer, 300, 0.0)
     np.testing.assert_array_equal(SPPO().solve(trainer, data, 0.0), NashMD().solve(trainer, data, 0.0))
     agent, steps = NashMD(ridge=0.0), []
     for parameters in (np.zeros((1, 4, 3)), np.random.default_rng(1).normal(size=(1, 4, 3))):
-        trainer = trainer_of(num_responses=3)
+        trainer = trainer_of(CYCLIC, num_responses=3)
         trainer.set_parameters(parameters)
         data = agent.label(trainer, 60_000, 1.0)
         steps.append(agent.solve(trainer, data._replace(values=torch.full_like(data.rewards, 2.0)), 1.0))
@@ -230,7 +221,7 @@ def test_xpo_sets_the_policy_against_the_reference_and_keeps_all_pairs(monkeypat
     monkeypatch.setattr(
         Trainer, "fit", lambda self, loss, data, **how: fitted.append(data) or fit(self, loss, data, **how)
     )
-    trainer = trainer_of(seeds=(0, 1), budget=24_000, num_contexts=1, num_responses=3, tilt=2.0)
+    trainer = trainer_of(CYCLIC, seeds=(0, 1), budget=24_000, num_contexts=1, num_responses=3, tilt=2.0)
     own = np.array([[[2.0, 0.0, 0.0]], [[0.0, 0.0, 2.0]]])
     trainer.set_parameters(own)
     XPO(beta=0.1, alpha=0.01, rounds=3, gradient_steps=3).run(trainer)

@@ -2,15 +2,14 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.api.budget import attach
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import DPOHybrid
@@ -20,17 +19,16 @@ from theorybench.baselines.rebel import REBEL
 from theorybench.baselines.reward_distillation import RewardDistillation
 from theorybench.baselines.rloo import RLOO
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
+
+trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 REFERENCE = np.array([0.5, 0.3, 0.2])
 REWARDS = np.array([1.0, 0.2, -0.5])
 THETA = np.array([0.3, -0.2, -1.1])
-
-
-class Silent:
-    due = False
 
 
 class Noting:
@@ -41,13 +39,6 @@ class Noting:
 
     def __call__(self, policy, **scalars):
         self.noted.append(scalars)
-
-
-def trainer_of(env_id, seeds=(0,), budget=10**6, policy="auto", logs=None, **parameters):
-    envs = gym.make_vec(env_id, num_envs=64 * len(seeds), **parameters)
-    budgets = attach(envs, budget, len(seeds))
-    options = {"start": "initial", "optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": 1e6}
-    return Trainer(envs, budgets, list(seeds), logs or [Silent()] * len(seeds), policy=policy, **options)
 
 
 def samples(actions, rewards, reference, sampled=None):

@@ -1,6 +1,7 @@
 """Whole updates: sampled gradients against exact ones, stages, rungs and rounds, and DPO's exact solver."""
 
 import itertools
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -10,24 +11,15 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.api.budget import attach
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.plugins import load_module
+
+trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
-
-
-class Silent:
-    due = False
-
-
-def trainer_of(env_id, num_envs, seeds=(0,), budget=10**6, policy="auto", **parameters):
-    envs = gym.make_vec(env_id, num_envs=num_envs * len(seeds), **parameters)
-    budgets = attach(envs, budget, len(seeds))
-    options = {"start": "initial", "optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": 1e6}
-    return Trainer(envs, budgets, list(seeds), [Silent()] * len(seeds), policy=policy, **options)
 
 
 # Sampled gradients.
@@ -75,7 +67,7 @@ def test_the_sampled_gradient_is_that_of_the_objective(options, objective):
     The allowance is for components with few non-zero terms, whose errors are not normal.
     """
     agent, batches = RLVR(episodes_per_update=960, **{"kl": 0.0, **options}), 60
-    trainer = trainer_of("Toy/Copy-v0", 960, size=2)
+    trainer = trainer_of("Toy/Copy-v0", num_envs=960, size=2)
     start = np.random.default_rng(3).normal(size=trainer.parameters.shape)
     trainer.set_parameters(start)
     envs = gym.make_vec("Toy/Copy-v0", num_envs=1, size=2)
@@ -95,7 +87,7 @@ def test_the_sampled_gradient_is_that_of_the_objective(options, objective):
 
 
 def test_the_first_stage_estimates_the_optimal_value_from_the_reference(monkeypatch):
-    trainer = trainer_of("Toy/Copy-v0", 64, seeds=(0, 1), budget=4000, size=2)
+    trainer = trainer_of("Toy/Copy-v0", num_envs=64, seeds=(0, 1), budget=4000, size=2)
     trainer.set_parameters(np.random.default_rng(0).normal(size=trainer.parameters.shape, scale=5))
     held = []
     collect = trainer.collect
@@ -114,7 +106,7 @@ def test_the_first_stage_estimates_the_optimal_value_from_the_reference(monkeypa
 
 def test_the_first_stage_takes_at_most_its_share():
     for share, known in ((0.5, 62), (0.1, 12)):
-        trainer = trainer_of("TheoryBench/TreeMarkovChain-v0", 64, budget=1000)
+        trainer = trainer_of("TheoryBench/TreeMarkovChain-v0", num_envs=64, budget=1000)
         prompts, _ = AStarPO(beta_1=0.5).estimate(trainer, int(1000 * share))
         assert prompts.shape == (1, known)
         assert 1000 - trainer.remaining == 8 * known
@@ -152,7 +144,9 @@ def test_without_a_ladder_the_curriculum_is_plain():
 def test_the_exact_solver_is_where_gradient_descent_ends(ridge_to):
     """Minimise the summed loss of the trainer's own log-probabilities, plus the ridge, by a stock optimiser."""
     agent = DPOOnPolicy(beta=0.8, ridge=0.5, ridge_to=ridge_to)
-    trainer = trainer_of(BANDIT, 100, seeds=(3, 4), policy="linear", dimension=3, theta_init=1.0, num_contexts=2)
+    trainer = trainer_of(
+        BANDIT, num_envs=100, seeds=(3, 4), policy="linear", dimension=3, theta_init=1.0, num_contexts=2
+    )
     data = trainer.samples(trainer.collect(400))
     exact = agent.solve(trainer, data)
     pull = 1.0 if ridge_to == "current" else 0.0

@@ -10,8 +10,8 @@ from theorybench.agents import make_agent, rollout, train
 from theorybench.agents.language import SHAPES, LanguagePolicy, build
 from theorybench.agents.language import softmax as module
 from theorybench.agents.language.decoder import Decoder
-from theorybench.agents.policies.softmax import SHAPES as NAMES
-from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.agents.policies.sizes import SHAPES as NAMES
 from theorybench.envs.core.registry import lookup
 
 TREE, KFOLD, COUNTDOWN = (f"TheoryBench/{name}-v0" for name in ("ReasoningTree", "KFoldComposition", "Countdown"))
@@ -89,7 +89,7 @@ def test_a_cache_of_which_rows_are_chosen_changes_nothing(shape):
 @pytest.mark.parametrize("env_id", [TREE, KFOLD, COUNTDOWN, ADVANTAGE, PREFERENCE])
 def test_the_class_is_the_policy_of_its_snapshot(untrained, shape, env_id):
     setting = lookup(env_id).make_setting({})
-    softmax, observations = SoftmaxClass.of(setting, shape), seen(env_id)
+    softmax, observations = PolicyOptions(policy=shape).build(setting), seen(env_id)
     parameters = softmax.start(0)
     policy = softmax.snapshot(parameters)
     assert isinstance(policy, LanguagePolicy)
@@ -121,7 +121,7 @@ def test_what_is_sampled_is_what_is_trained(untrained, env_id):
 
 def test_each_beginning_is_read_once(untrained, monkeypatch):
     setting = lookup(TREE).make_setting({})
-    softmax, observations = SoftmaxClass.of(setting, "llama"), np.repeat(seen(TREE), 2, axis=0)
+    softmax, observations = PolicyOptions(policy="llama").build(setting), np.repeat(seen(TREE), 2, axis=0)
     encoded, rows = torch.from_numpy(softmax.encode(observations)), []
     read = type(softmax.decoder).__call__
     monkeypatch.setattr(
@@ -139,7 +139,7 @@ def test_each_beginning_is_read_once(untrained, monkeypatch):
 
 @shapes
 def test_a_critic_begins_at_zero_and_learns(untrained, shape):
-    softmax = SoftmaxClass.of(lookup(TREE).make_setting({}), shape)
+    softmax = PolicyOptions(policy=shape).build(lookup(TREE).make_setting({}))
     encoded = torch.from_numpy(softmax.encode(seen(TREE)))
     start = torch.from_numpy(softmax.value_start(0)).requires_grad_()
     values = softmax.values(start, encoded)
@@ -169,7 +169,7 @@ def test_runs_of_one_call_are_those_of_many(kept):
 
 def test_training_begins_at_the_initial_policy_also_where_pairs_are_compared(kept):
     setting = lookup("Toy/Duel-v0").make_setting({})
-    softmax, observations = SoftmaxClass.of(setting, "llama"), seen("Toy/Duel-v0")
+    softmax, observations = PolicyOptions(policy="llama").build(setting), seen("Toy/Duel-v0")
     start = softmax.snapshot(softmax.start(0)).probs(observations)
     np.testing.assert_allclose(start, setting.initial_probs(observations), atol=0.05)
     record = tb.run("Toy/Duel-v0", "dpo-on-policy[policy=llama,gradient_steps=100]", seed=0, budget=64)

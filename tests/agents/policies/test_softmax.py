@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from theorybench.agents import Policy, View, rollout
+from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.mlp import NetworkPolicy
-from theorybench.agents.policies.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
+from theorybench.agents.policies.softmax import LinearSoftmax, TabularSoftmax
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, SettingPolicy, TablePolicy
 from theorybench.envs.core.registry import lookup
@@ -36,7 +37,7 @@ def test_training_begins_at_the_named_policy(env_id, parameters, name, start):
     envs = gym.make_vec(env_id, num_envs=64, **parameters)
     envs.reset(seed=0)
     setting = envs.unwrapped.setting
-    softmax, wanted = SoftmaxClass.of(setting, name, start), SettingPolicy(setting, start)
+    softmax, wanted = PolicyOptions(policy=name, start=start).build(setting), SettingPolicy(setting, start)
     ours = softmax.snapshot(softmax.start(0))
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=300, rng=np.random.default_rng(0))
     seen = episodes.observations[np.arange(setting.horizon) < episodes.lengths[:, None]]
@@ -46,7 +47,7 @@ def test_training_begins_at_the_named_policy(env_id, parameters, name, start):
 @pytest.mark.parametrize(("env_id", "parameters", "name"), CASES)
 def test_rows_are_the_logits_of_the_snapshot_and_have_its_gradient(env_id, parameters, name):
     setting = lookup(env_id).make_setting(parameters)
-    softmax = SoftmaxClass.of(setting, name)
+    softmax = PolicyOptions(policy=name).build(setting)
     rng = np.random.default_rng(1)
     parameter = rng.normal(size=softmax.start(0).shape)
     view = View.of(setting)
@@ -79,7 +80,7 @@ def test_a_network_is_the_reference_at_the_start_and_can_be_saved(tmp_path):
     for env_id in ("Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0", "TheoryBench/ReasoningTree-v0"):
         entry = lookup(env_id)
         setting = entry.make_setting({})
-        oracle, softmax = entry.oracle(setting), SoftmaxClass.of(setting, "mlp", "reference")
+        oracle, softmax = entry.oracle(setting), PolicyOptions(policy="mlp", start="reference").build(setting)
         start = softmax.snapshot(softmax.start(3))
         assert oracle.score(start) == pytest.approx(0.0, abs=1e-6)
         if env_id != "Toy/Copy-v0":  # whose oracle calls the smallest mass on what the reference never does infinite
@@ -95,12 +96,14 @@ def test_a_network_is_the_reference_at_the_start_and_can_be_saved(tmp_path):
 
 def test_a_network_draws_its_weights_from_the_key_and_each_unit_moves_by_a_step_whatever_the_width():
     setting = lookup("Toy/Copy-v0").make_setting({})
-    first, same, other = (SoftmaxClass.of(setting, "mlp").start(key) for key in (1, 1, 2))
+    first, same, other = (PolicyOptions(policy="mlp").build(setting).start(key) for key in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert (first != other).mean() > 0.8
-    encoded = torch.as_tensor(SoftmaxClass.of(setting, "mlp").encode(View.of(setting).observations(np.dtype(np.int8))))
+    encoded = torch.as_tensor(
+        PolicyOptions(policy="mlp").build(setting).encode(View.of(setting).observations(np.dtype(np.int8)))
+    )
     for width, depth in ((8, 1), (512, 1), (64, 3)):
-        network = SoftmaxClass.of(setting, "mlp", hidden_units=width, hidden_layers=depth)
+        network = PolicyOptions(policy="mlp", hidden_units=width, hidden_layers=depth).build(setting)
         weights = network.start(0)
         signs = np.sign(np.random.default_rng(0).normal(size=weights.shape))
         logits = [network.logits(torch.as_tensor(weights + step * signs), encoded) for step in (0.0, 0.1)]
@@ -112,7 +115,7 @@ def test_value_functions_start_at_zero_and_read_what_the_policy_reads():
     setting = lookup("Toy/Copy-v0").make_setting({})
     observations = View.of(setting).observations(setting.observation_dtype)
     for name in ("prefix", "markov", "mlp"):
-        softmax = SoftmaxClass.of(setting, name)
+        softmax = PolicyOptions(policy=name).build(setting)
         encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
         assert not softmax.values(torch.as_tensor(start), encoded).any()
         values = softmax.values(torch.as_tensor(np.random.default_rng(0).normal(size=start.shape)), encoded)
@@ -121,22 +124,22 @@ def test_value_functions_start_at_zero_and_read_what_the_policy_reads():
 
 
 def test_auto_is_linear_where_there_are_features_and_the_view_of_the_setting_elsewhere():
-    linear = SoftmaxClass.of(lookup(BANDIT).make_setting({}), "auto")
+    linear = PolicyOptions(policy="auto").build(lookup(BANDIT).make_setting({}))
     assert isinstance(linear, LinearSoftmax)
     assert isinstance(linear.snapshot(np.zeros(6)), LinearPolicy)
-    table = SoftmaxClass.of(lookup("Toy/Copy-v0").make_setting({}), "auto")
+    table = PolicyOptions(policy="auto").build(lookup("Toy/Copy-v0").make_setting({}))
     assert isinstance(table, TabularSoftmax)
     assert table.view.name == "prefix"
     assert isinstance(table.snapshot(np.zeros((table.view.rows, 3))), LegalTablePolicy)
-    free = SoftmaxClass.of(lookup("Toy/TwoArms-v0").make_setting({}), "auto")
+    free = PolicyOptions(policy="auto").build(lookup("Toy/TwoArms-v0").make_setting({}))
     assert isinstance(free.snapshot(np.zeros((free.view.rows, 2))), TablePolicy)
 
 
 def test_linear_needs_features_and_a_linear_start():
     with pytest.raises(ParameterError, match="no features"):
-        SoftmaxClass.of(lookup("Toy/Duel-v0").make_setting({}), "linear")
+        PolicyOptions(policy="linear").build(lookup("Toy/Duel-v0").make_setting({}))
     setting = lookup(BANDIT).make_setting({"dimension": 2})
-    softmax = SoftmaxClass.of(setting, "linear")
+    softmax = PolicyOptions(policy="linear").build(setting)
     skewed = TablePolicy(softmax.view, np.tile([0.7, 0.1, 0.1, 0.1], (8, 1)))
     with pytest.raises(ParameterError, match="not linear in the features"):
         softmax.fit(skewed)
@@ -144,7 +147,7 @@ def test_linear_needs_features_and_a_linear_start():
 
 def test_zero_probabilities_have_a_finite_logarithm():
     setting = lookup("Toy/Copy-v0").make_setting({})
-    softmax = SoftmaxClass.of(setting, "prefix")
+    softmax = PolicyOptions(policy="prefix").build(setting)
     start = softmax.start(0)
     assert np.isfinite(start).all()
     assert start.min() < -600

@@ -11,7 +11,7 @@ import torch
 
 from theorybench.agents import Policy, View, make_agent, rollout
 from theorybench.agents.api.harness import train
-from theorybench.agents.policies.softmax import SoftmaxClass
+from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.transformer import Transformer, TransformerPolicy
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
@@ -94,7 +94,7 @@ def by_hand(network, weights, seen):
 @pytest.mark.parametrize("start", ["initial", "reference"])
 def test_training_begins_at_the_named_policy(env_id, parameters, start):
     setting, seen = observed(env_id, parameters)
-    softmax, wanted = SoftmaxClass.of(setting, "transformer", start), SettingPolicy(setting, start)
+    softmax, wanted = PolicyOptions(policy="transformer", start=start).build(setting), SettingPolicy(setting, start)
     ours = softmax.snapshot(softmax.start(0))
     np.testing.assert_allclose(ours.probs(seen), wanted.probs(seen), atol=1e-12)
     assert not softmax.values(torch.as_tensor(softmax.value_start(0)), torch.as_tensor(softmax.encode(seen))).any()
@@ -119,7 +119,7 @@ def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(env_id,
     envs = gym.make_vec(env_id, num_envs=30, **parameters)
     envs.reset(seed=0)
     played = rollout(envs, envs.unwrapped.reference_policy, episodes=30, rng=np.random.default_rng(0))
-    softmax = SoftmaxClass.of(envs.unwrapped.setting, "transformer", width=12, layers=2, heads=3)
+    softmax = PolicyOptions(policy="transformer", width=12, layers=2, heads=3).build(envs.unwrapped.setting)
     encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[2]))
     taken = np.arange(played.observations.shape[1]) < played.lengths[:, None]
     encoded = torch.as_tensor(encoded.reshape(*taken.shape, -1)) * torch.as_tensor(taken)[..., None]
@@ -183,7 +183,10 @@ def test_long_responses_are_read_by_their_last_tokens():
 @pytest.mark.parametrize(("env_id", "parameters"), CASES)
 def test_the_gradient_of_a_likelihood_by_finite_differences(env_id, parameters):
     setting, seen = observed(env_id, parameters, episodes=20)
-    softmax, rng = SoftmaxClass.of(setting, "transformer", width=8, layers=2, heads=2), np.random.default_rng(1)
+    softmax, rng = (
+        PolicyOptions(policy="transformer", width=8, layers=2, heads=2).build(setting),
+        np.random.default_rng(1),
+    )
     seen, parameter = seen[:20], moved(softmax)
     encoded = torch.as_tensor(softmax.encode(seen))
     actions = (setting.reference_probs(seen) * rng.random((len(seen), 1))).argmax(axis=1)
@@ -207,7 +210,7 @@ def test_the_gradient_of_a_likelihood_by_finite_differences(env_id, parameters):
 def test_a_policy_can_be_saved_and_pickled_and_answers_the_same_in_any_batch(tmp_path):
     for env_id, parameters in CASES[3:]:
         setting, seen = observed(env_id, parameters)
-        softmax = SoftmaxClass.of(setting, "transformer", width=12, layers=2, heads=3)
+        softmax = PolicyOptions(policy="transformer", width=12, layers=2, heads=3).build(setting)
         policy = softmax.snapshot(moved(softmax))
         policy.save(tmp_path / "policy")
         for copy in (Policy.load(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):
@@ -221,10 +224,13 @@ def test_a_policy_can_be_saved_and_pickled_and_answers_the_same_in_any_batch(tmp
 
 def test_weights_come_from_the_key_and_values_read_what_the_policy_reads():
     setting = lookup("Toy/Copy-v0").make_setting({})
-    first, same, other = (SoftmaxClass.of(setting, "transformer").start(key) for key in (1, 1, 2))
+    first, same, other = (PolicyOptions(policy="transformer").build(setting).start(key) for key in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
     assert (first != other).mean() > 0.8
-    softmax, observations = SoftmaxClass.of(setting, "transformer"), View.of(setting).observations(np.dtype(np.int8))
+    softmax, observations = (
+        PolicyOptions(policy="transformer").build(setting),
+        View.of(setting).observations(np.dtype(np.int8)),
+    )
     start = softmax.value_start(0)
     weights = torch.as_tensor(np.random.default_rng(0).normal(size=start.shape))
     values = softmax.values(weights, torch.as_tensor(softmax.encode(observations)))
@@ -235,7 +241,7 @@ def test_weights_come_from_the_key_and_values_read_what_the_policy_reads():
 def test_one_step_moves_the_logits_as_far_at_every_width():
     setting, seen = observed(MACHINE, {"N": 3, "T": 4})
     for width, layers in itertools.product((8, 64), (1, 3)):
-        softmax = SoftmaxClass.of(setting, "transformer", width=width, layers=layers, heads=2)
+        softmax = PolicyOptions(policy="transformer", width=width, layers=layers, heads=2).build(setting)
         encoded, start = torch.as_tensor(softmax.encode(seen)), torch.as_tensor(softmax.start(0))
         variable = start.clone().requires_grad_()
         softmax.logits(variable, encoded)[:, 0].sum().backward()
@@ -245,7 +251,7 @@ def test_one_step_moves_the_logits_as_far_at_every_width():
 
 def test_sizes_must_fit():
     with pytest.raises(ParameterError, match="a multiple of heads = 3"):
-        SoftmaxClass.of(lookup("Toy/Copy-v0").make_setting({}), "transformer", width=32, heads=3)
+        PolicyOptions(policy="transformer", width=32, heads=3).build(lookup("Toy/Copy-v0").make_setting({}))
     with pytest.raises(ParameterError, match="heads"):
         make_agent("rlvr", policy="transformer", heads=0)
 

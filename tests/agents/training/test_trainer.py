@@ -1,35 +1,19 @@
 """The trainer: streams of the runs, what a loss sees, exact gradients, clipping, and runs together against alone."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.budget import attach
-from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import BudgetExhausted
+from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import SettingPolicy
 
-
-class Silent:
-    """A log for which nothing is ever due."""
-
-    due = False
-
-    def __call__(self, policy, **scalars):
-        raise AssertionError("nothing was due")
-
-
-def trainer_of(envs, seeds, budget=10**6, logs=None, **options):
-    defaults = {
-        "policy": "auto",
-        "start": "initial",
-        "optimizer": "sgd",
-        "learning_rate": 1.0,
-        "max_gradient_norm": 1e6,
-    }
-    budgets = attach(envs, budget, len(seeds))
-    return Trainer(envs, budgets, seeds, logs or [Silent()] * len(seeds), **(defaults | options))
+KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
+trainer_of = KIT.trainer_of
 
 
 def test_uniforms_differ_between_runs_and_draws_and_not_with_the_number_of_runs(make):
@@ -141,7 +125,7 @@ def test_minibatches_are_a_permutation_of_each_run_from_its_own_stream(make):
 
 
 def test_gradients_are_clipped_for_each_run_alone(make):
-    trainer = trainer_of(make("Copy", 40), [0, 1], max_gradient_norm=0.25)
+    trainer = trainer_of(make("Copy", 40), [0, 1], norm=0.25)
     data = trainer.samples(trainer.collect(20))
     start = trainer.parameters.detach().clone()
     scale = torch.tensor([100.0, 1e-3], dtype=torch.float64)
@@ -203,7 +187,7 @@ def test_networks_are_trained_one_at_a_time(make):
 
 def _pieces(make, agent, seeds):
     envs = make("Copy", agent.num_envs * len(seeds))
-    return envs, attach(envs, 256, len(seeds)), seeds, [Silent()] * len(seeds)
+    return envs, attach(envs, 256, len(seeds)), seeds, [KIT.Silent()] * len(seeds)
 
 
 def test_policies_are_reported_when_they_are_due(make):

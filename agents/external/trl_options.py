@@ -1,0 +1,26 @@
+"""What TRL's trainers have in common: the tiny model that they train, and the steps that they take."""
+
+import dataclasses
+from typing import ClassVar
+
+from theorybench.agents.api.agent import ConfiguredAgent
+from theorybench.agents.policies.sizes import SHAPES, SIZES
+from theorybench.envs.core.validation import choice, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLOptions(ConfiguredAgent):
+    """Hyper-parameters of every trainer of TRL.
+
+    Attributes:
+        turns: whether it trains on episodes that are more than one prompt and one completion.
+    """
+
+    turns: ClassVar[bool] = False
+
+    shape: str = choice("llama", SHAPES, "architecture of the model")
+    size: str = choice("tiny", tuple(SIZES), "of the model: 50 thousand to 5 million weights")
+    learning_rate: float = real(1e-3, 0.0, 10.0, "AdamW's step size", open_low=True)
+    schedule: str = choice("constant", ("constant", "linear", "cosine"), "of the step size")
+    max_gradient_norm: float = real(1.0, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+    episodes_per_update: int = integer(64, 1, 4096, "episodes of each update")

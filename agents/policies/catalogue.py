@@ -1,0 +1,70 @@
+"""The policy classes by name, and what an agent says of the one that it trains.
+
+A new class is an entry of `CATALOGUE`; the sizes of a network are fields of `PolicyOptions` as well. Hyper-parameters
+of agents, their pages and the tests of all classes follow.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from theorybench.agents.policies.mlp import MLPSoftmax
+from theorybench.agents.policies.sizes import SHAPES, SIZES
+from theorybench.agents.policies.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
+from theorybench.agents.policies.transformer import TransformerSoftmax
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import choice, integer
+
+
+def _language_model(setting: Setting, start: str, **options: Any) -> SoftmaxClass:
+    from theorybench.agents.language.softmax import LanguageSoftmax  # transformers takes seconds to import
+
+    return LanguageSoftmax(setting, start, **options)
+
+
+class Entry(NamedTuple):
+    """A policy class.
+
+    Attributes:
+        make: (setting, start, sizes by name) -> the class.
+        sizes: names of the fields of `PolicyOptions` that it takes; none but networks have sizes.
+    """
+
+    make: Callable[..., SoftmaxClass]
+    sizes: tuple[str, ...] = ()
+
+
+CATALOGUE = {
+    **{view: Entry(partial(TabularSoftmax, view=view)) for view in ("prefix", "markov", "position", "prompt")},
+    "linear": Entry(LinearSoftmax),
+    "mlp": Entry(MLPSoftmax, ("hidden_units", "hidden_layers")),
+    "transformer": Entry(TransformerSoftmax, ("width", "layers", "heads")),
+    **{shape: Entry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
+}
+#: Policy classes that are networks: their runs are trained one at a time.
+NETWORKS = tuple(name for name, entry in CATALOGUE.items() if entry.sizes)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PolicyOptions:
+    """Which policy class is trained, where training begins, and how large networks are: fields of agents."""
+
+    policy: str = choice(
+        "auto", ("auto", *CATALOGUE), "policy class; auto: linear where the setting has features, else its own view"
+    )
+    start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
+    hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
+    hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers")
+    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads")
+    layers: int = integer(2, 1, 64, "transformer: number of layers")
+    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer")
+    size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
+
+    def build(self, setting: Setting) -> SoftmaxClass:
+        """Return the policy class on a setting."""
+        name = self.policy
+        if name == "auto":
+            name = setting.policy_view if type(setting).features is Setting.features else "linear"
+        entry = CATALOGUE[name]
+        return entry.make(setting, self.start, **{size: getattr(self, size) for size in entry.sizes})

@@ -1,0 +1,29 @@
+"""Trainers without an agent, for tests of losses, gradients and data."""
+
+import gymnasium as gym
+
+from theorybench.agents.api.budget import attach
+from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.agents.training.trainer import Trainer
+
+
+class Silent:
+    """A log for which nothing is ever due."""
+
+    due = False
+
+    def __call__(self, policy, **scalars):
+        raise AssertionError("nothing was due")
+
+
+def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_envs=64, norm=1e6, **parameters):
+    """Make a trainer that takes plain gradient steps of size 1.
+
+    Args:
+        envs: vector environments, or an id with `parameters`, of which each run gets `num_envs`.
+    """
+    if isinstance(envs, str):
+        envs = gym.make_vec(envs, num_envs=num_envs * len(seeds), **parameters)
+    budgets, logs = attach(envs, budget, len(seeds)), logs or [Silent()] * len(seeds)
+    options = {"optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": norm}
+    return Trainer(envs, budgets, list(seeds), logs, PolicyOptions(policy=policy), **options)
