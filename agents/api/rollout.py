@@ -1,7 +1,7 @@
 """Roll-outs: whole episodes of a policy, in groups that share a prompt."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def rollout(
         episodes: how many, a multiple of `group_size`.
         group_size: consecutive episodes that share a prompt.
         prompts: int (episodes / group_size,) prompt indices; drawn where None.
-        stage: rung of the ladder, held as `options["stage"]` is.
+        stage: of the ladder, held as `options["stage"]` is.
         hint: given response tokens, held as `options["hint"]` is.
         rng: samples actions (and the prompts of groups).
 
@@ -173,31 +173,17 @@ def collect(
         choose: picks actions.
         episodes: number for each run.
         prompts: int64 (runs * episodes,), or None.
-        stage: rung, one for all or int64 (runs * episodes,), or None to leave it as it is.
+        stage: of the ladder, one for all or int64 (runs * episodes,), or None to leave it as it is.
         hint: given tokens, likewise.
         runs: consecutive blocks of environments, each playing `episodes` of its own.
 
     Returns:
         Episodes of all runs, run by run.
     """
-    if batch.device is not None:
-        raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
-    asked = {"stage": stage, "hint": hint}
-    each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
-    held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})
-    block = batch.n // runs
-    if not each and episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
-        batch.reset(held)  # what is named holds in the environments that play no episode, too
     parts = []
-    for start in range(0, episodes, block):
-        count = min(block, episodes - start)
-        numbers = (np.arange(runs)[:, None] * episodes + start + np.arange(count)).ravel()
-        rows = ALL if count == block else (np.arange(runs)[:, None] * block + np.arange(count)).ravel()
-        options = ResetOptions(_spread(batch.n, rows, numbers, prompts), held.stage, held.hint, rows)
-        if each:
-            own = {n: _spread(batch.n, rows, numbers, value, int(n == "stage")) for n, value in each.items()}
-            options = dataclasses.replace(batch.options(own), prompt=options.prompt, rows=rows)
-        parts.append((numbers, _wave(batch, choose, numbers, options)))
+    for numbers, options in waves(batch, episodes, prompts=prompts, stage=stage, hint=hint, runs=runs):
+        batch.reset(options)
+        parts.append((numbers, _wave(batch, choose, numbers, options.rows)))
     if len(parts) == 1:
         return parts[0][1]
     order = np.argsort(np.concatenate([numbers for numbers, _ in parts]))
@@ -209,6 +195,39 @@ def collect(
     return Episodes(**joined, action_mask=np.broadcast_to(np.True_, (len(order), *masks[0].shape[1:])))
 
 
+def waves(
+    batch: Batch,
+    episodes: int,
+    *,
+    prompts: np.ndarray | None = None,
+    stage: int | np.ndarray | None = None,
+    hint: int | np.ndarray | None = None,
+    runs: int = 1,
+) -> Iterator[tuple[np.ndarray, ResetOptions]]:
+    """Share episodes among environments, as many at a time as there are; the arguments are those of `collect`.
+
+    Yields:
+        Numbers of the episodes of a wave, int64 (m,), and the reset that begins them, whose `rows` they have.
+    """
+    if batch.device is not None:
+        raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
+    asked = {"stage": stage, "hint": hint}
+    each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
+    held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})
+    block = batch.n // runs
+    if not each and episodes < block and (batch.state is None or held.stage is not None or held.hint is not None):
+        batch.reset(held)  # what is named holds in the environments that play no episode, too
+    for start in range(0, episodes, block):
+        count = min(block, episodes - start)
+        numbers = (np.arange(runs)[:, None] * episodes + start + np.arange(count)).ravel()
+        rows = ALL if count == block else (np.arange(runs)[:, None] * block + np.arange(count)).ravel()
+        options = ResetOptions(_spread(batch.n, rows, numbers, prompts), held.stage, held.hint, rows)
+        if each:
+            own = {n: _spread(batch.n, rows, numbers, value, int(n == "stage")) for n, value in each.items()}
+            options = dataclasses.replace(batch.options(own), prompt=options.prompt, rows=rows)
+        yield numbers, options
+
+
 def _spread(count: int, rows: Any, numbers: np.ndarray, values: np.ndarray | None, rest: int = 0) -> np.ndarray | None:
     """Return values of episodes at their environments, int64 (count,), and `rest` at the others; None for none."""
     if values is None:
@@ -218,10 +237,9 @@ def _spread(count: int, rows: Any, numbers: np.ndarray, values: np.ndarray | Non
     return spread
 
 
-def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, options: ResetOptions) -> Episodes:
-    """Play one episode in each environment that is reset."""
-    setting, m, rows = batch.setting, len(numbers), options.rows
-    batch.reset(options)
+def _wave(batch: Batch, choose: Choose, numbers: np.ndarray, rows: Any) -> Episodes:
+    """Play the episodes that environments have begun."""
+    setting, m = batch.setting, len(numbers)
     tokens, horizon = setting.prompt_length + setting.response_length, setting.horizon
     pair = (2,) if batch.pairs else ()
     observations = np.zeros((m, horizon, tokens), setting.observation_dtype)

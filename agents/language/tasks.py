@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.api.budget import batch_of
-from theorybench.agents.api.rollout import Episodes, collect, sample
+from theorybench.agents.api.rollout import Episodes, collect, sample, waves
 from theorybench.agents.language.turns import has_turns
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.envs.core.environments.batch import Batch
-from theorybench.envs.core.environments.language import begin, padded
+from theorybench.envs.core.environments.language import answer, begin, padded
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT
@@ -52,7 +52,7 @@ class LanguageTask:
 
         Args:
             indices: int (n,), prompt indices.
-            stage: rung of the ladder; None for the full task.
+            stage: of the ladder; None for the full task.
             hint: response words that are given.
 
         Raises:
@@ -71,8 +71,8 @@ class LanguageTask:
         Args:
             indices: int (n,), prompt indices.
             completions: n sequences of word numbers, or texts; in preference settings n pairs of them. A word that is
-                no action, or the end of the text, ends a response: what is not finished then earns nothing.
-            stage: rung of the ladder; None for the full task.
+                no action, or the end of the text, ends a response: it earns nothing more.
+            stage: of the ladder; None for the full task.
             hint: response words that are given and stand not in the completions.
 
         Raises:
@@ -83,24 +83,14 @@ class LanguageTask:
         if len(completions) != len(indices):
             raise ParameterError("completions", len(completions), f"{len(indices)}, one for each prompt")
         pair = (2,) if self._batch.pairs else ()
-        tokens = padded(self._numbers(completions), (len(indices), *pair))
-        short = max(0, setting.horizon - tokens.shape[-1])
-        tokens = np.pad(tokens, [*((0, 0),) * (tokens.ndim - 1), (0, short)])[..., : setting.horizon]
-        actions = np.where((tokens >= 1) & (tokens <= setting.num_actions), tokens, 0) - 1
-        stops = np.where(actions < 0, np.arange(setting.horizon), setting.horizon).min(axis=-1)
-
-        def choose(
-            observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, np.ndarray]:
-            chosen = np.maximum(actions[numbers][..., step], 0)
-            return chosen, np.zeros(chosen.shape)
-
+        tokens, rewards = padded(self._numbers(completions), (len(indices), *pair)), np.empty(len(indices))
         # What is not named would stay as it was.
         stage = stage or (setting.num_stages if setting.num_stages > 1 else None)
         hint = hint or (0 if setting.max_hint else None)
-        episodes = collect(self._batch, choose, len(indices), prompts=indices, stage=stage, hint=hint)
-        finished = episodes.lengths <= (stops.min(axis=-1) if pair else stops)
-        return np.where(finished, episodes.rewards, 0.0)
+        for numbers, options in waves(self._batch, len(indices), prompts=indices, stage=stage, hint=hint):
+            self._batch.reset(options)
+            rewards[numbers] = answer(self._batch, tokens[numbers], options.rows)
+        return rewards
 
     def _numbers(self, completions: Sequence[Any]) -> Sequence[Any]:
         """Read texts, or pairs of them; leave numbers as they are."""

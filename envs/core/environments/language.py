@@ -27,19 +27,35 @@ def judge(
 ) -> np.ndarray:
     """Return the reward of each completion, float64 (n,); see `Setting.judge`."""
     batch = begin(setting, prompts, seed, stage, hint)
-    tokens = padded(completions, (batch.n, 2) if batch.pairs else (batch.n,))
-    rewards = np.zeros(batch.n)
-    running = np.arange(batch.n)
-    for step in range(min(setting.horizon, tokens.shape[-1])):
-        token = tokens[running][..., step]
-        known = (token >= 1) & (token <= setting.num_actions)
-        legal = known.all(axis=1) if batch.pairs else known
-        running, token = running[legal], token[legal]
+    return answer(batch, padded(completions, (batch.n, 2) if batch.pairs else (batch.n,)), np.arange(batch.n))
+
+
+def answer(batch: Batch, tokens: np.ndarray, rows: Any) -> np.ndarray:
+    """Answer episodes that have begun, and return what each completion earns, float64 (n,).
+
+    A token that is no action ends a response: it earns nothing more. Every episode takes its first step, so that a
+    budget is charged for it, also one that makes no sense.
+
+    Args:
+        batch: the engine.
+        tokens: int64 (n, tokens), or (n, 2, tokens) for pairs.
+        rows: int64 (n,), the environments of the episodes, or a slice of all.
+    """
+    setting, running = batch.setting, np.arange(len(tokens))
+    where, rewards = np.arange(batch.n)[rows], np.zeros(len(tokens))
+    missing = max(0, setting.horizon - tokens.shape[-1])
+    tokens = np.pad(tokens, [(0, 0)] * (tokens.ndim - 1) + [(0, missing)])
+    for step in range(setting.horizon):
+        token = tokens[..., step][running]
+        said = (token >= 1) & (token <= setting.num_actions)
+        known = said.all(axis=1) if batch.pairs else said
+        if step:
+            running, token, said, known = running[known], token[known], said[known], known[known]
         if not len(running):
             break
-        gained, terminated, _ = batch.step(batch.actions(token - 1, len(running)), running)
-        rewards[running] += gained
-        running = running[~terminated]
+        gained, terminated, _ = batch.step(batch.actions(np.where(said, token - 1, 0), len(running)), where[running])
+        rewards[running] += np.where(known, gained, 0.0)
+        running = running[known & ~terminated]
     return rewards
 
 
