@@ -8,6 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import standard_error
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, Policy, SettingPolicy, TablePolicy
 from theorybench.envs.curriculum.countdown.rollouts import MAX_NODES, Followed, follow, sample
@@ -124,12 +125,12 @@ class CountdownOracle(Oracle[Countdown]):
             keys = (["objective", "success"] if stage == stages else []) + [f"stage_{stage}/success"]
             values |= dict.fromkeys(keys, float(found.success.mean()))
             if found.sampled:
-                values |= dict.fromkeys([f"{key}_se" for key in keys], _standard_error(found.success))
+                values |= dict.fromkeys([f"{key}_se" for key in keys], standard_error(found.success))
         if "kl" in wanted:
             found = self.follow(policy, stages, winnable=False)
             values["kl"] = float(found.kl.mean())
             if found.sampled:
-                values["kl_se"] = _standard_error(found.kl)
+                values["kl_se"] = standard_error(found.kl)
         return values
 
     def follow(self, policy: Any, stage: int, *, winnable: bool) -> Followed:
@@ -261,10 +262,6 @@ def _episodes(p: np.ndarray, share: float) -> float:
         middle = (low + high) // 2
         low, high = (middle, high) if _hit(p, middle).mean() < share else (low, middle)
     return float(high)
-
-
-def _standard_error(samples: np.ndarray) -> float:
-    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
 
 
 DIFFICULTIES = (

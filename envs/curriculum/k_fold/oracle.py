@@ -4,29 +4,25 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy, inverse_cdf
+from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 
-#: The largest number of prefixes of a stage that are visited.
-MAX_PREFIXES = 10**6
-#: Prefixes that are held at a time.
-HELD = 2**16
 #: Episodes of a seeded estimate.
 SAMPLES = 4096
 #: Score that counts as learnt.
 SCORE = 0.9
-#: Further observations of each row with which a policy's declared dependence is checked.
+#: Observations of each row with which a policy's declared dependence is checked.
 CHECKS = 8
 
 
@@ -135,10 +131,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             named = {f"stage_{stage}/success": found.success}
             if stage == self.setting.k:
                 named |= {"objective": found.success, "success": found.success, "kl": found.kl}
-            values |= {name: float(sample.mean()) for name, sample in named.items()}
-            for name, sample in named.items():
-                if ("kl" if name == "kl" else "success") in found.sampled:
-                    values[f"{name}_se"] = float(sample.std(ddof=1) / math.sqrt(len(sample)))
+            values |= means(named, [name for name in named if ("kl" if name == "kl" else "success") in found.sampled])
         return values
 
     def _starts(self, stage: int) -> np.ndarray:
@@ -147,40 +140,42 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return np.arange(self.setting.k if uniform else 1)
 
     def _measured(self, policy: Any, stage: int) -> Measured:
-        if getattr(policy, "depends_on", "prefix") in ("local", "position"):
+        if declared(policy) in ("local", "position"):
             return self._chained(policy, stage)
-        exact = self.num_prefixes(stage) <= MAX_PREFIXES
-        rng = None if exact else np.random.default_rng([0x5EED, int(self.setting.fingerprint, 16)])
-        blocks = [self._walk(policy, stage, prompts, rng) for prompts in self._prompts(stage, rng)]
-        success, kl = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        setting = self.setting
+        (success, kl), sampled = follow(
+            functools.partial(self._walk, policy, stage),
+            exact=self.num_prefixes(stage) <= MAX_PREFIXES,
+            count=math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage)),
+            each=setting.N ** (stage - 1 if setting.chain_of_thought else 0),
+            every=functools.partial(self._every, stage),
+            draw=functools.partial(self._drawn, stage),
+            rng=np.random.default_rng([0x5EED, int(setting.fingerprint, 16)]),
+        )
         if isinstance(policy, HopPolicy):  # the divergence of its answers has no closed form
-            return Measured(self.agreement(policy.table, stage), kl, () if exact else ("kl",))
-        return Measured(success, kl, () if exact else ("success", "kl"))
+            return Measured(self.agreement(policy.table, stage), kl, ("kl",) if sampled else ())
+        return Measured(success, kl, ("success", "kl") if sampled else ())
 
-    def _prompts(self, stage: int, rng: np.random.Generator | None) -> Iterator[Prompts]:
-        """Yield all prompts of a stage in parts, or a sample of them."""
+    def _drawn(self, stage: int, rng: np.random.Generator) -> Prompts:
+        """Draw prompts of a stage."""
         setting, starts = self.setting, self._starts(stage)
-        if rng is not None:
-            shown = rng.permuted(np.tile(np.arange(setting.N), (SAMPLES * setting.k, 1)), axis=1)
-            first, x = starts[rng.integers(len(starts), size=SAMPLES)], rng.integers(setting.N, size=SAMPLES)
-            yield shown.reshape(SAMPLES, -1), first, x
-            return
+        shown = rng.permuted(np.tile(np.arange(setting.N), (SAMPLES * setting.k, 1)), axis=1)
+        first, x = starts[rng.integers(len(starts), size=SAMPLES)], rng.integers(setting.N, size=SAMPLES)
+        return shown.reshape(SAMPLES, -1), first, x
+
+    def _every(self, stage: int, number: np.ndarray) -> Prompts:
+        """Return the prompts of a stage with these numbers."""
+        setting, starts = self.setting, self._starts(stage)
         orders = np.array(list(itertools.permutations(range(setting.N))))
-        count = len(orders) ** setting.k * len(starts) * setting.N
-        together = max(1, HELD // setting.N ** (stage - 1 if setting.chain_of_thought else 0))
-        for begin in range(0, count, together):
-            number = np.arange(begin, min(begin + together, count))
-            number, x = np.divmod(number, setting.N)
-            number, start = np.divmod(number, len(starts))
-            digits = number[:, None] // len(orders) ** np.arange(setting.k) % len(orders)
-            yield orders[digits].reshape(len(number), -1), starts[start], x
+        number, x = np.divmod(number, setting.N)
+        number, start = np.divmod(number, len(starts))
+        digits = number[:, None] // len(orders) ** np.arange(setting.k) % len(orders)
+        return orders[digits].reshape(len(number), -1), starts[start], x
 
     def _walk(
         self, policy: Any, stage: int, prompts: Prompts, rng: np.random.Generator | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Follow a policy from some prompts through all prefixes, or through one sampled continuation of each.
-
-        A sampled estimate is unbiased: each visited row enters with its whole distribution.
 
         Returns:
             Success and divergence, float64 (prompts,) each.
@@ -193,29 +188,17 @@ class KFoldOracle(Oracle[KFoldComposition]):
             hop = (first + step) % setting.k
             right = self.hidden[hop, truth]
             truth = table[np.arange(n), hop, right]
-        if not setting.chain_of_thought:
-            rows = self.probs(policy, setting.observations(shown, first, x, 0 * x + stage, np.zeros((n, 0))))
-            return rows[np.arange(n), truth], divergence(rows, 1 / setting.N)
-        kl, weight, response, prompt = np.zeros(n), np.ones(n), np.zeros((n, 0), np.int64), np.arange(n)
-        for step in range(stage):
-            seen = setting.observations(shown[prompt], first[prompt], x[prompt], 0 * prompt + stage, response)
-            rows = self.probs(policy, seen)
-            kl += np.bincount(prompt, weight * divergence(rows, 1 / setting.N), n)
-            if step == stage - 1:
-                break
-            hop = (first[prompt] + step) % setting.k
-            if rng is None:
-                chosen, spread = (
-                    np.tile(np.arange(setting.N), len(prompt)),
-                    np.repeat(np.arange(len(prompt)), setting.N),
-                )
-                weight = (weight[:, None] * rows).ravel()
-            else:
-                chosen, spread = inverse_cdf(rows, rng.random(n)), prompt
-            prompt, hop = prompt[spread], hop[spread]
-            reached = table[prompt, hop, chosen]
-            response = np.concatenate([response[spread], np.stack([chosen, reached], axis=1)], axis=1)
-        return np.bincount(prompt, weight * rows[np.arange(len(prompt)), right[prompt]], n), kl
+
+        def show(prompt: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+            hops = (first[prompt, None] + np.arange(chosen.shape[1])) % setting.k
+            answered = np.stack([chosen, table[prompt[:, None], hops, chosen]], axis=2).reshape(len(prompt), -1)
+            return setting.observations(shown[prompt], first[prompt], x[prompt], 0 * prompt + stage, answered)
+
+        walk, kl = PrefixWalk(functools.partial(self.probs, policy), show, n, rng), np.zeros(n)
+        for rows in walk.rows(stage if setting.chain_of_thought else 1):
+            kl += walk.total(divergence(rows, 1 / setting.N))
+        goal = right if setting.chain_of_thought else truth
+        return walk.total(rows[np.arange(len(rows)), goal[walk.prompt]]), kl
 
     def agreement(self, table: np.ndarray, stage: int | None = None) -> np.ndarray:
         """Give the success of tables at a stage (None: the full task), for each start of it: float64 (starts,).
@@ -253,21 +236,18 @@ class KFoldOracle(Oracle[KFoldComposition]):
     def _local_rows(self, policy: Any, made: int) -> np.ndarray:
         """Read the probabilities of a policy after some hops, by next hop and entry: float64 (k N, N)."""
         setting = self.setting
-        rng = np.random.default_rng(made)
-        tries = 1 if isinstance(policy, (TablePolicy, SettingPolicy)) else 1 + CHECKS
-        hop, entry = np.divmod(np.tile(np.arange(setting.k * setting.N), tries), setting.N)
-        n = len(hop)
-        shown = rng.permuted(np.tile(np.arange(setting.N), (n * setting.k, 1)), axis=1).reshape(n, -1)
-        response = rng.integers(setting.N, size=(n, 2 * made))
-        first, x = (hop - made) % setting.k, entry if not made else rng.integers(setting.N, size=n)
-        if made:
-            response[:, -1] = entry
-        hops = rng.integers(made + 1, setting.k + 1, size=n)
-        seen = setting.observations(shown, first, x, hops, response)
-        if tries > 1:
-            groups = hop * setting.N + entry if policy.depends_on == "local" else 0 * hop
-            self.check_dependence(policy, seen, groups)
-        return self.probs(policy, seen[: setting.k * setting.N])
+        hop, entry = np.divmod(np.arange(setting.k * setting.N), setting.N)
+        n, first, rng = len(hop), (hop - made) % setting.k, np.random.default_rng(made)
+
+        def observe() -> np.ndarray:
+            shown = rng.permuted(np.tile(np.arange(setting.N), (n * setting.k, 1)), axis=1).reshape(n, -1)
+            response = rng.integers(setting.N, size=(n, 2 * made))
+            x = rng.integers(setting.N, size=n) if made else entry
+            response[:, -1:] = entry[:, None]
+            return setting.observations(shown, first, x, rng.integers(made + 1, setting.k + 1, size=n), response)
+
+        groups = hop * setting.N + entry if policy.depends_on == "local" else 0 * hop
+        return ask(self, policy, observe, groups, checks=CHECKS, trusted=(TablePolicy, SettingPolicy))
 
     # What learning costs.
 

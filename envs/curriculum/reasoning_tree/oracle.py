@@ -8,6 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import ask, declared, follow, means
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
@@ -24,10 +25,6 @@ from theorybench.envs.curriculum.reasoning_tree.walks import (
 
 #: The largest number of prefixes that are visited for the KL divergence alone, and for the success under parity.
 MAX_PREFIXES = {"exact": 10**6, "parity": 10**7}
-#: Prefixes that are held at a time.
-HELD = 2**18
-#: Further pasts of each position and last token with which a policy's declared dependence is checked.
-CHECKS = 16
 #: Responses of a seeded estimate: of the KL divergence alone, and of the success under parity as well.
 SAMPLES = {"exact": 4_096, "parity": 8_192}
 
@@ -79,55 +76,41 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
         found, stages = self._measured(policy), range(1, self.setting.L + 2)
-        values = {"objective": float(found.success[:, -1].mean()), "kl": float(found.kl.mean())}
-        values["success"] = values["objective"]
-        values |= {f"stage_{s}/success": float(found.success[:, s - 1].mean()) for s in stages}
+        columns = {"objective": found.success[:, -1], "success": found.success[:, -1], "kl": found.kl}
+        columns |= {f"stage_{s}/success": found.success[:, s - 1] for s in stages}
+        values = means(columns, [name for name in columns if ("kl" if name == "kl" else "success") in found.sampled])
         least = found.path.min(axis=0)
         coverage = [1 / float(x) if x > 0 else math.inf for x in least]
-        values |= {"coverage": coverage[-1]} | {f"stage_{s}/coverage": coverage[s - 1] for s in stages}
-        if "kl" in found.sampled:
-            values["kl_se"] = _standard_error(found.kl)
-        if "success" in found.sampled:
-            values["objective_se"] = values["success_se"] = _standard_error(found.success[:, -1])
-            values |= {f"stage_{s}/success_se": _standard_error(found.success[:, s - 1]) for s in stages}
-        return values
-
-    def _rows(self, policy: Any, observations: np.ndarray) -> np.ndarray:
-        """Query a policy, at most `HELD` observations at a time: float64 (n, d + 1), rows summing to 1."""
-        parts = [self.probs(policy, observations[i : i + HELD]) for i in range(0, len(observations), HELD)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return values | {"coverage": coverage[-1]} | {f"stage_{s}/coverage": coverage[s - 1] for s in stages}
 
     def _measured(self, policy: Any) -> Measured:
         setting, exact = self.setting, self.setting.verifier == "exact"
-        if getattr(policy, "depends_on", "prefix") in ("state", "position"):
+        if declared(policy) in ("state", "position"):
             chain = self._chain(policy)
             path = chain_path(setting, chain)
             return Measured(path if exact else chain_parity(setting, chain), path, chain_kl(chain))
-        probs = functools.partial(self._rows, policy)
-        prompts = np.arange(2**setting.d)
-        path = path_success(setting, probs, prompts)
-        if self.num_prefixes <= MAX_PREFIXES[setting.verifier]:
-            together = max(1, HELD // setting.d**setting.L)
-            blocks = [walk(setting, probs, prompts[i : i + together]) for i in range(0, len(prompts), together)]
-            success, kl = (np.concatenate(part) for part in zip(*blocks, strict=True))
-            return Measured(path if exact else success, path, kl)
-        rng = np.random.default_rng(0)
-        success, kl = walk(setting, probs, rng.integers(len(prompts), size=SAMPLES[setting.verifier]), rng)
+        probs, prompts = functools.partial(self.probs, policy), 2**setting.d
+        path = path_success(setting, probs, np.arange(prompts))
+        (success, kl), sampled = follow(
+            functools.partial(walk, setting, probs),
+            exact=self.num_prefixes <= MAX_PREFIXES[setting.verifier],
+            count=prompts,
+            each=setting.d**setting.L,
+            every=lambda number: number,
+            draw=lambda rng: rng.integers(prompts, size=SAMPLES[setting.verifier]),
+            rng=np.random.default_rng(0),
+        )
         if exact:
-            return Measured(path, path, kl, ("kl",))
-        return Measured(success, path, kl, ("kl", "success"))
+            return Measured(path, path, kl, ("kl",) if sampled else ())
+        return Measured(success, path, kl, ("kl", "success") if sampled else ())
 
     def _chain(self, policy: Any) -> Chain:
         """Read the table of a policy that sees position and last token, checking on samples that it sees no more."""
         setting, rng = self.setting, np.random.default_rng(0)
-        observations = self._chain_observations(rng)
-        if not isinstance(policy, TablePolicy):
-            rows = np.arange(len(observations))
-            if policy.depends_on == "position":
-                rows = np.repeat(np.arange(setting.L + 1), [2] + [setting.d] * setting.L)
-            pasts = [observations] + [self._chain_observations(rng) for _ in range(CHECKS)]
-            self.check_dependence(policy, np.concatenate(pasts), np.tile(rows, 1 + CHECKS))
-        table = self._rows(policy, observations)
+        rows = np.arange(2 + setting.L * setting.d)
+        if policy.depends_on == "position":
+            rows = np.repeat(np.arange(setting.L + 1), [2] + [setting.d] * setting.L)
+        table = ask(self, policy, functools.partial(self._chain_observations, rng), rows)
         return Chain(table[:2], table[2:].reshape(setting.L, setting.d, setting.d + 1))
 
     def _chain_observations(self, rng: np.random.Generator) -> np.ndarray:
@@ -241,10 +224,6 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     def _require(self, verifier: str) -> None:
         if self.setting.verifier != verifier:
             raise ParameterError("verifier", self.setting.verifier, repr(verifier))
-
-
-def _standard_error(samples: np.ndarray) -> float:
-    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
 
 
 _SOURCE = "arXiv 2511.07372"

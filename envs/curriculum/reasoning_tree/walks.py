@@ -9,17 +9,14 @@ one matrix product a position for all 2^d prompts, and P(right bit | x) = (mass 
 other policy is walked prefix by prefix, through all of them or along one sampled continuation of each prompt.
 """
 
-from collections.abc import Callable
 from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.finite.walks import PrefixWalk, Probs
 from theorybench.envs.core.numerics import divergence
-from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
-
-Probs = Callable[[np.ndarray], np.ndarray]
 
 
 class Chain(NamedTuple):
@@ -97,26 +94,17 @@ def walk(
         Success at each stage, float64 (n, L + 1), and KL to the reference in nats, float64 (n,).
     """
     n, d = len(prompts), setting.d
-    actions = np.arange(d + 1)
-    picks, weight, wrong = np.zeros((n, 0), np.int8), np.ones(n), np.zeros(n, bool)
-    success, kl, prompt = np.empty((n, setting.L + 1)), np.zeros(n), prompts
-    for position, expected in enumerate(setting.tables.path):
-        rows = probs(setting.observations(prompt, picks))
-        kl += (weight * divergence(rows, 1 / (d + 1))).reshape(n, -1).sum(axis=1)
-        worse = setting.judged(prompt[:, None], wrong[:, None], actions, expected)
+    actions, wrong, worse = np.arange(d + 1), np.zeros(n, bool), np.zeros((n, 0), bool)
+    success, kl = np.empty((n, setting.L + 1)), np.zeros(n)
+    walked = PrefixWalk(probs, lambda prompt, picks: setting.observations(prompts[prompt], picks), n, rng)
+    for position, rows in enumerate(walked.rows(setting.L + 1, going=d)):
+        if position:
+            wrong = worse[walked.source, walked.response[:, -1]]
+        kl += walked.total(divergence(rows, 1 / (d + 1)))
+        expected = setting.tables.path[position]
+        worse = setting.judged(prompts[walked.prompt, None], wrong[:, None], actions, expected)
         paid = ~worse & ((actions == d) == (expected == d))
-        success[:, position] = (weight * (rows * paid).sum(axis=1)).reshape(n, -1).sum(axis=1)
-        if position == setting.L:
-            break
-        if rng is None:
-            weight, wrong = (weight[:, None] * rows[:, :d]).ravel(), worse[:, :d].ravel()
-            chosen = np.tile(np.arange(d, dtype=np.int8), len(prompt))
-            prompt, picks = np.repeat(prompt, d), np.repeat(picks, d, axis=0)
-        else:
-            stay = rows[:, :d].sum(axis=1)
-            chosen = inverse_cdf(np.where(stay[:, None] > 0, rows[:, :d], 1.0), rng.random(n))
-            weight, wrong = weight * stay, worse[np.arange(n), chosen]
-        picks = np.concatenate([picks, chosen[:, None].astype(np.int8)], axis=1)
+        success[:, position] = walked.total((rows * paid).sum(axis=1))
     return success, kl
 
 

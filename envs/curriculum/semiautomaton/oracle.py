@@ -156,23 +156,25 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         asked = range(1, setting.T + 1) if exact and stages is None else stages or ()
         success: dict[int, np.ndarray] = {}
         for t in sorted({*asked, setting.T} & set(range(1, setting.T + 1))):
-            places = setting.m ** np.arange(t)
             (success[t], kl), _ = follow(
                 functools.partial(self._walk, policy),
                 exact=exact,
                 count=setting.N * setting.m**t,
                 each=setting.N ** (setting.response_length - 1),
-                every=lambda number, places=places: (
-                    number % setting.N,
-                    number[:, None] // setting.N // places % setting.m,
-                ),
-                draw=lambda rng, t=t: (
-                    rng.integers(setting.N, size=SAMPLES),
-                    rng.integers(setting.m, size=(SAMPLES, t)),
-                ),
+                every=functools.partial(self._words, t),
+                draw=functools.partial(self._drawn, t),
                 rng=np.random.default_rng(t),
             )
         return success, kl
+
+    def _words(self, length: int, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the initial states (n,) and words (n, t) with these numbers."""
+        N, m = self.setting.N, self.setting.m
+        return number % N, number[:, None] // N // m ** np.arange(length) % m
+
+    def _drawn(self, length: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw initial states and words."""
+        return rng.integers(self.setting.N, size=SAMPLES), rng.integers(self.setting.m, size=(SAMPLES, length))
 
     def _walk(
         self, policy: Any, prompts: tuple[np.ndarray, np.ndarray], rng: np.random.Generator | None

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, ask, declared
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy, measure_classes
@@ -18,12 +19,8 @@ from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Quest
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, cot_classes, edge_code
 
-#: The largest number of prefixes that are enumerated.
-MAX_PREFIXES = 10**6
 #: The K that `evaluate` reports unless told otherwise.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
-#: Further pasts of each node with which a policy's declared dependence is checked.
-CHECKS = 16
 
 
 class MarkovChainOracle(Oracle[TreeMarkovChain]):
@@ -117,7 +114,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     def _measure_tasks(self, policy: Any, ks: list[int]) -> list[dict[str, float]]:
         probs = functools.partial(self.probs, policy)
-        dependence = getattr(policy, "depends_on", "prefix")
+        dependence = declared(policy)
         if dependence in ("state", "position"):
             rows = self.node_rows(policy, dependence)
             return measure_chain(self.setting, self.code, self.classes, rows, self.questions, ks)
@@ -155,16 +152,16 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         setting, position = self.setting, self.setting.shape.position
         nodes = np.arange(len(position))
         state = np.where(position == 0, nodes, (nodes - setting.M0) % setting.M)
-        rng, tries = np.random.default_rng(0), 1 if isinstance(policy, TablePolicy) else 1 + CHECKS
-        history = rng.integers(1, setting.M + 1, (tries, len(nodes), setting.L))
-        history[:, :, 0] = rng.choice(setting.tree.starts, (tries, len(nodes))) + 1
-        observations = np.where(np.arange(setting.L) < position[:, None], history, 0)
-        observations[:, nodes, position] = state + 1
-        observations = observations.astype(setting.observation_dtype)
-        if tries > 1:
-            rows = nodes if dependence == "state" else position
-            self.check_dependence(policy, observations.reshape(-1, setting.L), np.tile(rows, tries))
-        return self.probs(policy, observations[0])
+        rng = np.random.default_rng(0)
+
+        def observe() -> np.ndarray:
+            history = rng.integers(1, setting.M + 1, (len(nodes), setting.L))
+            history[:, 0] = rng.choice(setting.tree.starts, len(nodes)) + 1
+            observations = np.where(np.arange(setting.L) < position[:, None], history, 0)
+            observations[nodes, position] = state + 1
+            return observations.astype(setting.observation_dtype)
+
+        return ask(self, policy, observe, nodes if dependence == "state" else position)
 
 
 def _tries(names: Iterable[str]) -> set[int]:

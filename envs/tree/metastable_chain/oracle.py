@@ -7,18 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.walks import CHECKS, MAX_PREFIXES, ask, blocks, declared, standard_error
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import SettingPolicy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 from theorybench.envs.tree.metastable_chain.walks import Endings, count_prefixes, departure, flow, follow, walk
 
-#: The largest number of prefixes that are visited.
-MAX_PREFIXES = 10**6
 #: Episodes of a seeded estimate.
 SAMPLES = 4096
-#: Further pasts of each position and last token with which a policy's declared dependence is checked.
-CHECKS = 16
 #: Tokens of observations that are held at a time while a policy's table is read.
 HELD_TOKENS = 2**24
 
@@ -76,12 +73,12 @@ class MetastableChainOracle(Oracle[MetastableChain]):
         values = {name: float(endings.weight[happens] @ f[happens]) for name, f in functions.items()}
         if endings.sampled:
             finite = [name for name in functions if math.isfinite(values[name])]
-            values |= {f"{name}_se": float(functions[name].std(ddof=1) / math.sqrt(SAMPLES)) for name in finite}
+            values |= {f"{name}_se": standard_error(functions[name]) for name in finite}
         return values
 
     def _endings(self, policy: Any) -> Endings:
         setting = self.setting
-        if getattr(policy, "depends_on", "prefix") in ("state", "position"):
+        if declared(policy) in ("state", "position"):
             return follow(setting.ring, self._rows(policy), setting.reference_rows)
         exact = self.num_prefixes <= MAX_PREFIXES
         rng = None if exact else np.random.default_rng([0x5EED, int(setting.fingerprint, 16)])
@@ -92,22 +89,21 @@ class MetastableChainOracle(Oracle[MetastableChain]):
 
     def _rows(self, policy: Any) -> np.ndarray:
         """Read the table of a policy that sees position and last token, checking that it sees no more: (H, A, A)."""
-        setting, tries = self.setting, 1 if isinstance(policy, (TablePolicy, SettingPolicy)) else 1 + CHECKS
-        rng, symbols = np.random.default_rng(0), np.arange(setting.num_actions)
-        together = max(1, HELD_TOKENS // (tries * len(symbols) * (1 + setting.horizon)))
-        parts = []
-        for first in range(0, setting.horizon, together):
-            position = np.repeat(np.arange(first, min(first + together, setting.horizon)), len(symbols))
+        setting, rng, symbols = self.setting, np.random.default_rng(0), np.arange(self.setting.num_actions)
+        together, parts = HELD_TOKENS // (CHECKS * len(symbols) * (1 + setting.horizon)), []
+        for block in blocks(setting.horizon, together):
+            position = np.repeat(np.arange(setting.horizon)[block], len(symbols))
             last = np.tile(symbols, len(position) // len(symbols))
-            past = rng.integers(1, 1 + len(symbols), (tries, len(position), 1 + setting.horizon), np.int8)
-            past[:, :, 0] = (past[:, :, 0] - 1) % setting.M + 1
-            past[:, np.arange(len(position)), position] = np.where(position > 0, last, last % setting.M) + 1
-            seen = np.where(np.arange(1 + setting.horizon) <= position[:, None], past, 0).astype(np.int8)
-            if tries > 1:
-                seen_as = position * len(symbols) + np.where(position > 0, last, last % setting.M)
-                groups = position if policy.depends_on == "position" else seen_as
-                self.check_dependence(policy, seen.reshape(-1, seen.shape[-1]), np.tile(groups, tries))
-            parts.append(self.probs(policy, seen[0]))
+            last = np.where(position > 0, last, last % setting.M)
+
+            def observe(position: np.ndarray = position, last: np.ndarray = last) -> np.ndarray:
+                past = rng.integers(1, 1 + len(symbols), (len(position), 1 + setting.horizon), np.int8)
+                past[:, 0] = (past[:, 0] - 1) % setting.M + 1
+                past[np.arange(len(position)), position] = last + 1
+                return np.where(np.arange(1 + setting.horizon) <= position[:, None], past, 0).astype(np.int8)
+
+            groups = position if policy.depends_on == "position" else position * len(symbols) + last
+            parts.append(ask(self, policy, observe, groups, trusted=(TablePolicy, SettingPolicy)))
         return np.concatenate(parts).reshape(setting.horizon, len(symbols), len(symbols))
 
     # How long the base model takes.

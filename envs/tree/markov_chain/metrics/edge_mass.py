@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.finite.walks import MAX_PREFIXES
 from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import visits
 from theorybench.envs.tree.markov_chain.metrics.sampling import SAMPLES, sampled_steps
-from theorybench.envs.tree.markov_chain.oracle import MAX_PREFIXES, MarkovChainOracle
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import completion_mass
 
