@@ -70,7 +70,7 @@ class DPOHybrid(DPOOnPolicy):
         )
         probs = (probs if rows is None else probs[rows]).reshape(len(first), contexts, -1)
         find = functools.partial(preferential_design, gap=self.design_gap, steps=self.design_steps)
-        if type(setting).features is not Setting.features:
+        if setting.has_features:
             design, gaps = find(setting.features(observations), probs)
         else:
             alone = probs.reshape(-1, 1, setting.num_actions)

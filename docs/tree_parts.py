@@ -9,6 +9,7 @@ import reference_tables as tables
 from agent_groups import kind
 from reference_data import Numbers
 
+from theorybench.envs.core.environments.render import policy_picture
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.tree.markov_chain.flow import flow_policies
 from theorybench.envs.tree.markov_chain.metrics.cots import common_cots
@@ -34,7 +35,7 @@ def draw(folder: Path) -> list[Path]:
     trained = {"REINFORCE, 1000 updates on task 0": 0, "reject-easy, 1000 updates on task 0": 5}
     policies: dict[str, Policy] = {"base model": SettingPolicy(tree, "reference")}
     policies |= {name: flow_policies(tree, 0.05, [1000], reject_easy=n)[0] for name, n in trained.items()}
-    return [save(tree.policy_picture(policies), folder / "tree-policies.png"), _draw_walks(folder)]
+    return [save(policy_picture(tree, policies), folder / "tree-policies.png"), _draw_walks(folder)]
 
 
 def cots_table() -> str:

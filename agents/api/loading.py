@@ -14,7 +14,7 @@ from typing import Any
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters
 from theorybench.agents.api.agent import hyperparameters as values_of
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError, closest
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.

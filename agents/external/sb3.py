@@ -156,7 +156,7 @@ class SB3Policy(PolicyOfSetting):
         with torch.no_grad():
             tensor, _ = self._network.obs_to_tensor(observations)
             found = self._network.get_distribution(tensor)
-            if self.maskable and type(self.setting).action_mask is not Setting.action_mask:
+            if self.maskable and self.setting.has_action_mask:
                 found.apply_masking(self.setting.reference_probs(observations) > 0)
             table = found.distribution.probs.double()
         return (table / table.sum(dim=1, keepdim=True)).numpy()  # type: ignore[no-any-return]

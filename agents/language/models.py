@@ -29,8 +29,7 @@ from theorybench.agents.external.isolation import require_version
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of, tokenizer
 from theorybench.agents.policies.sizes import SIZES
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
-from theorybench.envs.core.registry import find_setting
-from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.setting import Setting, find_setting
 
 try:
     require_version("transformers", "5", "6")
@@ -265,7 +264,7 @@ def build(
 def _task(setting: Setting) -> dict[str, Any]:
     """Return what a configuration keeps of a setting."""
     vocabulary = Vocabulary(setting)
-    masked = type(setting).action_mask is not Setting.action_mask
+    masked = setting.has_action_mask
     return {
         "setting": type(setting).__name__,
         "parameters": setting.parameters,

@@ -119,7 +119,7 @@ class CausalPolicy(Policy):
 
 def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:
     """Return which actions are legal after observations (n, tokens), bool (n, num_actions); all where none is."""
-    if type(setting).action_mask is Setting.action_mask:
+    if not setting.has_action_mask:
         return np.ones((len(observations), setting.num_actions), bool)
     legal = setting.reference_probs(observations) > 0
     return legal | ~legal.any(axis=1, keepdims=True)

@@ -82,7 +82,7 @@ def pretrained(
         PolicyError: it does not come near its target.
     """
     setting = setting_of(setting, **parameters)
-    if type(setting).initial_probs is Setting.initial_probs:
+    if not setting.has_own_initial_policy:
         kind = "reference"  # the same policy, and so the same model
     cache = Path(folder or os.environ.get(FOLDER) or Path.home() / ".cache" / "theorybench")
     marks = [VERSION, setting.fingerprint, shape, size, seed, kind]

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 
 #: The words that are no tokens of a setting.

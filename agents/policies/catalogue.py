@@ -65,6 +65,6 @@ class PolicyOptions:
         """Return the policy class on a setting."""
         name = self.policy
         if name == "auto":
-            name = setting.policy_view if type(setting).features is Setting.features else "linear"
+            name = "linear" if setting.has_features else setting.policy_view
         entry = CATALOGUE[name]
         return entry.make(setting, self.start, **{size: getattr(self, size) for size in entry.sizes})

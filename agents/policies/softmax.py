@@ -193,7 +193,7 @@ class TabularSoftmax(RowSoftmax):
 
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Softmax of every row, of legal actions alone where the setting says which are."""
-        if type(self.setting).action_mask is not Setting.action_mask:
+        if self.setting.has_action_mask:
             return LegalTablePolicy(self.setting, self.view.name, softmax(parameters))
         return TablePolicy(self.view, softmax(parameters))
 

@@ -1,6 +1,20 @@
-"""What a setting declares: the sizes of its observations and episodes."""
+"""What a setting declares: its sizes, parameters, and pure, batched dynamics. Nothing here knows of environments."""
 
-from typing import NamedTuple
+import dataclasses
+import functools
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import smallest_integer
+from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.streams import PROMPT_LIMIT, Stream, root_key
+from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, validate_fields
+
+State = Any  # a NamedTuple of arrays with leading axis n, one of whose fields is `prompt`
 
 
 class Sizes(NamedTuple):
@@ -27,3 +41,273 @@ class Sizes(NamedTuple):
     num_stages: int = 1
     max_hint: int = 0
     num_reply_tokens: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """What the view "local" of a setting reads: a few tokens of the observation, at places that move with the response.
+
+    Attributes:
+        columns: for each number of response tokens 0, 1, ..., the columns of the observation that are read.
+        tokens: for each of these reads (first, count): tokens first..first + count - 1 are its values 0..count - 1, a
+            lower token (padding) counts as the first and a higher one as the last.
+        shared: whether all positions share their rows.
+        shifts: for each number of response tokens, what is added to the values, each modulo its count: a token that
+            says where a walk began tells where it is now; empty for nothing.
+    """
+
+    columns: tuple[tuple[int, ...], ...]
+    tokens: tuple[tuple[int, int], ...]
+    shared: bool = False
+    shifts: tuple[tuple[int, ...], ...] = ()
+
+
+class NoTables(NamedTuple):
+    """The tables of a setting whose dynamics need none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dynamics(ABC):
+    """Parameters and dynamics: what an author of a `Setting` declares, and what follows from that alone.
+
+    See `Setting` for how they are written, and for its attributes.
+    """
+
+    version: ClassVar[int] = 0
+    track: ClassVar[str] = "reasoning"
+    feedback: ClassVar[str] = "reward"
+    policy_view: ClassVar[str] = "prefix"
+    reference_depends_on: ClassVar[str] = "prefix"
+    state_in_prompt: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Validate the parameters.
+
+        Raises:
+            ParameterError: names the parameter, its value and its range.
+        """
+        validate_fields(self)
+        self.validate()
+
+    def validate(self) -> None:  # noqa: B027
+        """Check parameters against each other; raise ParameterError."""
+
+    # What a setting declares.
+
+    @property
+    @abstractmethod
+    def sizes(self) -> Sizes:
+        """Numbers of actions, symbols, tokens, steps, prompts and stages; make it a cached property."""
+
+    @property
+    def prompt_symbols(self) -> range:
+        """The symbols that prompts are made of."""
+        return range(self.num_actions if self.num_symbols > self.num_actions else 0, self.num_symbols)
+
+    @property
+    def local(self) -> Local | None:
+        """What the view "local" reads; None where the setting has no such view."""
+        return None
+
+    def state_view(self) -> Any:
+        """Return the view "state" of a setting whose states can be listed.
+
+        Raises:
+            ParameterError: this setting has no such view.
+        """
+        raise ParameterError("view", "state", f"a view that {type(self).__name__} has")
+
+    # Dynamics.
+
+    @functools.cached_property
+    def tables(self) -> Any:
+        """The instance: a NamedTuple of NumPy arrays, hashed into the fingerprint."""
+        return NoTables()
+
+    @abstractmethod
+    def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
+        """Begin n episodes.
+
+        Args:
+            rng: streams of the n episodes.
+            n: number of episodes.
+            prompts: int64 (n,) prompt indices, or None to draw them with `draw_prompts`.
+            stage: int64 (n,) in 1..num_stages, or None for the full task.
+            hint: int64 (n,) in 0..max_hint, or None for no hint.
+        """
+
+    @abstractmethod
+    def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
+        """Move n episodes by one action each.
+
+        Args:
+            state: the State.
+            actions: int64 (n,), or (n, 2) for pairs; every value of the action space.
+            rng: streams of this step.
+
+        Returns:
+            The next State, rewards float64 (n,), terminated bool (n,).
+        """
+
+    @abstractmethod
+    def observe(self, state: State) -> Any:
+        """Return tokens (n, prompt_length + response_length) of type `observation_dtype`, 0 being padding."""
+
+    def action_mask(self, state: State) -> Any:
+        """Return legal actions, bool (n, num_actions), or None where all always are.
+
+        The reference's support is the legal actions: what policies that are restricted to them rely on.
+        """
+        return None
+
+    def validate_options(self, stage: np.ndarray | None, hint: np.ndarray | None) -> None:
+        """Check stages and hints against each other: each hint is shorter than its stage, unless overridden.
+
+        Raises:
+            OptionError: a hint that leaves nothing to do.
+        """
+        if hint is None:
+            return
+        steps = np.broadcast_to(self.num_stages if stage is None else stage, hint.shape)
+        for h, s in zip(hint[hint >= steps][:1], steps[hint >= steps][:1], strict=True):
+            raise OptionError("hint", int(h), f"0..{s - 1} at stage {s}", "Name a later stage or a shorter hint.")
+
+    def draw_prompts(self, rng: Stream) -> Any:
+        """Draw one prompt index for each episode, int64 (n,), with draw 15 of the step."""
+        return rng.integers(15, self.num_prompts or PROMPT_LIMIT)
+
+    # Policies that are public.
+
+    @abstractmethod
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions)."""
+
+    def initial_probs(self, observations: np.ndarray) -> np.ndarray:
+        """Where agents start and what offline data is drawn from; the reference unless overridden."""
+        return self.reference_probs(observations)
+
+    def features(self, observations: np.ndarray) -> np.ndarray:
+        """Features phi(x, y) of the linear-softmax class, float64 (n, num_actions, d).
+
+        Raises:
+            ParameterError: this setting has no linear class.
+        """
+        raise ParameterError("policy", "linear", f"a view, since {type(self).__name__} has no features")
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings; its number unless overridden."""
+        return str(symbol)
+
+    # Derived.
+
+    @property
+    def num_actions(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_actions
+
+    @property
+    def num_symbols(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_symbols
+
+    @property
+    def prompt_length(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.prompt_length
+
+    @property
+    def response_length(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.response_length
+
+    @property
+    def horizon(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.horizon
+
+    @property
+    def num_prompts(self) -> int | None:
+        """See `Sizes`."""
+        return self.sizes.num_prompts
+
+    @property
+    def num_stages(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_stages
+
+    @property
+    def max_hint(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.max_hint
+
+    @property
+    def num_reply_tokens(self) -> int:
+        """See `Sizes`."""
+        return self.sizes.num_reply_tokens
+
+    @property
+    def has_own_initial_policy(self) -> bool:
+        """Whether agents start elsewhere than at the reference."""
+        return type(self).initial_probs is not Dynamics.initial_probs
+
+    @property
+    def has_features(self) -> bool:
+        """Whether there is a linear class."""
+        return type(self).features is not Dynamics.features
+
+    @property
+    def has_action_mask(self) -> bool:
+        """Whether an action can be illegal."""
+        return type(self).action_mask is not Dynamics.action_mask
+
+    @property
+    def name(self) -> str:
+        """Class name and version."""
+        return f"{type(self).__name__}-v{self.version}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of name, version, parameters and the instance's arrays: 16 hexadecimal digits."""
+        digest = hashlib.sha256(json.dumps([self.name, self.parameters], sort_keys=True).encode())
+        for array in self.tables:
+            digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
+    @functools.cached_property
+    def world(self) -> int:
+        """The key from which the content of prompts is made."""
+        return root_key(0, "world", self.fingerprint)
+
+    @property
+    def split(self) -> str:
+        """What the instance is for: "canonical", "tuning" (below 10,000) or "scoring"."""
+        instance = getattr(self, "instance", "canonical")
+        if instance == "canonical":
+            return "canonical"
+        return "tuning" if int(instance) < FIRST_SCORING_INSTANCE else "scoring"
+
+    @property
+    def observation_dtype(self) -> np.dtype:
+        """The smallest integer type that holds every token."""
+        return smallest_integer(self.num_symbols)
+
+    def on(self, array: Any) -> Any:
+        """Return `tables` on the back end and device of an array (copied once)."""
+        if isinstance(array, np.ndarray):
+            return self.tables
+        import torch
+
+        cache = self.__dict__.setdefault("_tables_on", {})
+        if array.device not in cache:
+            cache[array.device] = type(self.tables)(*(torch.as_tensor(t, device=array.device) for t in self.tables))
+        return cache[array.device]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as parameters, so that workers rebuild tables instead of receiving them."""
+        return functools.partial(type(self), **self.parameters), ()

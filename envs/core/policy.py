@@ -5,16 +5,14 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from theorybench.envs.core.errors import NonFiniteError, ParameterError, PolicyError
 from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.setting import Setting, find_setting
 from theorybench.envs.core.views import View
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.setting import Setting
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
@@ -176,17 +174,15 @@ class PolicyOfSetting(Policy):
         setting: the setting.
     """
 
-    def __init__(self, setting: "Setting") -> None:
+    def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
         self.fingerprint = setting.fingerprint
 
     @property
-    def setting(self) -> "Setting":
+    def setting(self) -> Setting:
         """The setting."""
         if not hasattr(self, "_setting"):
-            from theorybench.envs.core.registry import find_setting
-
             self._setting = find_setting(self.setting_class, self.setting_parameters, self.fingerprint)
         return self._setting
 
@@ -200,7 +196,7 @@ class LegalTablePolicy(PolicyOfSetting):
         table: float64 (view.rows, num_actions).
     """
 
-    def __init__(self, setting: "Setting", view: str, table: np.ndarray) -> None:
+    def __init__(self, setting: Setting, view: str, table: np.ndarray) -> None:
         super().__init__(setting)
         self.view, self.table = view, np.asarray(table, np.float64)
 
@@ -220,7 +216,7 @@ class LinearPolicy(PolicyOfSetting):
         theta: float64 (d,).
     """
 
-    def __init__(self, setting: "Setting", theta: np.ndarray) -> None:
+    def __init__(self, setting: Setting, theta: np.ndarray) -> None:
         super().__init__(setting)
         self.theta = np.asarray(theta, np.float64)
 
@@ -237,20 +233,14 @@ class SettingPolicy(PolicyOfSetting):
         kind: "reference" or "initial".
     """
 
-    def __init__(self, setting: "Setting", kind: str) -> None:
+    def __init__(self, setting: Setting, kind: str) -> None:
         super().__init__(setting)
         self.kind = kind
-        same = type(setting).initial_probs is _inherited_initial_probs()
-        self.depends_on = setting.reference_depends_on if kind == "reference" or same else "prefix"
+        own = kind == "initial" and setting.has_own_initial_policy
+        self.depends_on = "prefix" if own else setting.reference_depends_on
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
         if self.kind == "reference":
             return self.setting.reference_probs(observations)
         return self.setting.initial_probs(observations)
-
-
-def _inherited_initial_probs() -> Any:
-    from theorybench.envs.core.setting import Setting
-
-    return Setting.initial_probs

@@ -1,14 +1,20 @@
-"""The one registry: every id, its setting, oracle, claims, studies and default budget."""
+"""The one registry: every id, its setting, oracle, claims, studies and default budget; and files of users by name."""
 
 import dataclasses
+import hashlib
 import importlib
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from theorybench.envs.core.errors import ParameterError, UnknownNameError, closest
+from theorybench.envs.core.environments.render import RENDERERS, Renderer
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import document
 
@@ -75,6 +81,7 @@ def register(
     budget: int = 10_000,
     studies: "Sequence[Study] | Callable[[], Sequence[Study]]" = (),
     difficulties: "Sequence[Difficulty]" = (),
+    renderer: Renderer | None = None,
 ) -> None:
     """Register a setting: `gym.make(id)`, `gym.make_vec(id)`, the command line and the leaderboard then know it.
 
@@ -86,6 +93,7 @@ def register(
         budget: default number of episodes of a run.
         studies: the studies, or a function that makes them when they are asked for.
         difficulties: ladders of ever harder settings, for suites that measure how the cost of learning grows.
+        renderer: draws environments, and policies; None for their tokens.
 
     Raises:
         ParameterError: a malformed id, a class that is no Setting, a version that differs, a budget below 1, or an id
@@ -113,6 +121,8 @@ def register(
         if name not in known:
             raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
     document(setting)
+    if renderer is not None:
+        RENDERERS[setting] = renderer
     make_claims = claims if callable(claims) else lambda: claims
     make_studies = studies if callable(studies) else lambda: studies
     _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies, tuple(difficulties))
@@ -151,23 +161,51 @@ def list_envs() -> list[str]:
     return sorted(_ENTRIES)
 
 
-def find_setting(name: str, parameters: dict[str, Any], fingerprint: str) -> Setting:
-    """Rebuild the setting that a saved policy was made for.
-
-    Args:
-        name: of the Setting class.
-        parameters: of the setting.
-        fingerprint: of the setting; tells classes of the same name apart.
+def load_module(name: str) -> ModuleType:
+    """Import a module by dotted name, or a Python file by path (once for each path).
 
     Raises:
-        UnknownNameError: no registered class of this name makes that setting.
+        ConfigurationError: there is no such module or file, or it fails to import.
     """
-    classes = {entry.setting for entry in _ENTRIES.values()}
-    for cls in (cls for cls in classes if cls.__name__ == name):
+    try:
+        if not name.endswith(".py"):
+            return importlib.import_module(name)
+        path = Path(name).resolve()
+        alias = f"theorybench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+        if alias in sys.modules:
+            return sys.modules[alias]
+        spec = importlib.util.spec_from_file_location(alias, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise ConfigurationError(f"there is no Python file {name}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[alias] = module
         try:
-            setting = cls(**parameters)
-        except (TypeError, ParameterError):
-            continue
-        if setting.fingerprint == fingerprint:
-            return setting
-    raise UnknownNameError("setting", f"{name} {fingerprint}", {cls.__name__ for cls in classes})
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[alias]
+            raise
+        return module
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"cannot import {name}: {type(error).__name__}: {error}") from error
+
+
+def resolve_env(reference: str) -> str:
+    """Return the id that a reference names, importing what it names.
+
+    Args:
+        reference: an id, its short form ("TreeMarkovChain"), "module:ID" or "path/to/file.py:ID".
+
+    Raises:
+        ConfigurationError: the module or file cannot be imported.
+        UnknownNameError: no such id; the closest are suggested.
+    """
+    module, colon, id = reference.rpartition(":")
+    if colon:
+        load_module(module)
+        reference = id
+    short = [
+        known for known in list_envs() if reference in (known.split("/")[1], known.split("/")[1].rpartition("-v")[0])
+    ]
+    return lookup(short[0] if short else reference).id

@@ -3,37 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.setting import Setting
 
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
 #: The largest table a view may ask for.
 MAX_ROWS = 2**22
-
-
-@dataclasses.dataclass(frozen=True)
-class Local:
-    """What the view "local" of a setting reads: a few tokens of the observation, at places that move with the response.
-
-    Attributes:
-        columns: for each number of response tokens 0, 1, ..., the columns of the observation that are read.
-        tokens: for each of these reads (first, count): tokens first..first + count - 1 are its values 0..count - 1, a
-            lower token (padding) counts as the first and a higher one as the last.
-        shared: whether all positions share their rows.
-        shifts: for each number of response tokens, what is added to the values, each modulo its count: a token that
-            says where a walk began tells where it is now; empty for nothing.
-    """
-
-    columns: tuple[tuple[int, ...], ...]
-    tokens: tuple[tuple[int, int], ...]
-    shared: bool = False
-    shifts: tuple[tuple[int, ...], ...] = ()
 
 
 class View:
@@ -111,7 +90,7 @@ class View:
         self._index: Callable[[np.ndarray], np.ndarray] = getattr(self, f"_{name}")
 
     @classmethod
-    def of(cls, setting: "Setting", name: str | None = None) -> "View":
+    def of(cls, setting: Setting, name: str | None = None) -> "View":
         """Build the view of a setting: by name, or the setting's own `policy_view`."""
         if (name or setting.policy_view) == "state":
             return setting.state_view()

@@ -9,8 +9,7 @@ from typing import Any
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.difficulty import Difficulty
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.growth import Growth, fit_growth, law_growth
 from theorybench.leaderboard.comparing.labels import short_name

@@ -8,8 +8,7 @@ from theorybench.agents.api.loading import agent_class, list_agents
 from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.registry import list_envs, lookup, resolve_env
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.evidence.lab import claims, studies
 from theorybench.leaderboard.running.config import list_suites, named_suite

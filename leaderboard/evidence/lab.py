@@ -13,8 +13,7 @@ from theorybench.agents.api.loading import make_agent
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import Entry, lookup
+from theorybench.envs.core.registry import Entry, lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 
 #: Environments that a simulation steps together.

@@ -9,9 +9,8 @@ from typing import Any
 from theorybench.agents.api.harness import train
 from theorybench.agents.api.loading import list_agents, make_agent
 from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownNameError
-from theorybench.envs.core.plugins import load_module, resolve_env
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup, resolve_env
 from theorybench.leaderboard.running.config import AgentEntry, Suite, load_suite, make_suite, named_suite
 
 #: The suite that is run when none is asked for.

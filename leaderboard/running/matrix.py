@@ -11,8 +11,7 @@ from theorybench.agents.api.agent import can_batch_seeds, learns_from
 from theorybench.agents.api.harness import FRACTIONS
 from theorybench.agents.api.loading import make_agent
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.records.identity import Identity, given_name, identify

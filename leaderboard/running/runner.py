@@ -29,8 +29,7 @@ from theorybench.envs.core.errors import (
     TheoryBenchError,
 )
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.plugins import resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import Identity, identify
 from theorybench.leaderboard.records.record import Record, make_record

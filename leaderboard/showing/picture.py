@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from theorybench.envs.core.environments.render import policy_picture
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
@@ -76,7 +77,7 @@ def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str,
         ParameterError: another ending, or a setting without pictures of policies.
     """
     path, setting = checked_path(path), lookup(env_id).make_setting(parameters)
-    return save(setting.policy_picture({"reference": SettingPolicy(setting, "reference"), name: policy}), path)
+    return save(policy_picture(setting, {"reference": SettingPolicy(setting, "reference"), name: policy}), path)
 
 
 def checked_path(path: str | Path) -> Path:

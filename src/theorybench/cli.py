@@ -227,7 +227,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Print the exact metrics of a policy, and its score: 0 is the reference policy, 1 the optimal one."""
-    from theorybench.envs.core.plugins import resolve_env
+    from theorybench.envs.core.registry import resolve_env
     from theorybench.leaderboard.running.arguments import find_policy, parse_parameters
     from theorybench.leaderboard.running.runner import evaluate as measure
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 
 TOYS = load_module(str(Path(__file__).parents[1] / "envs" / "core" / "toys.py"))
 

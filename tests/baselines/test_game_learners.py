@@ -16,8 +16,7 @@ from theorybench.baselines.nash_md import NashMD
 from theorybench.baselines.sppo import SPPO
 from theorybench.baselines.xpo import XPO
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.plugins import load_module
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
 

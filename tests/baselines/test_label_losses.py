@@ -14,8 +14,7 @@ from theorybench.agents.training.samples import Samples
 from theorybench.baselines.ddro import DDRO
 from theorybench.baselines.kto import KTO
 from theorybench.envs.core.errors import AgentError, ParameterError
-from theorybench.envs.core.plugins import load_module
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 
 ENV = "TheoryBench/GoodBadLabels-v0"
 SMALL = {"num_responses": 5, "num_contexts": 2, "instance": 1}

@@ -19,7 +19,7 @@ from theorybench.baselines.rebel import REBEL
 from theorybench.baselines.reward_distillation import RewardDistillation
 from theorybench.baselines.rloo import RLOO
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
 

@@ -15,7 +15,7 @@ from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.rlvr import RLVR
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 
 trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
 

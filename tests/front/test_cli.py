@@ -16,8 +16,7 @@ import pytest
 import theorybench as tb
 from theorybench import cli
 from theorybench.envs.core import registry
-from theorybench.envs.core.plugins import load_module, resolve_env
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup, resolve_env
 from theorybench.leaderboard.records.store import load_records
 
 TOYS = Path(__file__).parents[1] / "leaderboard" / "data" / "toys.py"

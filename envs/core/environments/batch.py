@@ -8,9 +8,9 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, OptionError
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Streams, environment_keys
 
 OPTIONS = ("prompt", "stage", "hint", "reset_mask")
@@ -59,7 +59,7 @@ class Batch:
         meter: counts episodes and refuses those over a budget, or None.
     """
 
-    def __init__(self, setting: Setting, n: int, xp: Any, device: Any = None, worker: int = 0) -> None:
+    def __init__(self, setting: Dynamics, n: int, xp: Any, device: Any = None, worker: int = 0) -> None:
         self.setting, self.n, self.xp, self.device, self.worker = setting, n, xp, device, worker
         self.state: Any = None
         self.meter: Meter | None = None

@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.arrays import numpy_namespace
+from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import OptionError, ParameterError
-from theorybench.envs.core.setting import Setting
 
 
-def prompt_tokens(setting: Setting, prompts: Any) -> np.ndarray:
+def prompt_tokens(setting: Dynamics, prompts: Any) -> np.ndarray:
     """Return the prompt tokens of prompt indices (n,): integers (n, prompt_length)."""
     return begin(setting, prompts, 0, None, None).observe()[:, : setting.prompt_length]
 
 
 def judge(
-    setting: Setting,
+    setting: Dynamics,
     prompts: Any,
     completions: Any,
     *,
@@ -59,7 +59,7 @@ def answer(batch: Batch, tokens: np.ndarray, rows: Any) -> np.ndarray:
     return rewards
 
 
-def begin(setting: Setting, prompts: Any, seed: int, stage: int | None, hint: int | None) -> Batch:
+def begin(setting: Dynamics, prompts: Any, seed: int, stage: int | None, hint: int | None) -> Batch:
     """Begin one episode for each prompt: the engine of as many environments, seeded by `seed`."""
     indices = np.asarray(prompts)
     if indices.ndim != 1 or not len(indices):

@@ -1,15 +1,15 @@
-"""Renderings: `ansi` text and `rgb_array` pictures, from tokens unless a setting draws its own."""
+"""Renderings: `ansi` text and `rgb_array` pictures, from tokens unless a setting is registered with a renderer."""
 
 import io
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.arrays import to_numpy
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.batch import Batch
-    from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.dynamics import Dynamics
+from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.errors import ParameterError
 
 #: Token boxes in a line of a picture, and actions whose reference probabilities are drawn.
 _PER_LINE, _MOST_BARS = 12, 24
@@ -44,19 +44,60 @@ class Scene(NamedTuple):
     last: Last | None
 
 
-def _scene(batch: "Batch", i: int, last: Last | None) -> Scene:
+class Renderer:
+    """How a setting is drawn: its tokens, where a subclass says nothing else. `register` takes one of these."""
+
+    def text(self, setting: Any, scene: Scene) -> str:
+        """Describe an environment in lines of at most 80 columns (`ansi`)."""
+        return token_text(setting, scene)
+
+    def picture(self, setting: Any, figure: Any, scene: Scene) -> None:
+        """Draw an environment on an empty matplotlib Figure and set its size (`rgb_array`)."""
+        token_picture(setting, figure, scene)
+
+    def policies(self, setting: Any, policies: Mapping[str, Any]) -> Any:
+        """Draw policies side by side: see `policy_picture`."""
+        raise ParameterError("setting", type(setting).__name__, "one that draws policies, like TreeMarkovChain")
+
+
+#: The renderers of Setting classes; subclasses share them.
+RENDERERS: dict[type, Renderer] = {}
+
+
+def renderer_of(setting: Dynamics) -> Renderer:
+    """Return the renderer that was registered for the class of a setting or the closest base class."""
+    return next((RENDERERS[cls] for cls in type(setting).__mro__ if cls in RENDERERS), Renderer())
+
+
+def policy_picture(setting: Dynamics, policies: Mapping[str, Any]) -> Any:
+    """Draw policies side by side, where the setting has a picture of what a policy does.
+
+    Args:
+        setting: the setting.
+        policies: any objects with `probs`, by name.
+
+    Returns:
+        A matplotlib Figure; `figure_svg` writes it as SVG.
+
+    Raises:
+        ParameterError: this setting has no such picture.
+    """
+    return renderer_of(setting).policies(setting, policies)
+
+
+def _scene(batch: Batch, i: int, last: Last | None) -> Scene:
     """Copy what is drawn of environment i."""
     state = type(batch.state)(*(np.array(to_numpy(field[i : i + 1])) for field in batch.state))
     observation, legal = to_numpy(batch.observe())[i], to_numpy(batch.masks())[i]
     return Scene(state, observation, legal, int(batch.steps[i]), bool(batch.ended[i]), last)
 
 
-def ansi(batch: "Batch", i: int, last: Last | None) -> str:
+def ansi(batch: Batch, i: int, last: Last | None) -> str:
     """Describe environment i in text."""
-    return batch.setting.render_text(_scene(batch, i, last))
+    return renderer_of(batch.setting).text(batch.setting, _scene(batch, i, last))
 
 
-def rgb_array(batch: "Batch", i: int, last: Last | None) -> np.ndarray:
+def rgb_array(batch: Batch, i: int, last: Last | None) -> np.ndarray:
     """Draw environment i.
 
     Returns:
@@ -65,7 +106,7 @@ def rgb_array(batch: "Batch", i: int, last: Last | None) -> np.ndarray:
     from matplotlib.figure import Figure
 
     figure = Figure(dpi=100, facecolor="white")
-    batch.setting.render_picture(figure, _scene(batch, i, last))
+    renderer_of(batch.setting).picture(batch.setting, figure, _scene(batch, i, last))
     return figure_pixels(figure)
 
 
@@ -91,12 +132,12 @@ def figure_svg(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
-def headline(setting: "Setting", scene: Scene) -> str:
+def headline(setting: Dynamics, scene: Scene) -> str:
     """Say which episode a scene is of: setting, prompt and step."""
     return f"{setting.name}  prompt {int(scene.state.prompt[0])}  step {scene.step}/{setting.horizon}"
 
 
-def status(setting: "Setting", scene: Scene) -> str:
+def status(setting: Dynamics, scene: Scene) -> str:
     """Say whether the episode runs, and what its last step was."""
     words = "ended" if scene.ended else "running"
     if scene.last is not None:
@@ -105,23 +146,27 @@ def status(setting: "Setting", scene: Scene) -> str:
     return words
 
 
-def _tokens(setting: "Setting", scene: Scene) -> tuple[list[str], list[str]]:
+def described(setting: Dynamics, scene: Scene, rows: Iterable[tuple[str, str]]) -> str:
+    """Write a headline and a line for each row (label, words) that has words."""
+    return "\n".join([headline(setting, scene)] + [f"  {label:<9}{words}" for label, words in rows if words])
+
+
+def _tokens(setting: Dynamics, scene: Scene) -> tuple[list[str], list[str]]:
     """Name the tokens of the prompt and of the response."""
     names = ["·" if token == 0 else setting.symbol_name(token - 1) for token in scene.observation.tolist()]
     return names[: setting.prompt_length], names[setting.prompt_length :]
 
 
-def token_text(setting: "Setting", scene: Scene) -> str:
+def token_text(setting: Dynamics, scene: Scene) -> str:
     """Describe a scene of any setting in five lines."""
     prompt, response = _tokens(setting, scene)
     legal = [setting.symbol_name(int(action)) for action in np.flatnonzero(scene.legal)]
     legal = legal if len(legal) <= 16 else [*legal[:8], "…", *legal[-4:]]
     rows = (("prompt", prompt), ("response", response), ("legal", legal), ("status", [status(setting, scene)]))
-    lines = [f"  {label:<9}{' '.join(values) or '(empty)'}" for label, values in rows]
-    return "\n".join([headline(setting, scene), *lines])
+    return described(setting, scene, [(label, " ".join(values) or "(empty)") for label, values in rows])
 
 
-def token_picture(setting: "Setting", figure: Any, scene: Scene) -> None:
+def token_picture(setting: Dynamics, figure: Any, scene: Scene) -> None:
     """Draw a scene of any setting: prompt and response as token boxes, and what the reference would do next."""
     prompt, response = _tokens(setting, scene)
     lines = [

@@ -3,6 +3,7 @@
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.countdown.claims import CLAIMS
 from theorybench.envs.curriculum.countdown.oracle import DIFFICULTIES, CountdownOracle
+from theorybench.envs.curriculum.countdown.render import CountdownRenderer
 from theorybench.envs.curriculum.countdown.setting import Countdown
 from theorybench.envs.curriculum.countdown.studies import STUDIES
 
@@ -14,4 +15,5 @@ register(
     budget=20_000,
     studies=STUDIES,
     difficulties=DIFFICULTIES,
+    renderer=CountdownRenderer(),
 )

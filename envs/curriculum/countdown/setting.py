@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from theorybench.envs.curriculum.countdown.moves import OPERATIONS, Slots, legal
 from theorybench.envs.curriculum.countdown.pool import Prompts, draw
 from theorybench.envs.curriculum.countdown.solver import Winnable
 
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.render import Scene
-
 #: Digits of a number in observations.
 DIGITS = 4
 #: Names of slots in renderings.
-_NAMES = "ABCDEF"
+NAMES = "ABCDEF"
 
 
 class State(NamedTuple):
@@ -322,24 +319,7 @@ class Countdown(Setting):
         if symbol >= self.num_actions:
             return str(symbol - self.num_actions)
         left, right = self.slots.left[symbol], self.slots.right[symbol]
-        return f"{_NAMES[left]}{OPERATIONS[symbol % 4]}{_NAMES[right]}"
-
-    def render_text(self, scene: "Scene") -> str:
-        """Show the target, what is left, the moves, and the base model's chance from here."""
-        from theorybench.envs.core.environments.render import headline, status
-
-        target, numbers = int(scene.state.target[0]), scene.state.numbers[0]
-        left = [f"{_NAMES[slot]} = {value}" for slot, value in enumerate(numbers.tolist()) if value]
-        moves = [self.symbol_name(token - 1) for token in scene.state.response[0].tolist() if token]
-        chance = self.winnable.success_or_zero[self.winnable.find(scene.state.target, scene.state.numbers)][0]
-        lines = [
-            ("target", str(target)),
-            ("left", ", ".join(left)),
-            ("moves", " ".join(moves) or "(none)"),
-            ("chance", "-" if scene.ended else f"{chance:.3g} under uniform moves"),
-            ("status", status(self, scene)),
-        ]
-        return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines if words])
+        return f"{NAMES[left]}{OPERATIONS[symbol % 4]}{NAMES[right]}"
 
 
 class WinnableView(View):

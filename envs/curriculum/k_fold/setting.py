@@ -7,11 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.dynamics import Local, Sizes
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream, mix
 from theorybench.envs.core.validation import boolean, choice, instance, integer
-from theorybench.envs.core.views import Local
 
 STARTS = ("uniform", "first")
 #: Tokens are bytes, and this many of them make one int64.

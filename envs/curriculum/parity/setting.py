@@ -7,12 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.dynamics import Local, Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, instance, integer
-from theorybench.envs.core.views import Local
 
 #: Tokens are bytes, and this many of them make one int64.
 WORD = 8

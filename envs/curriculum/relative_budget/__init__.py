@@ -3,6 +3,7 @@
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.relative_budget.claims import CLAIMS
 from theorybench.envs.curriculum.relative_budget.oracle import DIFFICULTIES, RelativeBudgetOracle
+from theorybench.envs.curriculum.relative_budget.render import RelativeBudgetRenderer
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 from theorybench.envs.curriculum.relative_budget.studies import STUDIES
 
@@ -14,4 +15,5 @@ register(
     budget=20_000,
     studies=STUDIES,
     difficulties=DIFFICULTIES,
+    renderer=RelativeBudgetRenderer(),
 )

@@ -2,20 +2,16 @@
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.dynamics import Local, Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
-from theorybench.envs.core.views import Local
-
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.render import Scene
 
 #: The longest horizon.
 MAX_HORIZON = 4096
@@ -231,16 +227,3 @@ class RelativeBudget(Setting):
     def symbol_name(self, symbol: int) -> str:
         """Name a symbol in renderings: a0, a1, ... for actions, and numbers."""
         return f"a{symbol}" if symbol < self.A else str(symbol - self.A)
-
-    def render_text(self, scene: "Scene") -> str:
-        """Show the progress, what is left of the budget, and the base model's chance from here."""
-        from theorybench.envs.core.environments.render import headline, status
-        from theorybench.envs.curriculum.relative_budget.law import TokenLaw
-
-        progress, used, goal = (int(field[0]) for field in scene.state[1:])
-        lines = [("solved", f"{progress} of {goal} sub-steps"), ("tokens", f"{used} of {self.horizon}")]
-        if not scene.ended:
-            chance = TokenLaw.negative_binomial(goal - progress, self.p, self.horizon - used).success
-            lines.append(("chance", f"{chance:.3g} of a solution in time under the base model"))
-        lines.append(("status", status(self, scene)))
-        return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines])

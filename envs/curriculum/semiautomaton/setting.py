@@ -7,11 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace
-from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.dynamics import Local, Sizes
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, choice, instance, integer
-from theorybench.envs.core.views import Local
 
 FAMILIES = ("permutations", "shuffle")
 #: Draws of what a prompt decides: the initial state, and a letter at the step of each place.

@@ -3,6 +3,7 @@
 from theorybench.envs.core.registry import register
 from theorybench.envs.tree.markov_chain.claims import CLAIMS
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.pictures.render import TreeRenderer
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.studies import STUDIES
 
@@ -13,4 +14,5 @@ register(
     claims=CLAIMS,
     budget=20_000,
     studies=STUDIES,
+    renderer=TreeRenderer(),
 )

@@ -2,8 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,11 +21,6 @@ from theorybench.envs.tree.markov_chain.trees import (
     completion_mass,
     random_tree,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from theorybench.envs.core.environments.render import Scene
 
 _CANONICAL = {"L": 4, "M0": 2, "M": 2, "C": 1, "num_tasks": 2}
 
@@ -276,24 +270,6 @@ class TreeMarkovChain(Setting):
     def symbol_name(self, symbol: int) -> str:
         """Name a state of a layer in renderings."""
         return f"s{symbol}"
-
-    def render_text(self, scene: "Scene") -> str:
-        """Draw the layers as columns and the CoT so far as a line through them."""
-        from theorybench.envs.tree.markov_chain.pictures.render import tree_text
-
-        return tree_text(self, scene)
-
-    def render_picture(self, figure: Any, scene: "Scene") -> None:
-        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
-        from theorybench.envs.tree.markov_chain.pictures.render import tree_picture
-
-        tree_picture(self, figure, scene)
-
-    def policy_picture(self, policies: Mapping[str, Any]) -> "Figure":
-        """Draw policies side by side for each task: see `pictures.policies.draw_policies`."""
-        from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies
-
-        return draw_policies(self, policies)
 
     def nodes(self, observations: np.ndarray) -> np.ndarray:
         """Return the decision node of observations (n, L), int64 (n,): what a Markov policy sees.

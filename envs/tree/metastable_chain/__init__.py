@@ -3,6 +3,7 @@
 from theorybench.envs.core.registry import register
 from theorybench.envs.tree.metastable_chain.claims import CLAIMS
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
+from theorybench.envs.tree.metastable_chain.render import RingRenderer
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 register(
@@ -11,4 +12,5 @@ register(
     MetastableChainOracle,
     claims=CLAIMS,
     budget=20_000,
+    renderer=RingRenderer(),
 )

@@ -4,13 +4,51 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.environments.render import Scene, headline, status
+from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
 from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP, INK, QUIET, WORDS, fitted, page
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 _SIDE, _RING = 5.8, 1.75  # inches: side of the ring's square, and the radius on which clusters lie
 #: States of a cluster whose easy steps are drawn, and easy steps of the walk that are.
 _MOST_MESH, _RECENT = 12, 12
+#: Tokens of a walk that text shows.
+_SHOWN = 12
+
+
+class RingRenderer(Renderer):
+    """The walk so far, in text and on a ring of clusters."""
+
+    def text(self, setting: MetastableChain, scene: Scene) -> str:
+        """Describe a walk."""
+        steps = [setting.symbol_name(token - 1) for token in scene.observation.tolist() if token]
+        cluster, place = int(scene.state.cluster[0]), int(scene.state.place[0])
+        kind = dict(zip(entry_and_exit(setting), ("entry", "exit"), strict=True)).get(place, "")
+        probs = setting.reference_probs(scene.observation[None])[0]
+        best = [a for a in np.argsort(-probs, kind="stable")[:6] if probs[a] > 0]
+        rows = [
+            ("cluster", f"{cluster + 1} of {setting.K}, state s{place} {kind and f'({kind})'}".rstrip()),
+            ("walk", " ".join((["…"] if len(steps) > _SHOWN else []) + steps[-_SHOWN:])),
+            ("base", "" if scene.ended else ", ".join(f"{setting.symbol_name(a)} {probs[a]:.2g}" for a in best)),
+            ("status", status(setting, scene)),
+            ("end", ending(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def picture(self, setting: MetastableChain, figure: Any, scene: Scene) -> None:
+        """Draw the ring of clusters, its leaps and the walk so far."""
+        ring_picture(setting, figure, scene)
+
+
+def ending(setting: MetastableChain, scene: Scene) -> str:
+    """Say why a walk has ended; nothing while it goes on."""
+    if not scene.ended:
+        return ""
+    tokens = [int(token) - 1 for token in scene.observation if token]
+    walk = walk_of(setting, tokens)
+    if len(walk) < len(tokens):
+        step = {setting.M: "leap", setting.M + 1: "step back"}[tokens[-1]]
+        return f"wrong step, s{walk[-1, 1]} has no {step}"
+    return f"reached cluster {setting.K}" if walk[-1, 0] == setting.K - 1 else "out of time"
 
 
 def walk_of(setting: MetastableChain, tokens: list[int]) -> np.ndarray:
@@ -82,7 +120,7 @@ def ring_picture(setting: MetastableChain, figure: Any, scene: Scene) -> None:
     axes.text(*middle, f"cluster {walk[-1, 0] + 1}", fontsize=13, color=INK, ha="center", va="bottom", weight="bold")
     axes.text(middle[0], middle[1] - 0.08, f"of {setting.K}", fontsize=10, color=QUIET, ha="center", va="top")
     fitted(axes, 0.2, height - 0.22, headline(setting, scene), width - 0.4, 11)
-    words = ": ".join(filter(None, (status(setting, scene), setting.ending(scene))))
+    words = ": ".join(filter(None, (status(setting, scene), ending(setting, scene))))
     axes.text(0.2, 0.42, words, fontsize=9, color=INK, va="center")
     about = f"leaps, of probability {setting.eps:g} at an exit"
     axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")

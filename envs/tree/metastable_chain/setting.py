@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import itertools
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,15 +15,10 @@ from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, instance, integer, real
 from theorybench.envs.tree.metastable_chain.walks import Ring, departure, flow
 
-if TYPE_CHECKING:
-    from theorybench.envs.core.environments.render import Scene
-
 #: The longest horizon: roll-outs hold its square for each episode.
 MAX_HORIZON = 2048
 #: What the reference reaches at the default horizon, at least.
 REFERENCE_SUCCESS = 0.2
-#: Tokens of a walk that text shows.
-_SHOWN = 12
 
 
 class State(NamedTuple):
@@ -243,40 +238,3 @@ class MetastableChain(Setting):
     def symbol_name(self, symbol: int) -> str:
         """Name a state in renderings; the leap and the step back."""
         return f"s{symbol}" if symbol < self.M else ("leap", "back")[symbol - self.M]
-
-    def render_text(self, scene: "Scene") -> str:
-        """Say where the walk stands, how it came there, and what the base model would do."""
-        from theorybench.envs.core.environments.render import headline, status
-
-        steps = [self.symbol_name(token - 1) for token in scene.observation.tolist() if token]
-        cluster, place = int(scene.state.cluster[0]), int(scene.state.place[0])
-        kind = {self.ring.place[self.M]: "entry", int(np.argmin(self.ring.wrong[:, self.M])): "exit"}.get(place, "")
-        probs = self.reference_probs(scene.observation[None])[0]
-        best = [a for a in np.argsort(-probs, kind="stable")[:6] if probs[a] > 0]
-        lines = [
-            ("cluster", f"{cluster + 1} of {self.K}, state s{place} {kind and f'({kind})'}".rstrip()),
-            ("walk", " ".join((["…"] if len(steps) > _SHOWN else []) + steps[-_SHOWN:])),
-            ("base", "" if scene.ended else ", ".join(f"{self.symbol_name(a)} {probs[a]:.2g}" for a in best)),
-            ("status", status(self, scene)),
-            ("end", self.ending(scene)),
-        ]
-        return "\n".join([headline(self, scene)] + [f"  {label:<9}{words}" for label, words in lines if words])
-
-    def ending(self, scene: "Scene") -> str:
-        """Say why a walk has ended; nothing while it goes on."""
-        from theorybench.envs.tree.metastable_chain.render import walk_of
-
-        if not scene.ended:
-            return ""
-        tokens = [int(token) - 1 for token in scene.observation if token]
-        walk = walk_of(self, tokens)
-        if len(walk) < len(tokens):
-            step = {self.M: "leap", self.M + 1: "step back"}[tokens[-1]]
-            return f"wrong step, s{walk[-1, 1]} has no {step}"
-        return f"reached cluster {self.K}" if walk[-1, 0] == self.K - 1 else "out of time"
-
-    def render_picture(self, figure: Any, scene: "Scene") -> None:
-        """Draw the ring of clusters, its leaps and the walk so far."""
-        from theorybench.envs.tree.metastable_chain.render import ring_picture
-
-        ring_picture(self, figure, scene)

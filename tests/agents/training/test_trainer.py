@@ -9,8 +9,8 @@ import torch
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.budget import attach
 from theorybench.envs.core.errors import BudgetExhausted
-from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import load_module
 
 KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 trainer_of = KIT.trainer_of

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 import theorybench as tb
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 
 TOYS = load_module(str(Path(__file__).with_name("toys.py")))
 

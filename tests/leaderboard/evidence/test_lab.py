@@ -7,7 +7,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.errors import UnknownNameError
-from theorybench.envs.core.plugins import resolve_env
+from theorybench.envs.core.registry import resolve_env
 
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
 

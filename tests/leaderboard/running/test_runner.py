@@ -16,7 +16,7 @@ from theorybench.envs.core.errors import (
     PolicyError,
     UnknownNameError,
 )
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.leaderboard.records.record import parse_record
 from theorybench.leaderboard.running.runner import run_many
 

@@ -1,11 +1,12 @@
 """What an environment of the tree shows while it runs: the CoT so far, and where the base model would take it."""
 
 import itertools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.environments.render import Scene, headline, status
+from theorybench.envs.core.environments.render import Renderer, Scene, headline, status
 from theorybench.envs.tree.drawing import INK, QUIET, WORDS, fitted, page
 from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, markov_edge_mass
 from theorybench.envs.tree.markov_chain.pictures.layout import (
@@ -19,6 +20,7 @@ from theorybench.envs.tree.markov_chain.pictures.layout import (
     ribbons,
     tree_height,
 )
+from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: States of a layer that the text shows one by one; of more, those that matter.
@@ -26,6 +28,22 @@ _MOST_LINES = 8
 #: A step in text: same row; then leaving, passing and arriving, downwards and upwards.
 _EASY_STEP = ("━━━", ("━┓ ", " ┃ ", " ┗━"), ("━┛ ", " ┃ ", " ┏━"))
 _HARD_STEP = ("╌╌╌", ("╌┐ ", " ╎ ", " └╌"), ("╌┘ ", " ╎ ", " ┌╌"))
+
+
+class TreeRenderer(Renderer):
+    """The CoT so far, in text and as a picture, and what policies do."""
+
+    def text(self, setting: TreeMarkovChain, scene: Scene) -> str:
+        """Draw the layers as columns and the CoT so far as a line through them."""
+        return tree_text(setting, scene)
+
+    def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
+        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
+        tree_picture(setting, figure, scene)
+
+    def policies(self, setting: TreeMarkovChain, policies: Mapping[str, Any]) -> Any:
+        """Draw policies side by side for each task: see `draw_policies`."""
+        return draw_policies(setting, policies)
 
 
 class _Told(NamedTuple):

@@ -12,7 +12,7 @@ import theorybench as tb
 from theorybench.envs.core.checks.setting import check_setting, check_vector_env
 from theorybench.envs.core.environments.vector import VectorEnvironment
 from theorybench.envs.core.errors import CheckFailed, OptionError, ParameterError, TheoryBenchError
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.validation import integer
 
 TOYS = load_module(str(Path(__file__).parents[1] / "toys.py"))

@@ -5,25 +5,48 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.environments.batch import Batch
-from theorybench.envs.core.environments.render import Last, Scene, ansi, figure_svg, rgb_array
+from theorybench.envs.core.environments.render import (
+    RENDERERS,
+    Last,
+    Renderer,
+    Scene,
+    ansi,
+    figure_svg,
+    policy_picture,
+    renderer_of,
+    rgb_array,
+)
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.curriculum.countdown.render import CountdownRenderer
 
 
-def test_a_setting_may_draw_its_own(toys: ModuleType) -> None:
+def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Scene] = []
 
-    class Drawn(toys.TwoArms):  # type: ignore[misc,name-defined]
-        def render_text(self, scene: Scene) -> str:
+    class Drawing(Renderer):
+        def text(self, setting: Any, scene: Scene) -> str:
             seen.append(scene)
             return "two arms"
 
-        def render_picture(self, figure: Any, scene: Scene) -> None:
+        def picture(self, setting: Any, figure: Any, scene: Scene) -> None:
             figure.set_size_inches(3, 2)
             figure.add_axes((0, 0, 1, 1), facecolor="#ff0000").axis("on")
 
+    class Drawn(toys.TwoArms):  # type: ignore[misc,name-defined]
+        pass
+
+    class DrawnToo(Drawn):
+        pass
+
+    monkeypatch.setitem(RENDERERS, Drawn, Drawing())
+    assert isinstance(renderer_of(DrawnToo()), Drawing) and not isinstance(renderer_of(toys.TwoArms()), Drawing)
+    assert type(renderer_of(lookup("TheoryBench/Countdown-v0").make_setting({}))) is CountdownRenderer
     batch = Batch(Drawn(), 3, numpy_namespace)
     batch.seed(0)
     batch.reset(batch.options(None))
@@ -37,6 +60,11 @@ def test_a_setting_may_draw_its_own(toys: ModuleType) -> None:
     image = rgb_array(batch, 0, None)
     assert image.shape == (200, 300, 3) and image.dtype == np.uint8
     assert (image[100, 150] == [255, 0, 0]).all()
+
+
+def test_a_setting_without_pictures_of_policies_says_so(toys: ModuleType) -> None:
+    with pytest.raises(ParameterError, match="one that draws policies"):
+        policy_picture(toys.TwoArms(), {})
 
 
 def test_svg_is_the_same_every_time_and_stands_in_a_page() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.finite.oracle import FiniteOracle
-from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import LegalTablePolicy
+from theorybench.envs.core.registry import load_module
 
 EXAMPLES = load_module(str(Path(__file__).with_name("examples.py")))
 Memory, Thinking = EXAMPLES.Memory, EXAMPLES.Thinking

@@ -14,7 +14,7 @@ from theorybench.envs.core.finite import graph as graphs
 from theorybench.envs.core.finite import oracle as oracles
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.oracle import FiniteOracle
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 
 WORLDS = load_module(str(Path(__file__).with_name("worlds.py")))
 Random, outcomes = WORLDS.Random, WORLDS.outcomes

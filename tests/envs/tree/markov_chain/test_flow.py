@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.experiments import Training
 from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain import oracle as markov_chain_oracle
 from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.plugins import load_module
 from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain import oracle as metastable_chain_oracle
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle

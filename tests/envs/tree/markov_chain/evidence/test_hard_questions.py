@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.evidence.hard_questions import (
     TRIES,
     counted_passes,

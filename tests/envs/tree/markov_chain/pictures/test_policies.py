@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from theorybench.envs.core.environments.render import figure_pixels, figure_svg
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.plugins import load_module
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.cots import common_cots, cot_probabilities
 from theorybench.envs.tree.markov_chain.metrics.edge_mass import policy_edge_mass
