@@ -1,6 +1,7 @@
 """Measured numbers with their intervals."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,3 +56,10 @@ def ratio_of_means(first: np.ndarray, second: np.ndarray) -> Interval:
     variance = sum(values.var(ddof=1) / values.mean() ** 2 / len(values) for values in (first, second))
     ratio, factor = float(first.mean() / second.mean()), math.exp(WIDTH * math.sqrt(variance))
     return Interval(ratio, ratio / factor, ratio * factor)
+
+
+def slope_interval(x: Sequence[float] | np.ndarray, y: Sequence[float], errors: Sequence[float]) -> Interval:
+    """Return the slope of the least-squares line through points (x, y), y independent with these standard errors."""
+    centred = np.asarray(x) - np.mean(x)
+    weights = centred / (centred @ centred)
+    return interval(float(weights @ np.asarray(y)), float(np.sqrt(np.square(weights * np.asarray(errors)).sum())))

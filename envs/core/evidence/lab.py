@@ -3,10 +3,17 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 
 def run_seeds(seed: int, count: int) -> range:
     """Return the seeds of the runs of a repetition: `seed * count` and following, so that repetitions share none."""
     return range(seed * count, (seed + 1) * count)
+
+
+def seed_of(*labels: int) -> int:
+    """Turn labels, integers >= 0, into one seed: what a claim simulates under other labels is independent."""
+    return int(np.random.SeedSequence(labels).generate_state(1)[0])
 
 
 class Lab(Protocol):

@@ -1,117 +1,89 @@
 """Each claim holds, and fails in the laboratory that breaks its mechanism."""
 
-import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from theorybench.envs.curriculum.k_fold.claims import CLAIMS
+import theorybench as tb
+from theorybench.envs.curriculum.k_fold.experiments import Ascent, Gradient, Search, tilted, uniform_table
 from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
-from theorybench.envs.curriculum.k_fold.training import Ascent, Gradient, Search, tilted, uniform_table
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/KFoldComposition-v0"
-CLAIM = {claim.id.removeprefix("k-fold-"): claim for claim in CLAIMS}
+CLAIM = {claim.id.removeprefix("k-fold-"): claim for claim in tb.claims(ID)}
 
 
-class BrokenLab:
-    """A laboratory with a fault: what tests break are switches.
-
-    - "parts": the verifier looks at the last hop alone, from wherever the chain stands.
-    - "shares": it pays the share of hops that are right, from wherever the chain stands.
-    - "noise": it pays every tenth episode, whatever was done.
-    - "first": easier tasks all begin with the first hop. "anywhere": they begin with any.
-    - "plain": all agents train on the full task. "ladder": all climb.
-    """
-
-    def __init__(self, setting, fault):
-        self.fault = fault
-        if fault in ("first", "anywhere"):
-            setting = dataclasses.replace(setting, starts={"first": "first", "anywhere": "uniform"}[fault])
-        self.setting, self.lab = setting, TrainingLab(ID, setting)
-        self.oracle = self.lab.oracle
-
-    def at(self, **parameters):
-        return BrokenLab(dataclasses.replace(self.setting, **parameters), self.fault)
-
-    def train(self, agent_name, seeds, budget, **hyperparameters):
-        agent = {"plain": "rlvr", "ladder": "curriculum-rlvr"}[self.fault]
-        return self.lab.train(agent, seeds, budget, **hyperparameters)
-
-    def trace(self, *arguments, **options):
-        return self.lab.trace(*arguments, **options)
-
-    def simulate(self, policy, episodes, seed, **options):
-        played, setting = self.lab.simulate(policy, episodes, seed, **options), self.setting
-        rewards = played.rewards
-        if self.fault == "parts":
-            seen = played.observations[np.arange(episodes), played.lengths - 1]
-            hop, entry = self.last(seen, options.get("stage", setting.k))
-            right = self.oracle.hidden[hop, entry]
-            if not setting.chain_of_thought:
-                right = seen[np.arange(episodes), hop * setting.N + right] - 1
-            rewards = (played.actions[np.arange(episodes), played.lengths - 1] == right).astype(np.float64)
-        if self.fault == "shares":
-            steps = []
-            for step in range(played.lengths.max()):
-                hop, entry = self.last(played.observations[:, step], step + 1)
-                steps.append(played.actions[:, step] == self.oracle.hidden[hop, entry])
-            rewards = np.mean(steps, axis=0)
-        if self.fault == "noise":
-            rewards = np.where(np.random.default_rng(seed).random(episodes) < 0.1, 1.0, rewards)
-        return dataclasses.replace(played, rewards=rewards)
-
-    def last(self, seen, stage):
-        """The last hop, and the entry at which a chain stands before it (without chain of thought: x)."""
-        cut, n = self.setting.k * self.setting.N, len(seen)
-        hop = (seen[:, cut].astype(int) - self.setting.N - 1 + stage - 1) % self.setting.k
-        made = np.count_nonzero(seen[:, cut + 3 :], axis=1)
-        return hop, seen[np.arange(n), np.where(made > 0, cut + 2 + made, cut + 1)].astype(int) - 1
+def place(setting, seen, stage):
+    """The last hop, and the entry at which a chain stands before it (without chain of thought: x)."""
+    cut = setting.k * setting.N
+    hop = (seen[:, cut].astype(int) - setting.N - 1 + stage - 1) % setting.k
+    made = np.count_nonzero(seen[:, cut + 3 :], axis=1)
+    return hop, seen[np.arange(len(seen)), np.where(made > 0, cut + 2 + made, cut + 1)].astype(int) - 1
 
 
-def check(name, fault=None, seed=0, **parameters):
-    claim = CLAIM[name]
-    setting = KFoldComposition(**{**claim.parameters, **parameters})
-    make_lab = (lambda s: TrainingLab(ID, s)) if fault is None else (lambda s: BrokenLab(s, fault))
-    return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=seed)
+def last_hop_alone(lab, played, options):
+    """Pay for the last hop, from wherever the chain stands."""
+    setting, rows = lab.setting, np.arange(len(played))
+    seen = played.observations[rows, played.lengths - 1]
+    hop, entry = place(setting, seen, options.get("stage", setting.k))
+    right = lab.oracle.hidden[hop, entry]
+    if not setting.chain_of_thought:
+        right = seen[rows, hop * setting.N + right] - 1
+    return played.actions[rows, played.lengths - 1] == right
+
+
+def share_of_hops(lab, played, options):
+    """Pay the share of hops that are right, from wherever the chain stands."""
+    steps = []
+    for step in range(played.lengths.max()):
+        hop, entry = place(lab.setting, played.observations[:, step], step + 1)
+        steps.append(played.actions[:, step] == lab.oracle.hidden[hop, entry])
+    return np.mean(steps, axis=0)
+
+
+def every_tenth(lab, played, options):
+    """Pay every tenth episode, whatever was done."""
+    return np.where(np.random.default_rng(len(played)).random(len(played)) < 0.1, 1.0, played.rewards)
+
+
+FIRST, ANYWHERE = ({"parameters": {"starts": starts}} for starts in ("first", "uniform"))
+#: What breaks each claim.
+FAULTS = (
+    ("order", {"rewards": last_hop_alone}),
+    ("order-answers", {"rewards": last_hop_alone}),
+    ("one-missing", {"rewards": last_hop_alone}),
+    ("table-gradient", {"rewards": last_hop_alone}),
+    ("one-hop-gradient", {"rewards": every_tenth}),
+    ("response-gradient", {"rewards": last_hop_alone}),
+    ("prompt-gradient", {"rewards": every_tenth}),
+    ("single-hops", FIRST),
+    ("easy", FIRST),
+    ("mixture", FIRST),
+    ("hard", {"rewards": share_of_hops}),
+    ("learners", {"agent": "rlvr"}),
+    ("learners", {"agent": "curriculum-rlvr"}),
+    ("staircase", ANYWHERE),
+)
 
 
 @pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(name):
-    result = check(name)
+def test_claim_holds(check_claim, name):
+    result = check_claim(CLAIM[name])
     assert result.holds, result
 
 
 @pytest.mark.parametrize("name", ["order", "one-missing", "response-gradient", "single-hops", "mixture"])
-def test_claim_holds_on_another_instance(name):
-    result = check(name, seed=3, instance=10_007)
+def test_claim_holds_on_another_instance(check_claim, name):
+    result = check_claim(CLAIM[name], seed=3, instance=10_007)
     assert result.holds, result
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("order", "parts"),
-        ("order-answers", "parts"),
-        ("one-missing", "parts"),
-        ("table-gradient", "parts"),
-        ("one-hop-gradient", "noise"),
-        ("response-gradient", "parts"),
-        ("prompt-gradient", "noise"),
-        ("single-hops", "first"),
-        ("easy", "first"),
-        ("mixture", "first"),
-        ("hard", "shares"),
-        ("learners", "plain"),
-        ("learners", "ladder"),
-        ("staircase", "anywhere"),
-    ],
-)
-def test_claim_fails_when_its_mechanism_is_broken(name, fault):
-    result = check(name, fault)
+@pytest.mark.parametrize(("name", "fault"), FAULTS)
+def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
+    result = check_claim(CLAIM[name], fault)
     assert not result.holds, result
 
 

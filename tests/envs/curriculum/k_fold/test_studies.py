@@ -1,24 +1,26 @@
 """The studies of KFoldComposition: what they draw agrees with theory where theory speaks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.curriculum.k_fold import studies as k_fold_studies
-from theorybench.envs.curriculum.k_fold.training import Ascent
+from theorybench.envs.curriculum.k_fold.studies import Barrier
 
-ID = "TheoryBench/KFoldComposition-v0"
-STUDY = {study.id: study for study in tb.studies(ID)}
+STUDY = {study.id: study for study in tb.studies("TheoryBench/KFoldComposition-v0")}
+
+
+def result(name, run, seeds):
+    return dataclasses.replace(STUDY[name], run=run).result(seeds=seeds)
 
 
 def lines(chart, style):
     return {series.group: series for series in chart.series if series.style == style}
 
 
-def test_the_barrier_is_where_theory_says(monkeypatch):
-    monkeypatch.setattr(k_fold_studies, "HOPS", (1, 4))
-    monkeypatch.setattr(k_fold_studies, "MOST_MEASURED", 3)
-    tilts, gradients = STUDY["barrier"].result(seeds=4).charts
+def test_the_barrier_is_where_theory_says():
+    tilts, gradients = result("barrier", Barrier(hops=(1, 4), measured=3), 4).charts
     for chart in (tilts, gradients):
         for agreement in chart.agreement():
             assert agreement.inside >= agreement.points - 1 and agreement.distance < 0.02, agreement
@@ -28,24 +30,21 @@ def test_the_barrier_is_where_theory_says(monkeypatch):
 
 
 @pytest.mark.slow
-def test_easy_before_hard_for_tables_and_networks(monkeypatch):
-    monkeypatch.setattr(k_fold_studies, "Ascent", lambda share: Ascent(share, updates=25))
-    result = STUDY["learning"].result(seeds=2)
-    sources, tables, networks = result.charts
+def test_easy_before_hard_for_tables_and_networks():
+    sources, tables, networks = result("learning", Learning(updates=25), 2).charts
     ends = {name: series.y[-1] for name, series in lines(sources, "band").items()}
     assert ends["single hops"] > 0.9 and ends["single hops and full tasks"] > 0.9
     assert abs(ends["full tasks alone"]) < 0.02
     for chart in (tables, networks):
         ends = {name: series.y[-1] for name, series in lines(chart, "band").items()}
-        assert ends["rungs 1, 2, ..., k"] > 0.6 > 0.4 > ends["full tasks alone"], chart.title
+        assert ends["stages 1, 2, ..., k"] > 0.6 > 0.4 > ends["full tasks alone"], chart.title
 
 
-def test_tables_climb_a_staircase(monkeypatch):
-    monkeypatch.setattr(k_fold_studies, "POLICIES", {"tables": k_fold_studies.POLICIES["tables"]})
-    result = STUDY["staircase"].result(seeds=2)
-    (chart,) = result.charts
+def test_each_stage_teaches_tables_a_hop():
+    found = result("staircase", Steps(learners=(TABLES,)), 2)
+    (chart,) = found.charts
     measured, theory = lines(chart, "measured"), lines(chart, "predicted")
     assert list(measured) == ["1 hop", "2 hops", "3 hops"]
     for group, series in measured.items():
         assert np.abs(np.array(series.y) - theory[group].y).max() < 0.08
-    assert len(result.tables[0].rows) == 3
+    assert len(found.tables[0].rows) == 3

@@ -1,0 +1,342 @@
+"""What claims and studies about k-fold composition measure: gradients, a search, and REINFORCE on a mixture of stages.
+
+Learners see what any agent sees; only policies that are built on purpose, to look around the base model, know the
+hidden permutations.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, slope_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
+from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.k_fold.oracle import SCORE, KFoldOracle
+from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
+
+#: Episodes of one evaluation, and accuracy that counts as learnt.
+JUDGED, ACCURACY = 4_000, 0.9
+
+
+def accuracy(lab: Lab, policy: Any, stage: int, seed: int, episodes: int = JUDGED) -> float:
+    """Simulate the success of a policy at a stage."""
+    return float(lab.simulate(policy, episodes, seed, stage=stage).rewards.mean())
+
+
+def learnt(lab: Lab, policy: Any, seed: int, run: int) -> bool:
+    """Return whether a run has learnt the full task."""
+    return accuracy(lab, policy, lab.setting.k, seed_of(seed, run)) >= ACCURACY
+
+
+def uniform_table(setting: Any) -> np.ndarray:
+    """Return the base model's tables q_j(v | u): float64 (k, N, N)."""
+    return np.full((setting.k, setting.N, setting.N), 1.0 / setting.N)
+
+
+def tilted(lab: Lab, tilts: Any) -> Policy:
+    """Return the policy whose table of hop j is tilts_j times the right one plus 1 - tilts_j times the uniform one.
+
+    Its fix_j is 1 + tilts_j (N - 1).
+
+    Args:
+        lab: of the setting.
+        tilts: floats in [0, 1] that broadcast to (k,).
+    """
+    weight = np.broadcast_to(np.asarray(tilts, np.float64), (lab.setting.k,))[:, None, None]
+    right = np.eye(lab.setting.N)[lab.oracle.hidden]
+    policy: Policy = lab.oracle.policy(weight * right + (1 - weight) * uniform_table(lab.setting))
+    return policy
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """The squared L2 norm of the gradient of J in the last hop's logits, at the base model, with chain of thought.
+
+    A policy class that sees s has the gradient dJ / dlogit(s, v) = P(s) (p(s, v) - mean of p(s, .)) / N, p(s, v) being
+    the chance of a reward after the last look-up v in s. As a function of s and v, per visit, its norm is
+
+        sqrt(E_s sum_v ((p(s, v) - mean p(s, .)) / N)^2) = sqrt((A - D) / N),
+
+    A the chance that two episodes with the same s and v both earn the reward, D that of two with the same s. Pairs of
+    episodes estimate both without bias. (In earlier hops it is 0: a uniform look-up after them earns 1/N.)
+
+    Attributes:
+        sees: "response": x and the response; "prompt": the whole prompt too; "table": the next hop and the entry.
+        blocks: independent samples.
+        episodes: of each block.
+        prompts: for "prompt": how many share a block.
+    """
+
+    sees: str
+    blocks: int = 10
+    episodes: int = 20_000
+    prompts: int = 25
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """(1 - 1/N) / N^2 per visit for tables on the whole prompt; 0 for tables q_j(v | u) of two hops or more."""
+        size = oracle.setting.N
+        return 0.0 if self.sees == "table" else (1 - 1 / size) / size**2
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Average the estimates."""
+        return mean_interval(self.squares(lab, seed))
+
+    def squares(self, lab: Lab, seed: int) -> np.ndarray:
+        """Estimate the squared norm in each block: float64 (blocks,)."""
+        setting = lab.setting
+        values = []
+        for block in range(self.blocks):
+            options: dict[str, Any] = {}
+            if self.sees == "prompt":
+                rng = np.random.default_rng([seed, block])
+                options = {"prompts": rng.integers(2**40, size=self.prompts)}
+                options["group_size"] = self.episodes // self.prompts
+            policy = lab.oracle.reference_policy
+            played = lab.simulate(policy, self.episodes, seed_of(seed, block), stage=setting.k, **options)
+            last = played.observations[:, setting.k - 1].astype(np.int64)
+            cut = setting.k * setting.N
+            if self.sees == "table":
+                number = View.of(setting, "local").index(last)
+            else:
+                seen = np.concatenate([last[:, cut + 1 : cut + 2], last[:, setting.prompt_length :]], axis=1)
+                if self.sees == "prompt":
+                    seen = np.concatenate([played.prompts[:, None], seen], axis=1)
+                number = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
+            chosen = number * setting.N + played.actions[:, setting.k - 1]
+            values.append((_pairs(chosen, played.rewards) - _pairs(number, played.rewards)) / setting.N)
+        return np.array(values)
+
+
+def _pairs(cell: np.ndarray, rewards: np.ndarray) -> float:
+    """Return the share of pairs of episodes of the same cell that both earn the reward."""
+    count, won = np.bincount(cell), np.bincount(cell, rewards)
+    return float((won * (won - 1)).sum() / (count * (count - 1)).sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """Score on the full task of rejection sampling of single hops, k N^2 ln(1 / (1 - .9^(1/k))) episodes of them.
+
+    A search keeps the look-up of every pair (hop, entry) that earned a reward.
+
+    Attributes:
+        trials: searches.
+    """
+
+    trials: int = 240
+
+    def predicted(self, oracle: KFoldOracle) -> float:
+        """Give the probability that k given pairs, one of each hop, have been found.
+
+        A score is prod_j (share found of hop j), whose mean that is; by inclusion and exclusion over the pairs, of
+        which an episode finds each with probability 1/(k N^2). It is .9 but for their dependence.
+        """
+        k, easy = oracle.setting.k, round(oracle.curriculum_queries(SCORE))
+        chance = 1 / (k * oracle.setting.N**2)
+        return sum((-1) ** m * math.comb(k, m) * (1 - m * chance) ** easy for m in range(k + 1))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate searches, and then what they found."""
+        return mean_interval(self.scores(lab, round(lab.oracle.curriculum_queries(SCORE)), seed))
+
+    def tables(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
+        """Give what searches know after some episodes of stage 1 each: float64 (trials, k, N, N), else uniform."""
+        setting = lab.setting
+        policy = lab.oracle.reference_policy
+        played = lab.simulate(policy, episodes * self.trials, seed_of(seed, 1), stage=1)
+        pair = View.of(setting, "local").index(played.observations[:, 0])
+        trial = np.repeat(np.arange(self.trials), episodes)
+        tables = np.tile(uniform_table(setting).reshape(-1, setting.N), (self.trials, 1, 1))
+        won = played.rewards > 0
+        tables[trial[won], pair[won]] = np.eye(setting.N)[played.actions[won, 0]]
+        return tables.reshape(self.trials, *uniform_table(setting).shape)
+
+    def scores(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
+        """Simulate the score of each search on the full task: float64 (trials,)."""
+        size, stage = lab.setting.N, lab.setting.k
+        found = self.tables(lab, episodes, seed)
+        values = [
+            accuracy(lab, lab.oracle.policy(table), stage, seed_of(seed, 2, trial), 1_000)
+            for trial, table in enumerate(found)
+        ]
+        return np.asarray((np.array(values) - 1 / size) / (1 - 1 / size))
+
+
+@dataclasses.dataclass(frozen=True)
+class Ascent:
+    """Score of REINFORCE with a mean baseline on tables q_j(v | u), from a fixed mixture of stage 1 and the full task.
+
+    A step moves the logits of a row by `step_size` times its gradient per visit, were all rows visited alike.
+
+    Attributes:
+        share: of each update's episodes at stage 1.
+        updates: steps.
+        episodes: of each update.
+        step_size: of the ascent.
+        runs: how many.
+    """
+
+    share: float
+    updates: int = 40
+    episodes: int = 1_024
+    step_size: float = 4.0
+    runs: int = 4
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """1 with single hops among its episodes, 0 without."""
+        return float(self.share > 0)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train."""
+        return mean_interval(np.array([self.train(lab, seed_of(seed, run))[-1] for run in range(self.runs)]))
+
+    def train(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train one run; return its score on the full task after each update, exactly: float64 (updates,)."""
+        setting, view = lab.setting, View.of(lab.setting, "local")
+        logits, scores = np.zeros((view.rows, setting.N)), []
+        easy = round(self.share * self.episodes)
+        for update in range(self.updates):
+            probs = softmax(logits)
+            policy = lab.oracle.policy(probs.reshape(setting.k, setting.N, setting.N))
+            gradient = np.zeros_like(logits)
+            for stage, episodes in ((1, easy), (setting.k, self.episodes - easy)):
+                if not episodes:
+                    continue
+                played = lab.simulate(policy, episodes, seed_of(seed, update, stage), stage=stage)
+                gain = played.rewards - played.rewards.mean()
+                for step in range(stage):
+                    row = view.index(played.observations[:, step])
+                    np.add.at(gradient, (row, played.actions[:, step]), gain)
+                    gradient -= np.bincount(row, gain, view.rows)[:, None] * probs
+            logits += self.step_size * view.rows / self.episodes * gradient
+            scores.append(lab.oracle.score(policy))
+        return np.array(scores)
+
+
+def staircase(lab: Lab, agent: str, seeds: range, budget: int, **hyperparameters: Any) -> np.ndarray:
+    """Train an agent on k stages in equal shares, and simulate its accuracy at all of them after each.
+
+    Returns:
+        float64 (seeds, k, k): at [run, r, s] the accuracy on s + 1 hops after r + 1 stages.
+    """
+    k = lab.setting.k
+    traces = lab.trace(agent, seeds, budget, points=k, **hyperparameters)
+    return np.array(
+        [
+            [
+                [accuracy(lab, policy, stage, seed_of(seed, number, stage)) for stage in range(1, k + 1)]
+                for number, (_, policy) in enumerate(trace[-k:])
+            ]
+            for seed, trace in zip(seeds, traces, strict=True)
+        ]
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """The order at which J leaves the base model: the slope of ln(J - 1/N) in ln(tilt), all hops being tilted.
+
+    Attributes:
+        tilts: how far towards the right tables.
+        episodes: at each.
+    """
+
+    tilts: tuple[float, ...] = (0.5, 0.7, 1.0)
+    episodes: int = 60_000
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """K: each hop's factor (fix_j - 1)/(N - 1) is the tilt."""
+        return float(oracle.setting.k)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit the simulated gains."""
+        setting, logs, errors = lab.setting, [], []
+        for number, tilt in enumerate(self.tilts):
+            share = accuracy(lab, tilted(lab, tilt), setting.k, seed_of(seed, number), self.episodes)
+            gain = share - 1 / setting.N
+            logs.append(math.log(gain) if gain > 0 else -math.inf)
+            errors.append(math.sqrt(share * (1 - share) / self.episodes) / max(gain, 1e-9))
+        return slope_interval(np.log(self.tilts), logs, errors)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneMissing:
+    """Accuracy on the full task with all hops known but one, which is uniform; averaged over which.
+
+    Attributes:
+        episodes: for each missing hop.
+    """
+
+    episodes: int = 40_000
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """1/N: the mixed derivatives of order k - 1 and all lower ones are 0."""
+        return 1 / oracle.setting.N
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate."""
+        setting = lab.setting
+        rewards = [
+            lab.simulate(tilted(lab, np.arange(setting.k) != hop), self.episodes, seed_of(seed, hop), stage=setting.k)
+            for hop in range(setting.k)
+        ]
+        return mean_interval(np.concatenate([played.rewards for played in rewards]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay:
+    """Slope in k of the logarithm of a gradient's norm per visit, of policies that see x and the response.
+
+    Attributes:
+        gradient: how the norm is measured.
+        hops: the k.
+    """
+
+    gradient: Gradient
+    hops: tuple[int, ...] = (1, 2, 3, 4)
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """-ln(N - 1) / 2.
+
+        Given the response, the chance that both chains agree is off 1/N by a factor that each look-up multiplies by 1,
+        with probability 1/N, or by -1/(N - 1): by 1/(N - 1) in mean square.
+        """
+        return -math.log(oracle.setting.N - 1) / 2
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit the estimates."""
+        logs, errors = [], []
+        for k in self.hops:
+            squares = self.gradient.squares(lab.at(k=k), seed_of(seed, k))
+            mean = max(float(squares.mean()), 1e-12)
+            logs.append(math.log(mean) / 2)
+            errors.append(squares.std(ddof=1) / math.sqrt(len(squares)) / mean / 2)
+        return slope_interval(self.hops, logs, errors)
+
+
+@dataclasses.dataclass(frozen=True)
+class Staircase:
+    """Mean over r < k of accuracy on r hops less that on r + 1, after stage r of `curriculum-rlvr`.
+
+    Attributes:
+        budget: episodes of a run.
+        seeds: runs.
+    """
+
+    budget: int = 24_000
+    seeds: int = 4
+
+    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
+        """1 - 1/N: a stage teaches its last hop, and the next one is uniform."""
+        return 1 - 1 / oracle.setting.N
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train, and simulate all stages after each."""
+        found = staircase(lab, "curriculum-rlvr", run_seeds(seed, self.seeds), self.budget, episodes_per_update=200)
+        below = np.arange(lab.setting.k - 1)
+        return mean_interval((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))
