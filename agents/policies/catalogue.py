@@ -66,5 +66,5 @@ class PolicyOptions:
         name = self.policy
         if name == "auto":
             name = "linear" if setting.has_features else setting.policy_view
-        entry = CATALOGUE[name]
+        entry = CATALOGUE.get(name) or Entry(partial(TabularSoftmax, view=name))  # a view of the setting's own
         return entry.make(setting, self.start, **{size: getattr(self, size) for size in entry.sizes})

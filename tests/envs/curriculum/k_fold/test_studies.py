@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.curriculum.k_fold.studies import Barrier
+from theorybench.envs.curriculum.k_fold.studies import TABLES, Barrier, Learning, Steps
 
 STUDY = {study.id: study for study in tb.studies("TheoryBench/KFoldComposition-v0")}
 
