@@ -1,199 +1,211 @@
-"""What arXiv 2601.08421 says of PreferenceBandit, as tests that run.
+"""What arXiv 2601.08421 says of PreferenceBandit, as tests that run; see `experiments` for how they are measured."""
 
-All learning is exact: "dpo-on-policy" and "dpo-offline" fit theta to the labels of a round, starting at the round's
-theta_t with a ridge of 1e-6 to theta_t. Intervals are three standard errors wide on each side.
-"""
+import functools
 
-import dataclasses
-import math
-from typing import Any
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.preference.bandit.experiments import (
+    OfflineRatio,
+    ScaledError,
+    SmallShare,
+    batch,
+    distillation_variance,
+    spanning_probability,
+)
 
-import numpy as np
+#: An error below which theta counts as found: label noise gives about .1, one coordinate at theta_init over 6.
+FOUND = 1.0
+#: Labels of a round of designed pairs, and comparisons of each pair in which the noise of labels averages out.
+DESIGNED, REPEATS = 2000, 60
 
-from theorybench.envs.core.evidence.claim import Claim
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, share_interval
-from theorybench.envs.core.evidence.lab import Lab
-from theorybench.envs.preference.bandit.design_claims import CLAIMS as DESIGN_CLAIMS
-from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
-from theorybench.envs.preference.bandit.setting import PreferenceBandit
-from theorybench.envs.preference.bandit.training import EXACT, SAFE, groups
+_ONE_ROUND = "P(s(-2 beta b) <= k/N <= s(2 beta b))^d, N ~ Bin(n, 1/(2 cosh^2 theta_init)), k ~ Bin(N, q), s = sigmoid"
+_NONE_SEPARATED = "(1 - e^(-l(1-q)) - e^(-lq) + e^-l)^d, l = n / (2 cosh^2 theta_init)"
 
-#: Rounds over which offline and on-policy learning are compared.
-ROUNDS = 6
-
-
-@dataclasses.dataclass(frozen=True)
-class CoverageImprovement:
-    """P(C(pi_t) <= level) after t rounds of n*(delta) pairs each.
-
-    Attributes:
-        delta: places the batch size: n*(delta) = 2 cosh^2(theta_init) ln(d / delta) / (1 - q).
-        level: coverage that counts as improved.
-        rounds: t.
-        seeds: number of runs.
-    """
-
-    delta: float
-    level: float
-    rounds: int = 1
-    seeds: int = 200
-
-    def pairs(self, setting: PreferenceBandit) -> int:
-        """Pairs of one round."""
-        return math.ceil(PreferenceBanditOracle(setting).batch_threshold(self.delta))
-
-    def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """One round: the binomial law. Later rounds: 1 - P(separated), for what is not separated goes on to theta*."""
-        oracle, n = oracle, self.pairs(oracle.setting)
-        if self.rounds == 1:
-            return oracle.improvement_probability(n, self.level)
-        return 1 - oracle.separation_probability(n)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Share of runs with C <= level, and its Wilson interval."""
-        coverage = _on_policy(lab, seed, self.seeds, self.pairs(lab.setting), self.rounds, "coverage")
-        return share_interval(coverage <= self.level)
+claim = ClaimMaker("preference", "arXiv 2601.08421")
+_coverage = functools.partial(
+    claim,
+    source="coverage improvement",
+    tolerance=0.02,
+    tolerance_reason="pairs that differ in two coordinates (2.5 % here)",
+)
+_ratio = functools.partial(
+    claim,
+    source="separation of offline and on-policy",
+    statement="At equal labels, offline DPO's error over on-policy DPO's is tr(Sigma* I(pi_init)^-1) / (6 x floor)",
+    tolerance_reason="5 %, the next order in 1 / n",
+    falsified_by="an on-policy learner whose sampler stays, or whose reference moves with the sampler",
+    formula="tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1))",
+)
+_hybrid = functools.partial(
+    claim,
+    source="hybrid sampler",
+    tolerance=0.5,
+    tolerance_reason="3 %, the next order in 1 / n",
+    falsified_by="second responses from the policy itself",
+)
+_spans = functools.partial(
+    claim,
+    source="reward distillation",
+    tolerance=0.03,
+    tolerance_reason="pairs that differ in two coordinates (2.5 %)",
+    falsified_by="pairs from the reference, which always span; or noise of labels that is not averaged",
+    formula="(1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d",
+)
 
 
-@dataclasses.dataclass(frozen=True)
-class ErrorFloor:
-    """n times the mean error after three rounds of n pairs, well above the threshold.
-
-    Attributes:
-        rounds: rounds of on-policy DPO.
-        seeds: number of runs.
-    """
-
-    rounds: int = 3
-    seeds: int = 200
-
-    def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """tr(Sigma* I(pi*)^-1)."""
-        return oracle.floor(1)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean and interval of n ||theta - theta*||^2."""
-        n = math.ceil(PreferenceBanditOracle(lab.setting).batch_threshold(SAFE))
-        errors = n * _on_policy(lab, seed, self.seeds, n, self.rounds, "error")
-        return mean_interval(errors)
-
-
-@dataclasses.dataclass(frozen=True)
-class OfflineRatio:
-    """Mean error of offline DPO over that of on-policy DPO, both from 6 n labels.
-
-    Attributes:
-        seeds: number of runs of each.
-        pairs: n, or None for n*(1e-5).
-    """
-
-    seeds: int
-    pairs: int | None = None
-
-    def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): offline pools the rounds, on-policy uses the last."""
-        return oracle.offline_variance(ROUNDS) / oracle.floor(1)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Ratio of means; its interval from the standard errors of the logarithms."""
-        n = self.pairs or math.ceil(PreferenceBanditOracle(lab.setting).batch_threshold(SAFE))
-        online = _on_policy(lab, seed, self.seeds, n, ROUNDS, "error")
-        offline = _measure(lab, "dpo-offline", seed, self.seeds, n * ROUNDS, "error")
-        return ratio_of_means(offline, online)
-
-
-def _on_policy(lab: Lab, seed: int, seeds: int, pairs: int, rounds: int, metric: str) -> np.ndarray:
-    """Train on-policy DPO and give one metric of each run, (seeds,)."""
-    return _measure(lab, "dpo-on-policy", seed, seeds, pairs * rounds, metric, rounds=rounds)
-
-
-def _measure(
-    lab: Lab, agent: str, seed: int, seeds: int, budget: int, metric: str, **hyperparameters: int
-) -> np.ndarray:
-    """Train an agent, as many runs at a time as memory allows, and give one metric of each run, (seeds,)."""
-    runs = groups(seed, seeds, budget)
-    policies = [policy for group in runs for policy in lab.train(agent, group, budget, **EXACT, **hyperparameters)]
-    return np.array([lab.oracle.evaluate(policy, [metric])[metric] for policy in policies])
-
-
-def _improvement(id: str, statement: str, falsified_by: str, study: CoverageImprovement) -> Claim:
-    if study.rounds == 1:
-        law = "P(s(-2 beta b) <= k/N <= s(2 beta b))^d, N ~ Bin(n, 1/(2 cosh^2 theta_init)), k ~ Bin(N, q), s = sigmoid"
-    else:
-        law = "(1 - e^(-l(1-q)) - e^(-lq) + e^-l)^d, l = n / (2 cosh^2 theta_init)"
-    return Claim(
-        id=f"preference-coverage-{id}",
-        source="arXiv 2601.08421, coverage improvement",
-        tolerance_reason="pairs that differ in two coordinates (2.5 % here)",
-        statement=statement,
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=0.02,
-        falsified_by=falsified_by,
-        formula=law,
+def _improvement(delta: float, level: float) -> SmallShare:
+    """P(C(pi_1) <= level) after one round of n*(delta) pairs: the binomial law."""
+    return SmallShare(
+        prediction=lambda oracle, n: oracle.improvement_probability(n, level), labels=batch(delta), level=level
     )
 
 
-def _ratio(id: str, tolerance: float, study: OfflineRatio, **parameters: Any) -> Claim:
-    return Claim(
-        id=f"preference-offline-ratio-{id}",
-        source="arXiv 2601.08421, separation of offline and on-policy",
-        tolerance_reason="5 %, the next order in 1 / n",
-        statement="At equal labels, offline DPO's error over on-policy DPO's is tr(Sigma* I(pi_init)^-1) / (6 x floor)",
-        predicted=study.predicted,
-        measure=study.measure,
-        tolerance=tolerance,
-        falsified_by="an on-policy learner whose sampler stays, or whose reference moves with the sampler",
-        formula="tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1))",
-        parameters=parameters,
+def _designed(rounds: int) -> ScaledError:
+    """The error of hybrid DPO: designs beside responses of the initial policy in round 1, of the optimum in round 2."""
+    return ScaledError(
+        prediction=lambda oracle, n: oracle.hybrid_floor(1, oracle.initial_policy if rounds == 1 else None),
+        agent="dpo-hybrid",
+        labels=lambda oracle: DESIGNED,
+        rounds=rounds,
+        seeds=400,
+    )
+
+
+def _distilled(pairs: int) -> SmallShare:
+    """Share of runs that find theta* from M pairs of the initial policy, compared often."""
+    return SmallShare(
+        prediction=lambda oracle, n: spanning_probability(oracle, pairs),
+        agent="reward-distillation",
+        labels=lambda oracle: pairs * REPEATS,
+        options={"repeats": REPEATS},
+        metric="error",
+        level=FOUND,
     )
 
 
 CLAIMS: tuple[Claim, ...] = (
-    _improvement(
-        "below",
-        "Far below the batch threshold the coverage does not improve in one round",
-        "pairs from the reference, which covers every coordinate",
-        CoverageImprovement(delta=3.0, level=10.0),
+    _coverage(
+        "coverage-below",
+        _improvement(delta=3.0, level=10.0),
+        statement="Far below the batch threshold the coverage does not improve in one round",
+        falsified_by="pairs from the reference, which covers every coordinate",
+        formula=_ONE_ROUND,
     ),
-    _improvement(
-        "at",
-        "At the batch threshold coverage improves to 10 with the probability that no coordinate is separated",
-        "pairs from the reference, labels without noise, which separate all of them, or C of the policy that sampled",
-        CoverageImprovement(delta=0.5, level=10.0),
+    _coverage(
+        "coverage-at",
+        _improvement(delta=0.5, level=10.0),
+        statement="At the batch threshold coverage improves to 10 with the probability that no coordinate is separated",
+        falsified_by="pairs from the reference, labels without noise, which separate all of them, or C of the policy "
+        "that sampled",
+        formula=_ONE_ROUND,
     ),
-    _improvement(
-        "above",
-        "Above the batch threshold the coverage improves to 10 in one round",
-        "labels without noise, which separate every coordinate, or C of the policy that sampled",
-        CoverageImprovement(delta=0.01, level=10.0),
+    _coverage(
+        "coverage-above",
+        _improvement(delta=0.01, level=10.0),
+        statement="Above the batch threshold the coverage improves to 10 in one round",
+        falsified_by="labels without noise, which separate every coordinate, or C of the policy that sampled",
+        formula=_ONE_ROUND,
     ),
-    _improvement(
-        "level-2",
-        "Coverage of 2 in one round is rarer than separation says (.68, not .90) and follows the binomial law",
-        "pairs from the reference, labels without noise, or C of the policy that sampled",
-        CoverageImprovement(delta=0.1, level=2.0),
+    _coverage(
+        "coverage-level-2",
+        _improvement(delta=0.1, level=2.0),
+        statement="Coverage of 2 in one round is rarer than separation says (.68, not .90) and follows the binomial "
+        "law",
+        falsified_by="pairs from the reference, labels without noise, or C of the policy that sampled",
+        formula=_ONE_ROUND,
     ),
-    _improvement(
-        "persists",
-        "After four rounds coverage is below 2 unless a coordinate was separated in the first, which never heals",
-        "a ridge to the reference: a separated coordinate returns to 0 and is explored again; or labels without noise",
-        CoverageImprovement(delta=0.5, level=2.0, rounds=4),
+    _coverage(
+        "coverage-persists",
+        # What is not separated in the first round goes on to theta*.
+        SmallShare(
+            prediction=lambda oracle, n: 1 - oracle.separation_probability(n), labels=batch(0.5), rounds=4, level=2.0
+        ),
+        statement="After four rounds coverage is below 2 unless a coordinate was separated in the first, which never "
+        "heals",
+        falsified_by="a ridge to the reference: a separated coordinate returns to 0 and is explored again; or labels "
+        "without noise",
+        formula=_NONE_SEPARATED,
     ),
-    Claim(
-        id="preference-error-floor",
-        source="arXiv 2601.08421, convergence above the threshold",
-        tolerance_reason="3 %, the next order in 1 / n",
+    claim(
+        "error-floor",
+        ScaledError(prediction=lambda oracle, n: oracle.floor(1), rounds=3),
+        source="convergence above the threshold",
         statement="Above the threshold on-policy DPO reaches the error floor tr(Sigma* I(pi*)^-1) / n in three rounds",
-        predicted=ErrorFloor().predicted,
-        measure=ErrorFloor().measure,
         tolerance=0.5,
+        tolerance_reason="3 %, the next order in 1 / n",
         falsified_by="a sampler that stays at the initial policy, or a reference that moves with the sampler",
         formula="tr(Sigma* I(pi*)^-1)",
     ),
-    _ratio("2", 0.1, OfflineRatio(seeds=200), theta_init=2.0),
-    _ratio("3", 0.7, OfflineRatio(seeds=100), theta_init=3.0),
-    _ratio("4", 5.0, OfflineRatio(seeds=50), theta_init=4.0),
-    _ratio("gaussian", 0.03, OfflineRatio(seeds=200, pairs=2000), geometry="gaussian", num_responses=16),
-    *DESIGN_CLAIMS,
+    _ratio("offline-ratio-2", OfflineRatio(seeds=200), tolerance=0.1, parameters={"theta_init": 2.0}),
+    _ratio("offline-ratio-3", OfflineRatio(seeds=100), tolerance=0.7, parameters={"theta_init": 3.0}),
+    _ratio("offline-ratio-4", OfflineRatio(seeds=50), tolerance=5.0, parameters={"theta_init": 4.0}),
+    _ratio(
+        "offline-ratio-gaussian",
+        OfflineRatio(seeds=200, labels=lambda oracle: 2000),
+        tolerance=0.03,
+        parameters={"geometry": "gaussian", "num_responses": 16},
+    ),
+    _hybrid(
+        "hybrid-round-1",
+        _designed(1),
+        statement="One round of designed pairs brings the hybrid near theta* from anywhere",
+        formula="tr(Sigma* I(pi_init, design)^-1)",
+    ),
+    _hybrid(
+        "hybrid-floor",
+        _designed(2),
+        statement="The hybrid reaches the floor of designed pairs beside the optimum in two rounds",
+        formula="tr(Sigma* I(pi*, design)^-1)",
+    ),
+    _hybrid(
+        "hybrid-far",
+        _designed(2),
+        statement="The hybrid reaches its floor in two rounds from an initial policy of coverage 37,000 as well",
+        formula="tr(Sigma* I(pi*, design)^-1)",
+        parameters={"theta_init": 6.0},
+    ),
+    claim(
+        "hybrid-beside-on-policy",
+        SmallShare(
+            prediction=lambda oracle, n: 1 - oracle.separation_probability(n),
+            labels=lambda oracle: DESIGNED,
+            rounds=2,
+            seeds=100,
+            level=10.0,
+        ),
+        source="hybrid sampler",
+        statement="From there on-policy DPO does not cover the optimum after as many labels",
+        tolerance=0.01,
+        tolerance_reason="the interval of 100 runs covers 0",
+        falsified_by="pairs from the reference, or a ridge to the reference",
+        formula=_NONE_SEPARATED,
+        parameters={"theta_init": 6.0},
+    ),
+    _spans(
+        "distillation-half",
+        _distilled(450),
+        statement="But for the noise of labels, reward distillation is exact once its pairs span the features",
+    ),
+    _spans(
+        "distillation-spans",
+        _distilled(900),
+        statement="Twice as many pairs span nearly always, whether or not wins and losses are both seen",
+    ),
+    claim(
+        "distillation-noise",
+        # Draws of pairs well above what spans the features.
+        ScaledError(
+            prediction=lambda oracle, n: distillation_variance(oracle),
+            agent="reward-distillation",
+            labels=lambda oracle: 800 * 32,
+            seeds=300,
+            options={"repeats": 32},
+        ),
+        source="reward distillation",
+        statement="Where the pairs span, the error of reward distillation is that of its labels alone",
+        tolerance=1.6,
+        tolerance_reason="5 %, the next orders in 1 / pairs and 1 / repeats",
+        falsified_by="labels of one pair that are all equal to its first: repeating then averages nothing",
+        formula="tr(Sigma* G^-1 N G^-1) / beta^2, G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi'",
+        parameters={"theta_init": 1.0},
+    ),
 )

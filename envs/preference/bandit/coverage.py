@@ -9,9 +9,6 @@ import math
 
 import numpy as np
 
-from theorybench.envs.core.numerics import softmax as softmax
-from theorybench.envs.preference.bandit.transition import Transition as Transition
-
 
 def feature_covariance(features: np.ndarray, probs: np.ndarray) -> np.ndarray:
     """Give Sigma_pi = E_x Cov_{y ~ pi(.|x)} phi(x, y), (d, d): the Fisher information of theta at pi = pi_theta."""

@@ -15,7 +15,7 @@ Source: arXiv 2601.08421.
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,9 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, StudyResult, Table
+from theorybench.envs.preference.bandit.experiments import learning_curves
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
-from theorybench.envs.preference.bandit.training import courses
 
-#: Error to reach, and labels of a run: where theory asks for more, runs have as many as this.
-ERROR, LIMIT = 0.02, 500_000
-#: theta_init at which labels are counted, and at which theory is drawn.
-INITS = (0.3, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5)
-DRAWN = tuple(sorted({*INITS, *(i / 4 for i in range(2, 26))}))
 #: Ratio of neighbouring budgets.
 STEP = math.sqrt(2)
 #: Resamplings of the runs, and the share of them that is outside of an interval, that of three standard errors.
@@ -71,9 +66,9 @@ class Learner:
 
         def fails(step: int) -> bool:
             if step not in found:
-                found[step] = courses(lab, self.agent, seed, seeds, _labels(step), ["error"], rounds=self.rounds)[
-                    :, -1, 0
-                ]
+                found[step] = learning_curves(
+                    lab, self.agent, seed, seeds, _labels(step), ["error"], rounds=self.rounds
+                )[:, -1, 0]
             return bool(found[step].mean() >= error)
 
         step = round(math.log(self.predicted(lab.oracle, error, seeds) / self.rounds, STEP)) - 1
@@ -93,7 +88,7 @@ class Learner:
 
     def reaches(self, lab: Lab, error: float, labels: int, seed: int, seeds: int) -> bool:
         """Train runs with so many labels in all, and say whether their mean error is below `error`."""
-        runs = courses(lab, self.agent, seed, seeds, labels // self.rounds, ["error"], rounds=self.rounds)
+        runs = learning_curves(lab, self.agent, seed, seeds, labels // self.rounds, ["error"], rounds=self.rounds)
         return bool(runs[:, -1, 0].mean() < error)
 
 
@@ -141,97 +136,117 @@ LEARNERS = {
 }
 
 
-def separation(lab: Lab, seed: int, seeds: int) -> StudyResult:
-    """Show the labels that each learner needs, over the coverage of its initial policy."""
-    labs = {init: lab.at(theta_init=init) for init in DRAWN}
-    starts = {init: _start(there.oracle) for init, there in labs.items()}
-    theory = {
-        (name, init): learner.predicted(there.oracle, ERROR, seeds)
-        for name, learner in LEARNERS.items()
-        for init, there in labs.items()
-    }
-    counted = {
-        (name, init): learner.measure(labs[init], ERROR, seed, seeds)
-        for name, learner in LEARNERS.items()
-        for init in INITS
-        if theory[name, init] <= LIMIT or learner.reaches(labs[init], ERROR, LIMIT, seed, seeds)
-    }
-    series: list[Series] = []
-    for name in LEARNERS:
-        inits = [init for init in INITS if (name, init) in counted]
-        points = np.array([counted[name, init] for init in inits])
-        series.append(Series(name, "measured", [starts[init] for init in inits], *points.T))
-        series.append(Series(name, "predicted", list(starts.values()), [theory[name, init] for init in DRAWN]))
-        above = [starts[init] for init in INITS if init not in inits]
-        series += [Series(name, "censored", above, [LIMIT] * len(above))] if above else []
-    rows = []
-    for init in INITS:
-        row: list[Cell] = [init, starts[init]]
-        for name in LEARNERS:
-            own = counted.get((name, init))
-            row += [theory[name, init], Interval(*own) if own else f"> {LIMIT:,}"]
-        rows.append(tuple(row))
-    x = Axis("coverage C of the initial policy", "log", ticks=tuple(10.0**i for i in range(6)))
-    y = Axis("labels of a run, in all", "log", ticks=tuple(10.0**i for i in range(3, 9)))
-    title = f"Labels until the mean error is below {ERROR:g}"
-    labels = (Column(f"{name}, {text}", ",.0f") for name in LEARNERS for text in ("theory", "runs"))
-    where = f"where the mean error of {seeds} runs crosses {ERROR:g}"
-    heads = (Column("theta_init", "g"), Column("C", ",.1f"), *labels)
-    return StudyResult(
-        tables=(Table(title, heads, tuple(rows), _method(seeds)),),
-        charts=(Chart(title, x, y, tuple(series), points=where, bars="bootstrap interval"),),
-        notes=(*_not_reached(starts, counted, seeds), *_measured_readings(starts, counted), *_readings(starts, theory)),
-        groups=GROUPS,
-    )
-
-
 def _start(oracle: PreferenceBanditOracle) -> float:
     return oracle.evaluate(oracle.initial_policy, ["coverage"])["coverage"]
 
 
-def _method(seeds: int) -> str:
-    return (
-        "Error is ||theta - theta*||^2 in the Sigma_pi* norm. Theory is the leading order in 1 / labels; of "
-        f"on-policy three rounds of the floor's labels or of the threshold's, at which all {seeds} runs escape "
-        f"separation with probability 1/2. Runs: where the mean error of {seeds} runs crosses {ERROR:g}, between the "
-        f"last budget that fails and the first that passes; budgets grow by factors of {STEP:.2f}. Intervals hold "
-        "both budgets and 99.7 % of what runs drawn again say. On-policy's are longer above: a budget at which "
-        f"separations are likely enough passes all the same, all {seeds} runs escaping them, once in 700 times."
-    )
+@dataclasses.dataclass(frozen=True)
+class Separation:
+    """The labels that each learner needs, over the coverage of its initial policy.
 
+    Attributes:
+        error: to reach.
+        limit: labels of a run where theory asks for more.
+        inits: theta_init at which labels are counted.
+        drawn: likewise, where theory is drawn.
+        learners: by name.
+    """
 
-def _not_reached(starts: dict[float, float], counted: dict[tuple[str, float], Any], seeds: int) -> list[str]:
-    """Say which points are bounds, and why."""
-    notes = []
-    for name in LEARNERS:
-        missing = [starts[init] for init in INITS if (name, init) not in counted]
-        if missing:
-            notes.append(
-                f"From C = {min(missing):,.0f} on {name} needs more than {LIMIT:,} labels, as theory says: with so "
-                f"many the mean error of {seeds} runs is above {ERROR:g}. How many more was not measured."
-            )
-    return notes
+    error: float = 0.02
+    limit: int = 500_000
+    inits: tuple[float, ...] = (0.3, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5)
+    drawn: tuple[float, ...] = tuple(sorted({0.3, 6.5, *(i / 4 for i in range(2, 26))}))
+    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)
 
+    def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Count the labels of each learner from each start, where theory asks for no more than the limit."""
+        labs = {init: lab.at(theta_init=init) for init in self.drawn}
+        starts = {init: _start(there.oracle) for init, there in labs.items()}
+        theory = {
+            (name, init): learner.predicted(there.oracle, self.error, seeds)
+            for name, learner in self.learners.items()
+            for init, there in labs.items()
+        }
+        counted = {
+            (name, init): learner.measure(labs[init], self.error, seed, seeds)
+            for name, learner in self.learners.items()
+            for init in self.inits
+            if theory[name, init] <= self.limit or learner.reaches(labs[init], self.error, self.limit, seed, seeds)
+        }
+        series: list[Series] = []
+        for name in self.learners:
+            inits = [init for init in self.inits if (name, init) in counted]
+            points = np.array([counted[name, init] for init in inits])
+            series.append(Series(name, "measured", [starts[init] for init in inits], *points.T))
+            series.append(Series(name, "predicted", list(starts.values()), [theory[name, init] for init in self.drawn]))
+            above = [starts[init] for init in self.inits if init not in inits]
+            series += [Series(name, "censored", above, [self.limit] * len(above))] if above else []
+        rows = []
+        for init in self.inits:
+            row: list[Cell] = [init, starts[init]]
+            for name in self.learners:
+                own = counted.get((name, init))
+                row += [theory[name, init], own if own else f"> {self.limit:,}"]
+            rows.append(tuple(row))
+        x = Axis("coverage C of the initial policy", "log", ticks=tuple(10.0**i for i in range(6)))
+        y = Axis("labels of a run, in all", "log", ticks=tuple(10.0**i for i in range(3, 9)))
+        title = f"Labels until the mean error is below {self.error:g}"
+        labels = (Column(f"{name}, {text}", ",.0f") for name in self.learners for text in ("theory", "runs"))
+        where = f"where the mean error of {seeds} runs crosses {self.error:g}"
+        heads = (Column("theta_init", "g"), Column("C", ",.1f"), *labels)
+        return StudyResult(
+            tables=(Table(title, heads, tuple(rows), self._method(seeds)),),
+            charts=(Chart(title, x, y, tuple(series), points=where, bars="bootstrap interval"),),
+            notes=(
+                *self._not_reached(starts, counted, seeds),
+                *self._measured_readings(starts, counted),
+                *self._readings(starts, theory),
+            ),
+            groups=GROUPS,
+        )
 
-def _measured_readings(starts: dict[float, float], counted: dict[tuple[str, float], Any]) -> list[str]:
-    """Say what runs show where C is largest among those at which every learner is measured."""
-    shared = [init for init in INITS if all((name, init) in counted for name in LEARNERS)]
-    if not shared:
-        return []
-    *labels, hybrid = (counted[name, shared[-1]][0] for name in LEARNERS)
-    ratios = " and ".join(f"{own / hybrid:,.0f} ({name})" for own, name in zip(labels, LEARNERS, strict=False))
-    return [f"At C = {starts[shared[-1]]:,.0f} runs need {ratios} times the labels of the hybrid's."]
+    def _method(self, seeds: int) -> str:
+        return (
+            "Error is ||theta - theta*||^2 in the Sigma_pi* norm. Theory is the leading order in 1 / labels; of "
+            f"on-policy three rounds of the floor's labels or of the threshold's, at which all {seeds} runs escape "
+            f"separation with probability 1/2. Runs: where the mean error of {seeds} runs crosses {self.error:g}, "
+            f"between the last budget that fails and the first that passes; budgets grow by factors of {STEP:.2f}. "
+            "Intervals hold both budgets and 99.7 % of what runs drawn again say. On-policy's are longer above: a "
+            f"budget at which separations are likely enough passes all the same, all {seeds} runs escaping them, once "
+            "in 700 times."
+        )
 
+    def _not_reached(self, starts: dict[float, float], counted: dict[tuple[str, float], Any], seeds: int) -> list[str]:
+        """Say which points are bounds, and why."""
+        notes = []
+        for name in self.learners:
+            missing = [starts[init] for init in self.inits if (name, init) not in counted]
+            if missing:
+                notes.append(
+                    f"From C = {min(missing):,.0f} on {name} needs more than {self.limit:,} labels, as theory says: "
+                    f"with so many the mean error of {seeds} runs is above {self.error:g}. How many more was not "
+                    "measured."
+                )
+        return notes
 
-def _readings(starts: dict[float, float], theory: dict[tuple[str, float], float]) -> list[str]:
-    """Say what the lines show at the two ends."""
+    def _measured_readings(self, starts: dict[float, float], counted: dict[tuple[str, float], Any]) -> list[str]:
+        """Say what runs show where C is largest among those at which every learner is measured."""
+        shared = [init for init in self.inits if all((name, init) in counted for name in self.learners)]
+        if not shared:
+            return []
+        *labels, hybrid = (counted[name, shared[-1]][0] for name in self.learners)
+        ratios = " and ".join(f"{own / hybrid:,.0f} ({name})" for own, name in zip(labels, self.learners, strict=False))
+        return [f"At C = {starts[shared[-1]]:,.0f} runs need {ratios} times the labels of the hybrid's."]
 
-    def against(name: str, init: float, digits: int) -> str:
-        ratios = [(theory[other, init] / theory[name, init], other) for other in LEARNERS if other != name]
-        several = " and ".join(f"{ratio:,.{digits}f} ({other})" for ratio, other in ratios)
-        return f"At C = {starts[init]:,.0f} theory's labels over those of {name} are {several}"
+    def _readings(self, starts: dict[float, float], theory: dict[tuple[str, float], float]) -> list[str]:
+        """Say what the lines show at the two ends."""
 
-    return [
-        f"{against(OFFLINE, INITS[0], 2)}: offline fits all its labels, the others those of the last round.",
-        f"{against(HYBRID, INITS[-1], 0)}.",
-    ]
+        def against(name: str, init: float, digits: int) -> str:
+            ratios = [(theory[other, init] / theory[name, init], other) for other in self.learners if other != name]
+            several = " and ".join(f"{ratio:,.{digits}f} ({other})" for ratio, other in ratios)
+            return f"At C = {starts[init]:,.0f} theory's labels over those of {name} are {several}"
+
+        return [
+            f"{against(OFFLINE, self.inits[0], 2)}: offline fits all its labels, the others those of the last round.",
+            f"{against(HYBRID, self.inits[-1], 0)}.",
+        ]

@@ -17,7 +17,7 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.bandit.coverage import softmax
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
     estimate_moments,
     estimated_value,

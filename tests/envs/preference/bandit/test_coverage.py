@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.bandit import coverage
+from theorybench.envs.preference.bandit.transition import Transition
 
 
 def problem(seed, contexts=2, responses=7, d=3, beta=1.0):
@@ -98,7 +100,7 @@ def test_relative_coverage_at_the_edges():
 def test_log_ratio_parameters_find_theta(seed):
     features, theta, _, p, _ = problem(seed)
     uniform = np.full(7, 1 / 7)
-    found, residual = coverage.log_ratio_parameters(features, np.log(coverage.softmax(features @ theta) / uniform))
+    found, residual = coverage.log_ratio_parameters(features, np.log(softmax(features @ theta) / uniform))
     np.testing.assert_allclose(found, theta, atol=1e-9)
     assert residual < 1e-12
     assert coverage.log_ratio_parameters(features, np.log(p / uniform))[1] > 1e-3
@@ -113,7 +115,7 @@ def test_log_ratio_parameters_find_theta(seed):
     delta=st.floats(1e-6, 0.5),
 )
 def test_batch_threshold_and_laws_are_consistent(d, beta, size, start, delta):
-    transition = coverage.Transition(d, beta, size, start)
+    transition = Transition(d, beta, size, start)
     n = transition.batch_threshold(delta)
     assert d * np.exp(-n * transition.informative * (1 - transition.win)) == pytest.approx(delta, rel=1e-9)
     assert transition.separation_probability(n) <= 2 * delta
@@ -124,7 +126,7 @@ def test_batch_threshold_and_laws_are_consistent(d, beta, size, start, delta):
 
 @pytest.mark.parametrize("n", [300, 1421, 2342])
 def test_transition_laws_match_simulated_coordinates(n):
-    transition = coverage.Transition(6, 1.0, 0.3, 3.0)
+    transition = Transition(6, 1.0, 0.3, 3.0)
     rng = np.random.default_rng(n)
     runs = 20_000
     counts = rng.multinomial(n, [transition.informative, 1 - transition.informative], (runs, 6))[..., 0]

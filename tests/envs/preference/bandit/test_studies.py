@@ -1,23 +1,27 @@
 """The studies of PreferenceBandit: what they show is what theory says, and a learner of another kind is elsewhere."""
 
+import functools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import theorybench as tb
 from theorybench.agents.training.bradley_terry import fit_bradley_terry
-from theorybench.envs.core.evidence.interval import mean_interval
-from theorybench.envs.preference.bandit import separation as bandit_separation
-from theorybench.envs.preference.bandit import studies as bandit_studies
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.preference.bandit.experiments import groups, learning_curves
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
-from theorybench.envs.preference.bandit.separation import STEP, Learner, crossing
+from theorybench.envs.preference.bandit.separation import LEARNERS, STEP, Learner, Separation, crossing
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
-from theorybench.envs.preference.bandit.training import courses, first_round_error, groups
+from theorybench.envs.preference.bandit.studies import Offline, PhaseTransition, Rounds
+from theorybench.leaderboard.evidence.lab import TrainingLab
 
-STUDY = {study.id.removeprefix("preference-"): study for study in tb.studies("TheoryBench/PreferenceBandit-v0")}
+
+@functools.cache
+def lab(**parameters):
+    return TrainingLab("TheoryBench/PreferenceBandit-v0", PreferenceBandit(**parameters))
 
 
 def cells(table, name):
@@ -39,10 +43,9 @@ def test_groups_hold_every_run_once_within_memory(seed, seeds, labels):
     assert all(len(group) == 1 or len(group) * labels <= 4_000_000 for group in found)
 
 
-def test_courses_give_each_round_and_are_those_of_its_seed_alone():
-    _, lab = STUDY["rounds"].bound()
-    two = courses(lab, "dpo-on-policy", 0, 2, 500, ["coverage", "error"], rounds=3)
-    one = courses(lab, "dpo-on-policy", 1, 1, 500, ["coverage", "error"], rounds=3)
+def test_learning_curves_give_each_round_and_are_those_of_its_seed_alone():
+    two = learning_curves(lab(), "dpo-on-policy", 0, 2, 500, ["coverage", "error"], rounds=3)
+    one = learning_curves(lab(), "dpo-on-policy", 1, 1, 500, ["coverage", "error"], rounds=3)
     assert two.shape == (2, 3, 2) and (two[1] == one[0]).all()
     assert len(np.unique(two[:, :, 1])) == 6
 
@@ -57,14 +60,14 @@ def test_the_law_of_the_first_round_is_that_of_drawn_wins(labels):
     squares = np.zeros(len(pairs))
     squares[told] = (np.log(wins[told] / (pairs - wins)[told]) / 1.4 - 0.3) ** 2
     scale = labels * 6 / math.cosh(0.3) ** 2
-    assert first_round_error(transition, labels) == pytest.approx(
+    assert transition.first_round_error(labels) == pytest.approx(
         scale * squares.mean(), abs=4 * scale * squares.std() / 632
     )
 
 
 def test_the_law_of_the_first_round_tends_to_fisher_information():
     oracle = PreferenceBanditOracle(PreferenceBandit(theta_init=4.0))
-    far = [first_round_error(oracle.transition, n) / oracle.offline_variance(1) - 1 for n in (56_002, 560_020)]
+    far = [oracle.transition.first_round_error(n) / oracle.offline_variance(1) - 1 for n in (56_002, 560_020)]
     assert far[0] == pytest.approx(0.118, abs=2e-3) and 0 < far[1] < 0.015
 
 
@@ -82,18 +85,17 @@ def test_a_crossing_beyond_the_ends_is_one_step_away_at_most():
 
 
 def test_small_batches_stay_above_the_floor_by_the_next_order():
-    lab = STUDY["rounds"].bound()[1].at(theta_init=1.0)
-    errors = 179 * courses(lab, "dpo-on-policy", 1, 300, 179, ["error"], rounds=5)[:, 2:, 0].mean(axis=1)
-    value, low, high = mean_interval(errors / lab.oracle.floor(1))
+    near = lab(theta_init=1.0)
+    errors = 179 * learning_curves(near, "dpo-on-policy", 1, 300, 179, ["error"], rounds=5)[:, 2:, 0].mean(axis=1)
+    value, low, high = mean_interval(errors / near.oracle.floor(1))
     assert low < 1.19 < high and value > 1.05
 
 
 def test_a_separated_coordinate_ends_where_its_ridge_holds_it():
-    lab = STUDY["separation"].bound()[1]
-    policies = lab.train("dpo-on-policy", range(40), 3000, rounds=3, solver="newton", policy="linear")
+    policies = lab().train("dpo-on-policy", range(40), 3000, rounds=3, solver="newton", policy="linear")
     theta = np.array([policy.theta for policy in policies])
     lost = np.abs(theta) > 4
-    errors = np.array([lab.oracle.evaluate(policy, ["error"])["error"] for policy in policies])
+    errors = np.array([lab().oracle.evaluate(policy, ["error"])["error"] for policy in policies])
     assert lost.sum() > 20
     assert 5.8 < np.abs(theta[lost]).min() < np.abs(theta[lost]).max() < 7.8
     alone = errors[lost.sum(axis=1) == 1]
@@ -107,9 +109,8 @@ def test_a_separated_coordinate_ends_where_its_ridge_holds_it():
 # The studies.
 
 
-def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
-    monkeypatch.setattr(bandit_studies, "INITS", (2.0, 3.0))
-    result = STUDY["rounds"].result(seed=1, seeds=60)
+def test_rounds_show_the_law_the_floor_and_coverage():
+    result = Rounds(inits=(2.0, 3.0)).run(lab(), 1, 60)
     (table,) = result.tables
     expected = [171.82, None, 15.2626, 15.2626, 15.2626, 1218.24, None, 15.2626, 15.2626, 15.2626]
     assert cells(table, "Fisher") == [value and pytest.approx(value, abs=5e-3) for value in expected]
@@ -130,9 +131,8 @@ def test_rounds_show_the_law_the_floor_and_coverage(monkeypatch):
     assert error.series[-1].y == pytest.approx([15.2626] * 6, abs=1e-4) and cover.series[-1].y == (1.0,) * 6
 
 
-def test_offline_pays_for_coverage_and_wins_where_it_is_mild(monkeypatch):
-    monkeypatch.setattr(bandit_studies, "OFFLINE_INITS", (1.5, 2.0))
-    result = STUDY["offline"].result(seed=1, seeds=30)
+def test_offline_pays_for_coverage_and_wins_where_it_is_mild():
+    result = Offline(inits=(1.5, 2.0)).run(lab(), 1, 30)
     errors, ratio = result.charts
     assert agreement(errors) == {"offline": (2, 2), "on-policy": (2, 2)} and agreement(ratio) == {"ratio": (2, 2)}
     (table,) = result.tables
@@ -142,12 +142,9 @@ def test_offline_pays_for_coverage_and_wins_where_it_is_mild(monkeypatch):
     assert mild.low < 0.5561 < mild.high < 1 and "3.3 times the floor" in table.note
 
 
-def test_the_transition_follows_its_law_and_another_ridge_has_none(monkeypatch):
-    monkeypatch.setattr(bandit_studies, "TRANSITION_INITS", (3.0,))
-    monkeypatch.setattr(bandit_studies, "SHARES", (0.35, 1.0))
-    monkeypatch.setattr(bandit_studies, "DRAWN_SHARES", (0.1, 0.35, 1.0))
-    monkeypatch.setattr(bandit_studies, "RIDGE_SHARES", (0.35, 1.0))
-    result = STUDY["transition"].result(seed=1, seeds=100)
+def test_the_transition_follows_its_law_and_another_ridge_has_none():
+    small = PhaseTransition(inits=(3.0,), shares=(0.35, 1.0), drawn=(0.1, 0.35, 1.0), ridge_shares=(0.35, 1.0))
+    result = small.run(lab(), 1, 100)
     first, later = result.charts
     assert agreement(first) == {"theta_init 3": (2, 2)} and agreement(later) == {"ridge to theta_t": (2, 2)}
     table, ridges = result.tables
@@ -159,15 +156,8 @@ def test_the_transition_follows_its_law_and_another_ridge_has_none(monkeypatch):
     assert f"at least {worst:.2f} of the runs" in result.notes[0]
 
 
-@pytest.fixture
-def small(monkeypatch):
-    monkeypatch.setattr(bandit_separation, "INITS", (0.3, 2.0, 6.5))
-    monkeypatch.setattr(bandit_separation, "DRAWN", (0.3, 2.0, 4.0, 6.5))
-    monkeypatch.setattr(bandit_separation, "LIMIT", 9000)
-
-
-def test_the_separation_is_where_theory_says(small):
-    result = STUDY["separation"].result(seed=1, seeds=12)
+def test_the_separation_is_where_theory_says():
+    result = Separation(inits=(0.3, 2.0, 6.5), drawn=(0.3, 2.0, 4.0, 6.5), limit=9000).run(lab(), 1, 12)
     (chart,), (table,) = result.charts, result.tables
     assert agreement(chart) == {"offline": (2, 2), "on-policy": (2, 2), "hybrid": (3, 3)}
     assert cells(table, "C") == [pytest.approx(value, rel=1e-4) for value in (1, 12.953, 101217.7)]
@@ -185,24 +175,20 @@ def test_the_separation_is_where_theory_says(small):
     assert "are 3.00 (on-policy) and 1.92 (hybrid)" in result.notes[3]
 
 
-def test_runs_that_reach_the_error_before_theory_says_are_measured_all_the_same(small, monkeypatch):
-    monkeypatch.setattr(bandit_separation, "INITS", (2.0,))
-    monkeypatch.setattr(bandit_separation, "DRAWN", (2.0,))
-    early = {"offline": Learner("dpo-offline", 1, lambda oracle, error, seeds: 20 * oracle.offline_variance(error))}
-    monkeypatch.setattr(bandit_separation, "LEARNERS", early)
-    monkeypatch.setattr(bandit_separation, "LIMIT", 30_000)
-    monkeypatch.setattr(bandit_separation, "_readings", lambda *_: [])
-    monkeypatch.setattr(bandit_separation, "_measured_readings", lambda *_: [])
-    (chart,) = STUDY["separation"].result(seed=1, seeds=12).charts
-    (points,) = [series for series in chart.series if series.style == "measured"]
+def test_runs_that_reach_the_error_before_theory_says_are_measured_all_the_same():
+    early = Learner("dpo-offline", 1, lambda oracle, error, seeds: 4 * oracle.offline_variance(error))
+    still = SimpleNamespace(predicted=lambda *_: 1.0, measure=lambda *_: Interval(1.0, 1.0, 1.0))
+    learners = {**dict.fromkeys(LEARNERS, still), "offline": early}
+    small = Separation(inits=(2.0,), drawn=(2.0,), limit=30_000, learners=learners)
+    (chart,) = small.run(lab(), 1, 12).charts
+    points = next(series for series in chart.series if series.style == "measured")
     assert points.low[0] < 8591 < points.high[0] and "censored" not in {series.style for series in chart.series}
 
 
 @pytest.mark.parametrize("init", [2.0, 3.0])
 def test_a_sampler_that_stays_needs_more_labels_than_one_that_moves(init):
-    lab = STUDY["separation"].bound()[1].at(theta_init=init)
-    moving = bandit_separation.LEARNERS["on-policy"]
+    moving = LEARNERS["on-policy"]
     staying = Learner("dpo-offline", 1, moving.batch)
-    _, _, high = moving.measure(lab, 0.05, 0, 8)
-    _, low, _ = staying.measure(lab, 0.05, 0, 8)
+    _, _, high = moving.measure(lab(theta_init=init), 0.05, 0, 8)
+    _, low, _ = staying.measure(lab(theta_init=init), 0.05, 0, 8)
     assert low > high

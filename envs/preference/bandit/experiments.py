@@ -1,0 +1,178 @@
+"""What claims about PreferenceBandit predict and measure: exact learners in the linear softmax class.
+
+Learners fit theta to the labels of a round, starting at the round's theta_t with a ridge of 1e-6 to theta_t. What a
+trained policy is worth is exact; intervals are about the labels that the runs drew.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
+
+#: Hyper-parameters of exact learning in the linear softmax class.
+EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
+#: Chance of a separated coordinate in a run that is meant to be above the threshold.
+SAFE = 1e-5
+#: Labels of all runs that train together, which bounds memory.
+LABELS_TOGETHER = 4_000_000
+
+
+def groups(seed: int, seeds: int, labels: int) -> list[range]:
+    """Cut the runs of a repetition, of `labels` each, into groups that memory allows."""
+    numbers, together = run_seeds(seed, seeds), max(1, LABELS_TOGETHER // labels)
+    return [numbers[i : i + together] for i in range(0, seeds, together)]
+
+
+def learning_curves(
+    lab: Lab,
+    agent: str,
+    seed: int,
+    seeds: int,
+    labels: int,
+    names: Sequence[str],
+    *,
+    rounds: int = 1,
+    last: bool = False,
+    **hyperparameters: Any,
+) -> np.ndarray:
+    """Train in rounds of `labels` each; give metrics after every round, or the last, float64 (seeds, rounds, names)."""
+    options = EXACT | {"rounds": rounds} | hyperparameters
+    traces = [
+        trace
+        for group in groups(seed, seeds, labels * rounds)
+        for trace in lab.trace(agent, group, labels * rounds, points=1 if last else rounds, **options)
+    ]
+    values = [[lab.oracle.evaluate(policy, names) for _, policy in trace] for trace in traces]
+    return np.array([[[point[name] for name in names] for point in run] for run in values])
+
+
+def safe_batch(oracle: PreferenceBanditOracle) -> int:
+    """Give n*(1e-5) labels, with which hardly any run has a separated coordinate."""
+    return math.ceil(oracle.batch_threshold(SAFE))
+
+
+def batch(delta: float) -> Callable[[PreferenceBanditOracle], int]:
+    """Give n*(delta) labels, with which a coordinate is separated in about a share delta of the runs."""
+    return lambda oracle: math.ceil(oracle.batch_threshold(delta))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Learner:
+    """An exact learner in rounds of n labels each.
+
+    Attributes:
+        prediction: of the oracle and n.
+        agent: its registered name.
+        labels: n, given the oracle.
+        rounds: how many.
+        seeds: number of runs.
+        options: further hyper-parameters.
+    """
+
+    prediction: Callable[[PreferenceBanditOracle, int], float]
+    agent: str = "dpo-on-policy"
+    labels: Callable[[PreferenceBanditOracle], int] = safe_batch
+    rounds: int = 1
+    seeds: int = 200
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
+        """What theory says."""
+        return self.prediction(oracle, self.labels(oracle))
+
+    def values(self, lab: Lab, seed: int, metric: str) -> tuple[np.ndarray, int]:
+        """Train; give the metric of each run after the last round, (seeds,), and n."""
+        n = self.labels(lab.oracle)
+        how = {"rounds": self.rounds, "last": True, **self.options}
+        return learning_curves(lab, self.agent, seed, self.seeds, n, [metric], **how)[:, -1, 0], n
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SmallShare(_Learner):
+    """Share of the runs that end with a small error or coverage.
+
+    Attributes:
+        metric: "coverage" or "error".
+        level: the largest value that counts as small.
+    """
+
+    metric: str = "coverage"
+    level: float
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """The share, and its Wilson interval."""
+        return share_interval(self.values(lab, seed, self.metric)[0] <= self.level)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaledError(_Learner):
+    """n times the mean error after the last round."""
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean of n ||theta - theta*||^2."""
+        errors, n = self.values(lab, seed, "error")
+        return mean_interval(n * errors)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OfflineRatio:
+    """Mean error of offline DPO over that of on-policy DPO, from as many labels in all.
+
+    Attributes:
+        seeds: number of runs of each.
+        labels: n of a round, given the oracle.
+        rounds: of on-policy DPO.
+    """
+
+    seeds: int
+    labels: Callable[[PreferenceBanditOracle], int] = safe_batch
+    rounds: int = 6
+
+    def predicted(self, oracle: PreferenceBanditOracle) -> float:
+        """tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): offline pools the rounds, on-policy uses the last."""
+        return oracle.offline_variance(self.rounds) / oracle.floor(1)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Ratio of means; its interval from the standard errors of the logarithms."""
+        return ratio_of_means(*self.errors(lab, seed))
+
+    def errors(self, lab: Lab, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Train; give the errors of offline and of on-policy runs, (seeds,) each."""
+        n, runs = self.labels(lab.oracle), (seed, self.seeds)
+        offline = learning_curves(lab, "dpo-offline", *runs, n * self.rounds, ["error"])
+        moving = learning_curves(lab, "dpo-on-policy", *runs, n, ["error"], rounds=self.rounds, last=True)
+        return offline[:, -1, 0], moving[:, -1, 0]
+
+
+def spanning_probability(oracle: PreferenceBanditOracle, pairs: int) -> float:
+    """Give P(M pairs of the initial policy differ in every coordinate): (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d."""
+    return float((1 - (1 - oracle.transition.informative) ** pairs) ** oracle.setting.dimension)
+
+
+def distillation_variance(oracle: PreferenceBanditOracle) -> float:
+    """Give n times the error of reward distillation from n labels in one round of pairs of the initial policy.
+
+    tr(Sigma* G^-1 N G^-1) / beta^2 with G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi', P = P(y wins): least
+    squares of the margins on Delta of variance 1 / (repeats P (1 - P)). By the theorem of Gauss and Markov it is at
+    least tr(Sigma* I^-1): pairs of small noise deserve more weight than they get.
+    """
+    setting = oracle.setting
+    probs, rewards = oracle.table(oracle.initial_policy), setting.rewards
+    pairs = probs[:, :, None] * probs[:, None] / len(probs)
+    variance = 4 * np.cosh((rewards[:, :, None] - rewards[:, None]) / 2) ** 2
+    spread, noise = (_moments(setting.tables.features, weights) for weights in (pairs, pairs * variance))
+    inverse = np.linalg.inv(spread)
+    return float(np.trace(oracle.optimal_covariance @ inverse @ noise @ inverse)) / setting.beta**2
+
+
+def _moments(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Sum w(x, y, y') (phi - phi')(phi - phi')^T for symmetric weights (X, K, K): (d, d)."""
+    columns = np.swapaxes(features, 1, 2)
+    own = columns @ (weights.sum(axis=2)[:, :, None] * features)
+    return 2 * (own - columns @ weights @ features).sum(axis=0)
