@@ -8,8 +8,8 @@ import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.cyclic import games
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference

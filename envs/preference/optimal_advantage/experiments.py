@@ -14,10 +14,10 @@ import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
     estimate_moments,
     estimated_value,
