@@ -49,8 +49,8 @@ test: $(READY) ## run the tests, the same examples of properties each time (plai
 	$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=ci
 
 .PHONY: nightly
-nightly: $(READY) ## run the long statistical studies
-	$(BIN)/python -m pytest -q -n 2 -m slow
+nightly: $(READY) ## run the long statistical studies, and all tests that take turns
+	$(BIN)/python -m pytest -q -n 2 -m 'slow or rotating'
 
 .PHONY: lint
 lint: $(READY) ## check style and formatting

@@ -1,19 +1,7 @@
-"""Fixtures: the toy settings of the core's tests, vector environments of them, and trainers without an agent."""
-
-from pathlib import Path
+"""Fixtures: vector environments of the toy settings."""
 
 import gymnasium as gym
 import pytest
-
-from theorybench.envs.core.registry import load_module
-
-TOYS = load_module(str(Path(__file__).parents[1] / "envs" / "core" / "toys.py"))
-
-
-@pytest.fixture
-def toys():
-    """The module of toy settings."""
-    return TOYS
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""What all tests have in common: toy settings, every registered id, faulty laboratories, and tests that take turns."""
+
+import datetime
+import os
+import zlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import theorybench as tb
+from theorybench.envs.core.registry import load_module
+
+TOYS = load_module(str(Path(__file__).parent / "envs" / "core" / "toys.py"))
+LABS = load_module(str(Path(__file__).parent / "envs" / "faulty_lab.py"))
+#: Which third of the tests that take turns runs by default: another one each day, the same in all processes.
+THIRD = int(os.environ.setdefault("THEORYBENCH_THIRD", str(datetime.date.today().toordinal() % 3)))
+
+
+@pytest.fixture(scope="session")
+def toys() -> ModuleType:
+    """The module of toy settings."""
+    return TOYS
+
+
+@pytest.fixture(scope="session")
+def check_claim():
+    """Check a claim in a laboratory with faults: check_claim(claim, seed=0, parameters={}, **faults of FaultyLab)."""
+    return LABS.check_claim
+
+
+@pytest.fixture(scope="session")
+def faulty_lab() -> type:
+    """The laboratory with faults."""
+    return LABS.FaultyLab
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the argument `env_id` for every registered id, so that new settings are covered."""
+    named = {mark.args[0] if isinstance(mark.args[0], str) else tuple(mark.args[0]) for mark in _tables(metafunc)}
+    if "env_id" in metafunc.fixturenames and not any("env_id" in names for names in named):
+        ids = [id for id in tb.list_envs() if id.startswith(("TheoryBench/", "Toy/"))]
+        metafunc.parametrize("env_id", ids)
+
+
+def _tables(metafunc: pytest.Metafunc) -> list[pytest.Mark]:
+    return list(metafunc.definition.iter_markers("parametrize"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the tests that take turns, make slow those whose turn it is not: `@pytest.mark.rotating`.
+
+    A third runs each day, by a hash of the test's name, or by the number that the mark is given.
+    """
+    for item in items:
+        mark = item.get_closest_marker("rotating")
+        if mark is not None and (mark.args[0] if mark.args else zlib.crc32(item.nodeid.encode())) % 3 != THIRD:
+            item.add_marker("slow")

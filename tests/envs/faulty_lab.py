@@ -1,0 +1,112 @@
+"""One laboratory for all tests that break the mechanism of a claim: the sound one, with faults."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.claim import Claim, ClaimResult
+from theorybench.envs.core.registry import lookup
+
+
+class Call(NamedTuple):
+    """What a claim asked to be simulated."""
+
+    policy: Any
+    episodes: int
+    seed: int
+    options: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FaultyLab:
+    """A laboratory with faults; without any it is the sound one.
+
+    Attributes:
+        lab: the sound one.
+        parameters: of the setting, whatever is asked for.
+        kind: setting -> what stands in its place as `lab.setting`; training and simulation do not see it.
+        deaf: whether `at` is ignored.
+        oracle_class: of `lab.oracle`.
+        agent: trained in place of all, or of those that a mapping names.
+        hyperparameters: in place of those that are asked for, or (lab, asked) -> all of them.
+        share: of the budget that is trained.
+        learner: (lab, agent, seed, budget, hyperparameters) -> the policy of a run, in place of training.
+        policy: (lab, call) -> what is simulated.
+        options: of the simulation in place of those that are asked for, or (lab, asked) -> all of them.
+        played: (lab, call, episodes) -> other Episodes, or their rewards.
+    """
+
+    lab: Any
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    kind: Callable[[Any], Any] | None = None
+    deaf: bool = False
+    oracle_class: Callable[[Any], Any] | None = None
+    agent: str | Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hyperparameters: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    share: float = 1.0
+    learner: Callable[..., Any] | None = None
+    policy: Callable[..., Any] | None = None
+    options: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    played: Callable[..., Any] | None = None
+
+    @functools.cached_property
+    def sound(self) -> Any:
+        """The sound laboratory of the setting that is really there."""
+        return self.lab.at(**self.parameters) if self.parameters else self.lab
+
+    @functools.cached_property
+    def setting(self) -> Any:
+        """The setting that claims see."""
+        return self.kind(self.sound.setting) if self.kind else self.sound.setting
+
+    @functools.cached_property
+    def oracle(self) -> Any:
+        """The answers that claims see."""
+        return self.oracle_class(self.setting) if self.oracle_class else self.sound.oracle
+
+    def at(self, **parameters: Any) -> "FaultyLab":
+        """Go to other parameters, with the same faults."""
+        return self if self.deaf else dataclasses.replace(self, lab=self.lab.at(**parameters))
+
+    def train(self, agent_name: str, seeds: Sequence[int], budget: int, **asked: Any) -> list[Any]:
+        """Train, with faults."""
+        if self.learner is not None:
+            return [self.learner(self, agent_name, seed, budget, asked) for seed in seeds]
+        return self.sound.train(self._agent(agent_name), seeds, int(self.share * budget), **self._own(asked))
+
+    def trace(self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **asked: Any) -> list[Any]:
+        """Train, with faults, and return policies along the way."""
+        agent, budget = self._agent(agent_name), int(self.share * budget)
+        return self.sound.trace(agent, seeds, budget, points=points, **self._own(asked))
+
+    def _agent(self, name: str) -> str:
+        return self.agent if isinstance(self.agent, str) else self.agent.get(name, name)
+
+    def _own(self, asked: dict[str, Any]) -> Mapping[str, Any]:
+        own = self.hyperparameters
+        return own(self, asked) if callable(own) else {**asked, **own}
+
+    def simulate(self, policy: Any, episodes: int, seed: int, **asked: Any) -> Any:
+        """Simulate, with faults."""
+        call = Call(policy, episodes, seed, asked)
+        options = self.options(self, dict(asked)) if callable(self.options) else {**asked, **self.options}
+        acting = self.policy(self, call) if self.policy else policy
+        played = self.sound.simulate(acting, episodes, seed, **options)
+        if self.played is None:
+            return played
+        other = self.played(self, call, played)
+        return dataclasses.replace(played, rewards=other.astype(np.float64)) if isinstance(other, np.ndarray) else other
+
+
+def check_claim(claim: Claim, seed: int = 0, parameters: Mapping[str, Any] | None = None, **faults: Any) -> ClaimResult:
+    """Check a claim of `tb.claims`, on a setting with some other parameters, in a laboratory with faults."""
+    if parameters:
+        setting = lookup(claim.env_id).make_setting({**claim.parameters, **parameters})
+        claim = dataclasses.replace(claim, setting=setting)
+    if faults:
+        sound = claim.make_lab
+        claim = dataclasses.replace(claim, make_lab=lambda setting: FaultyLab(lab=sound(setting), **faults))
+    return claim.check(seed)
