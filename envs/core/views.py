@@ -145,6 +145,28 @@ class View:
         response[:] = np.where(np.arange(self.response_length) < position[:, None], action[:, None], 0)
         return tokens
 
+    def pasts(self, rows: np.ndarray, others: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """Return an observation of each row that is otherwise like another: what a policy on this view does not see.
+
+        Args:
+            rows: int64 (n,), of the view "markov", "position" or "local".
+            others: (n, tokens), observations with a full response.
+            positions: int64 (n,), response tokens where all positions share their rows.
+
+        Returns:
+            (n, tokens), shaped and typed as `others`. What would be read behind the response stays padding.
+        """
+        each = self.rows // max(1, self.response_length)
+        position, value = (positions, rows) if self._shared else np.divmod(rows, each)
+        tokens, column = others.copy(), np.arange(others.shape[1])
+        if self.name == "markov":
+            tokens[np.arange(len(rows)), self.prompt_length - 1 + position] = value + 1
+        if self.name == "local":
+            digits = (value[:, None] // self._strides - self._shifts[position]) % self._counts
+            np.put_along_axis(tokens, self._columns[position], (self._low + digits).astype(tokens.dtype), axis=1)
+        tokens[column >= self.prompt_length + position[:, None]] = 0
+        return tokens
+
     def _prompt(self, observations: np.ndarray) -> np.ndarray:
         powers = self._base ** np.arange(self.prompt_length - 1, -1, -1)
         return (observations[:, : self.prompt_length].astype(np.int64) - 1 - self._first) @ powers

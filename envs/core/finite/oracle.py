@@ -7,7 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.finite.graph import DecisionGraph, Layer, TooLarge, expand
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.finite.walks import declared, means
+from theorybench.envs.core.finite.walks import VIEWS, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, inverse_cdf
@@ -18,8 +18,6 @@ S = TypeVar("S", bound=FiniteSetting)
 
 #: Episodes of a seeded estimate.
 SAMPLES = 2**14
-#: The view whose row is all that a policy depends on, by what the policy declares.
-VIEWS = {"position": "position", "state": "markov", "local": "local"}
 #: What softmax tables put on an illegal action for a zero counts as none, up to this.
 NEGLIGIBLE = 1e-12
 

@@ -1,7 +1,7 @@
 """How any oracle follows a policy: by what it declares, through all its prefixes, or along sampled responses.
 
 One that declares `depends_on` is asked once for each thing that it says it depends on, and that it depends on nothing
-else is checked on samples (`ask`). Any other is asked at prefixes: at all of them, where they number at most
+else is checked on samples (`declared_rows`). Any other is asked at prefixes: at all of them, where they number at most
 `MAX_PREFIXES`, each with the product w of the policy's probabilities as its weight; beyond that along one sampled
 continuation of each of a number of prompts. Either way a number f of the last row, such as a reward or a divergence,
 enters with the whole row,
@@ -18,14 +18,20 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import TablePolicy, inverse_cdf
+from theorybench.envs.core.policy import SettingPolicy, TablePolicy, inverse_cdf
+from theorybench.envs.core.streams import PROMPT_LIMIT, Stream
+from theorybench.envs.core.views import View
 
 #: The largest number of prefixes at which a policy is asked.
 MAX_PREFIXES = 10**6
 #: Prefixes that are held at a time.
 HELD = 2**18
-#: Further observations of each row with which a policy's declared dependence is checked.
-CHECKS = 16
+#: Observations with which a policy's declared dependence is checked: of each row at least, and in all at least.
+CHECKS, ALL_CHECKS = 16, 2**11
+#: Tokens of observations that are held at a time.
+HELD_TOKENS = 2**24
+#: The view whose row is all that a policy depends on, by what the policy declares.
+VIEWS = {"position": "position", "state": "markov", "local": "local"}
 
 Probs = Callable[[np.ndarray], np.ndarray]
 
@@ -35,24 +41,16 @@ def declared(policy: Any) -> str:
     return str(getattr(policy, "depends_on", "prefix"))
 
 
-def ask(
-    oracle: Oracle[Any],
-    policy: Any,
-    observe: Callable[[], np.ndarray],
-    keys: np.ndarray,
-    *,
-    checks: int = CHECKS,
-    trusted: tuple[type, ...] = (TablePolicy,),
-) -> np.ndarray:
-    """Ask a policy at one observation of each key, checking on further ones that nothing else matters.
+def declared_rows(oracle: Oracle[Any], policy: Any, rows: np.ndarray) -> np.ndarray:
+    """Ask a policy that declares what it depends on, checking that nothing else matters.
+
+    It is asked at an observation of each row of the view that it declares, and at further ones, with random prompts of
+    random stages and random responses. Tables and a setting's own policies are not checked: they look up a view.
 
     Args:
         oracle: asks.
-        policy: declares a dependence.
-        observe: draws an observation of each key, all else being random: (n, tokens).
-        keys: int (n,), equal where the declared dependence says that probabilities are equal.
-        checks: how often `observe` is called in all.
-        trusted: policies that are not checked, since they look up a view.
+        policy: declares "position", "state" or "local".
+        rows: int (n,), of the view "position", "markov" or "local".
 
     Returns:
         float64 (n, num_actions).
@@ -60,10 +58,24 @@ def ask(
     Raises:
         PolicyError: it depends on more than it declares.
     """
-    seen = [observe() for _ in range(1 if isinstance(policy, trusted) else checks)]
-    if len(seen) > 1:
-        oracle.check_dependence(policy, np.concatenate(seen), np.tile(keys, len(seen)))
-    return oracle.probs(policy, seen[0])
+    setting, rng = oracle.setting, np.random.default_rng(0)
+    tries = 1 if isinstance(policy, (TablePolicy, SettingPolicy)) else max(CHECKS, ALL_CHECKS // max(1, len(rows)))
+    view, given = View.of(setting, VIEWS[declared(policy)]), setting.prompt_length
+    width = given + setting.response_length
+    parts = []
+    for block in blocks(len(rows), HELD_TOKENS // (tries * width)):
+        asked, n = np.tile(rows[block], tries), len(rows[block])
+        prompts = rng.integers(setting.num_prompts or PROMPT_LIMIT, size=len(asked))
+        stages = rng.integers(1, setting.num_stages + 1, size=len(asked))
+        begun = setting.initial(Stream(prompts, 0, setting.world, np), len(asked), prompts=prompts, stage=stages)
+        others = setting.observe(begun)
+        others[:, given:] = rng.integers(1, setting.num_actions + 1, (len(asked), width - given))
+        turn = rng.integers(setting.horizon, size=len(asked)) * (np.arange(len(asked)) >= n)
+        seen = view.pasts(asked, others, turn * (1 + setting.num_reply_tokens))
+        if tries > 1:
+            oracle.check_dependence(policy, seen, view.index(seen))
+        parts.append(oracle.probs(policy, seen[:n]))
+    return np.concatenate(parts)
 
 
 def standard_error(samples: np.ndarray) -> float:

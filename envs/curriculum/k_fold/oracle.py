@@ -10,7 +10,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
@@ -22,8 +22,6 @@ from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 SAMPLES = 4096
 #: Score that counts as learnt.
 SCORE = 0.9
-#: Observations of each row with which a policy's declared dependence is checked.
-CHECKS = 8
 
 
 class HopPolicy(SettingPolicy):
@@ -215,16 +213,17 @@ class KFoldOracle(Oracle[KFoldComposition]):
 
     def _chained(self, policy: Any, stage: int) -> Measured:
         """Follow a policy that sees the next hop and where the chain stands, or how many hops it has made."""
-        setting = self.setting
+        setting, sees = self.setting, policy.depends_on == "local"
+        table = declared_rows(self, policy, np.arange(setting.k * setting.N if sees else setting.response_length))
         if not setting.chain_of_thought:
-            rows = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
-            return Measured(np.full(1, 1 / setting.N), divergence(rows[0], 1 / setting.N).mean(keepdims=True))
-        if policy.depends_on == "local":
-            table = self._local_rows(policy, 0).reshape(setting.k, setting.N, setting.N)
+            kl = divergence(table[: setting.N if sees else 1], 1 / setting.N).mean(keepdims=True)
+            return Measured(np.full(1, 1 / setting.N), kl)
+        if sees:
+            table = table.reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
             return Measured(self.agreement(table, stage), kl)
         # Which hop a position is depends on where the stage begins.
-        made = np.stack([self._local_rows(policy, t)[:1] for t in range(stage)])
+        made = table[: 2 * stage : 2, None]
         tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
         success = []
         for start in self._starts(stage):
@@ -232,22 +231,6 @@ class KFoldOracle(Oracle[KFoldComposition]):
             own[(start + np.arange(stage)) % setting.k] = made
             success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
         return Measured(np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True))
-
-    def _local_rows(self, policy: Any, made: int) -> np.ndarray:
-        """Read the probabilities of a policy after some hops, by next hop and entry: float64 (k N, N)."""
-        setting = self.setting
-        hop, entry = np.divmod(np.arange(setting.k * setting.N), setting.N)
-        n, first, rng = len(hop), (hop - made) % setting.k, np.random.default_rng(made)
-
-        def observe() -> np.ndarray:
-            shown = rng.permuted(np.tile(np.arange(setting.N), (n * setting.k, 1)), axis=1).reshape(n, -1)
-            response = rng.integers(setting.N, size=(n, 2 * made))
-            x = rng.integers(setting.N, size=n) if made else entry
-            response[:, -1:] = entry[:, None]
-            return setting.observations(shown, first, x, rng.integers(made + 1, setting.k + 1, size=n), response)
-
-        groups = hop * setting.N + entry if policy.depends_on == "local" else 0 * hop
-        return ask(self, policy, observe, groups, checks=CHECKS, trusted=(TablePolicy, SettingPolicy))
 
     # What learning costs.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, VIEWS, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
@@ -16,8 +16,6 @@ from theorybench.envs.curriculum.parity.setting import Parity, parity
 
 #: Prompts of an estimate.
 SAMPLES = 2**14
-#: What a policy may depend on to be followed without its prefixes.
-DECLARED = ("local", "state", "position")
 
 
 #: Of equally likely cases, or samples: success at each stage, float64 (cases, k), and KL in nats, float64 (cases,).
@@ -56,7 +54,7 @@ class ParityOracle(Oracle[Parity]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
         setting, sampled = self.setting, False
-        if declared(policy) in DECLARED:
+        if declared(policy) in VIEWS:
             success, kl = self._chain(policy) if setting.chain_of_thought else self._answers(policy)
         else:
             (success, kl), sampled = follow(
@@ -92,44 +90,24 @@ class ParityOracle(Oracle[Parity]):
 
     def _rows(self, policy: Any) -> np.ndarray:
         """Return probabilities by position, secret bit, last claim and last bit of the prompt: (k, 2, 2, 2, 2)."""
-        setting, rng = self.setting, np.random.default_rng(0)
+        setting = self.setting
         number = np.arange(8 * setting.k)
         position, bit, claim = number // 8, number // 4 % 2, number // 2 % 2
-        secret = setting.tables.secret[position]
-        end = np.where(secret == setting.d - 1, bit, number % 2)
-        key = {
+        end = np.where(setting.tables.secret[position] == setting.d - 1, bit, number % 2)
+        row = {
             "position": position,
             "state": 2 * position + np.where(position > 0, claim, end),
             "local": 4 * position + 2 * bit + np.where(position > 0, claim, 0),
         }[policy.depends_on]
-
-        def observe() -> np.ndarray:
-            prompts = rng.integers(2**setting.d, size=len(number)) & ~(1 << secret | 1 << setting.d - 1)
-            prompts |= bit << secret | end << setting.d - 1
-            claims = rng.integers(2, size=(len(number), setting.k))
-            claims[number, np.maximum(position - 1, 0)] = claim
-            seen = setting.observations(prompts, claims)
-            seen[:, setting.d :][np.arange(setting.k) >= position[:, None]] = 0
-            return seen
-
-        return ask(self, policy, observe, key).reshape(setting.k, 2, 2, 2, 2)
+        return declared_rows(self, policy, row).reshape(setting.k, 2, 2, 2, 2)
 
     def _answers(self, policy: Any) -> Measured:
         """Ask for one answer to each value of the secret bits and of the prompt's last bit."""
-        setting, rng = self.setting, np.random.default_rng(0)
+        setting = self.setting
         secret = np.unique(np.append(setting.tables.secret, setting.d - 1))
         prompts = ((np.arange(2 ** len(secret))[:, None] >> np.arange(len(secret)) & 1) << secret).sum(axis=1)
-        key = {
-            "position": 0 * prompts,
-            "state": prompts >> setting.d - 1,
-            "local": prompts & setting.tables.masks[-1],
-        }[policy.depends_on]
-
-        def observe() -> np.ndarray:
-            others = rng.integers(2**setting.d, size=len(prompts)) & ~(1 << secret).sum()
-            return setting.observations(others | prompts, np.zeros((len(prompts), 0), np.int64))
-
-        ask(self, policy, observe, key)
+        view = View.of(setting, VIEWS[policy.depends_on])
+        declared_rows(self, policy, view.index(setting.observations(prompts, np.zeros((len(prompts), 0), np.int64))))
         return self._walk(policy, prompts)
 
     def _walk(self, policy: Any, prompts: np.ndarray, rng: np.random.Generator | None = None) -> Measured:

@@ -8,7 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.finite.walks import ask, declared, follow, means
+from theorybench.envs.core.finite.walks import declared, declared_rows, follow, means
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
@@ -106,22 +106,13 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
     def _chain(self, policy: Any) -> Chain:
         """Read the table of a policy that sees position and last token, checking on samples that it sees no more."""
-        setting, rng = self.setting, np.random.default_rng(0)
-        rows = np.arange(2 + setting.L * setting.d)
+        d, length = self.setting.d, self.setting.L
         if policy.depends_on == "position":
-            rows = np.repeat(np.arange(setting.L + 1), [2] + [setting.d] * setting.L)
-        table = ask(self, policy, functools.partial(self._chain_observations, rng), rows)
-        return Chain(table[:2], table[2:].reshape(setting.L, setting.d, setting.d + 1))
-
-    def _chain_observations(self, rng: np.random.Generator) -> np.ndarray:
-        """Return an observation of each position and last token, the rest at random: int8 (2 + L d, tokens)."""
-        setting, d = self.setting, self.setting.d
-        half = 2 ** (d - 1)
-        parts = [setting.observations(rng.integers(half, size=2) + np.array([0, half]), np.zeros((2, 0), np.int64))]
-        for position in range(1, setting.L + 1):
-            picks = np.concatenate([rng.integers(d, size=(d, position - 1)), np.arange(d)[:, None]], axis=1)
-            parts.append(setting.observations(rng.integers(2**d, size=d), picks))
-        return np.concatenate(parts)
+            table = declared_rows(self, policy, np.arange(length + 1))
+            return Chain(table[[0, 0]], np.repeat(table[1:, None], d, axis=1))
+        later = np.arange(1, length + 1)[:, None] * self.setting.num_symbols + np.arange(d)
+        table = declared_rows(self, policy, np.append([d + 1, d + 2], later))
+        return Chain(table[:2], table[2:].reshape(length, d, d + 1))
 
     # What search costs.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, ask, declared, follow, means
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
@@ -19,8 +19,6 @@ from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, tra
 
 #: Prompts of an estimate.
 SAMPLES = 2**13
-#: Observations of each row with which a policy's declared dependence is checked.
-CHECKS = 8
 #: Of equally likely cases, or samples: success by stage, and KL in nats on the full task; float64 (any,) each.
 Measured = tuple[Mapping[int, np.ndarray], np.ndarray]
 
@@ -62,7 +60,8 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         """Compute all metrics."""
         dependence, sampled = declared(policy), False
         if dependence == "local":
-            success, kl = self._pairs(self._local_rows(policy))
+            rows = declared_rows(self, policy, np.arange(self.setting.m * self.setting.N))
+            success, kl = self._pairs(rows.reshape(self.setting.m, self.setting.N, -1))
         elif dependence in ("state", "position"):
             success, kl = self._blind(policy)
         else:
@@ -72,41 +71,6 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return means(columns | dict.fromkeys(["objective", "success"], success[self.setting.T]) | {"kl": kl}, sampled)
 
     # Policies that declare what they see.
-
-    def _asked(
-        self, policy: Any, position: np.ndarray, letter: np.ndarray, before: np.ndarray, rows: np.ndarray
-    ) -> np.ndarray:
-        """Return probabilities at one observation of each row, checking on more that nothing else matters.
-
-        Args:
-            policy: the policy.
-            position: int64 (n,), claims made.
-            letter: int64 (n,), the letter to be read; the last one of the word where `before` is -1.
-            before: int64 (n,), the last claim or the initial state; -1 for any.
-            rows: int64 (n,), what the policy says that it sees.
-        """
-        setting, n, rng = self.setting, len(position), np.random.default_rng(0)
-        number, known = np.arange(n), before >= 0
-
-        def observe() -> np.ndarray:
-            start, word = rng.integers(setting.N, size=n), rng.integers(setting.m, size=(n, setting.T))
-            claims, where = rng.integers(setting.N, size=(n, setting.response_length)), position
-            if policy.depends_on == "local" and not isinstance(policy, TablePolicy):
-                where = rng.integers(setting.response_length, size=n)
-            word[number, np.where(known, where, setting.T - 1)] = letter
-            claims[number, np.maximum(where - 1, 0)] = np.where(known & (where > 0), before, claims[:, 0])
-            start = np.where(known & (where == 0), before, start)
-            seen = setting.observations(start, word, claims)
-            seen[:, setting.prompt_length :][np.arange(setting.response_length) >= where[:, None]] = 0
-            return seen
-
-        return ask(self, policy, observe, rows, checks=CHECKS)
-
-    def _local_rows(self, policy: Any) -> np.ndarray:
-        """Return q(s' | a, s), float64 (m, N, N)."""
-        setting = self.setting
-        row = np.arange(setting.m * setting.N)
-        return self._asked(policy, 0 * row, row // setting.N, row % setting.N, row).reshape(setting.m, setting.N, -1)
 
     def _pairs(self, rows: np.ndarray) -> Measured:
         """Follow the pair (claim, true state)."""
@@ -131,13 +95,14 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         """Follow a policy on position, or on it and the last token: what it claims is independent of the true state."""
         setting, kl = self.setting, 0.0
         letters, states = np.arange(setting.m), np.arange(setting.N)
-        sees = policy.depends_on == "state"
-        rows = self._asked(policy, 0 * letters, letters, 0 * letters - 1, letters * sees)
+        tokens = setting.N + setting.m if policy.depends_on == "state" else 1
+        sees = int(tokens > 1)
+        rows = declared_rows(self, policy, sees * (setting.N + letters))
         kl, claim = float(divergence(rows, 1 / setting.N).mean()), rows.mean(axis=0)
         if setting.response_length > 1:
             position = np.repeat(np.arange(1, setting.response_length), setting.N)
             before = np.tile(states, setting.response_length - 1)
-            later = self._asked(policy, position, 0 * before, before, position * setting.N + before * sees)
+            later = declared_rows(self, policy, position * tokens + sees * before)
             for own in later.reshape(-1, setting.N, setting.N):
                 kl, claim = kl + float(claim @ divergence(own, 1 / setting.N)), claim @ own
         return dict.fromkeys(range(1, setting.T + 1), np.array([1 / setting.N])), np.array([kl])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.finite.walks import MAX_PREFIXES, ask, declared
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, declared, declared_rows
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.tree.markov_chain.equal_mass import EqualMassPolicy, measure_classes
@@ -152,16 +152,9 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         setting, position = self.setting, self.setting.shape.position
         nodes = np.arange(len(position))
         state = np.where(position == 0, nodes, (nodes - setting.M0) % setting.M)
-        rng = np.random.default_rng(0)
-
-        def observe() -> np.ndarray:
-            history = rng.integers(1, setting.M + 1, (len(nodes), setting.L))
-            history[:, 0] = rng.choice(setting.tree.starts, len(nodes)) + 1
-            observations = np.where(np.arange(setting.L) < position[:, None], history, 0)
-            observations[nodes, position] = state + 1
-            return observations.astype(setting.observation_dtype)
-
-        return ask(self, policy, observe, nodes if dependence == "state" else position)
+        if dependence == "position":
+            return declared_rows(self, policy, position)
+        return declared_rows(self, policy, position * setting.num_symbols + state)
 
 
 def _tries(names: Iterable[str]) -> set[int]:

@@ -7,17 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.finite.walks import CHECKS, MAX_PREFIXES, ask, blocks, declared, standard_error
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, declared, declared_rows, standard_error
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import SettingPolicy, TablePolicy
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 from theorybench.envs.tree.metastable_chain.walks import Endings, count_prefixes, departure, flow, follow, walk
 
 #: Episodes of a seeded estimate.
 SAMPLES = 4096
-#: Tokens of observations that are held at a time while a policy's table is read.
-HELD_TOKENS = 2**24
 
 
 class MetastableChainOracle(Oracle[MetastableChain]):
@@ -89,22 +87,12 @@ class MetastableChainOracle(Oracle[MetastableChain]):
 
     def _rows(self, policy: Any) -> np.ndarray:
         """Read the table of a policy that sees position and last token, checking that it sees no more: (H, A, A)."""
-        setting, rng, symbols = self.setting, np.random.default_rng(0), np.arange(self.setting.num_actions)
-        together, parts = HELD_TOKENS // (CHECKS * len(symbols) * (1 + setting.horizon)), []
-        for block in blocks(setting.horizon, together):
-            position = np.repeat(np.arange(setting.horizon)[block], len(symbols))
-            last = np.tile(symbols, len(position) // len(symbols))
-            last = np.where(position > 0, last, last % setting.M)
-
-            def observe(position: np.ndarray = position, last: np.ndarray = last) -> np.ndarray:
-                past = rng.integers(1, 1 + len(symbols), (len(position), 1 + setting.horizon), np.int8)
-                past[:, 0] = (past[:, 0] - 1) % setting.M + 1
-                past[np.arange(len(position)), position] = last + 1
-                return np.where(np.arange(1 + setting.horizon) <= position[:, None], past, 0).astype(np.int8)
-
-            groups = position if policy.depends_on == "position" else position * len(symbols) + last
-            parts.append(ask(self, policy, observe, groups, trusted=(TablePolicy, SettingPolicy)))
-        return np.concatenate(parts).reshape(setting.horizon, len(symbols), len(symbols))
+        horizon, symbols = self.setting.horizon, self.setting.num_actions
+        if policy.depends_on == "position":
+            return np.repeat(declared_rows(self, policy, np.arange(horizon))[:, None], symbols, axis=1)
+        # The first token is that of a start.
+        row = np.concatenate([np.arange(symbols) % self.setting.M, np.arange(symbols, horizon * symbols)])
+        return declared_rows(self, policy, row).reshape(horizon, symbols, symbols)
 
     # How long the base model takes.
 

@@ -5,7 +5,14 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.errors import PolicyError
-from theorybench.envs.core.finite.walks import PrefixWalk, ask, blocks, declared, means
+from theorybench.envs.core.finite.walks import VIEWS, PrefixWalk, blocks, declared, declared_rows, means
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
+from theorybench.envs.curriculum.parity.setting import Parity
+from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
+from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
+from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 
 def probs(observations):
@@ -50,17 +57,52 @@ def test_blocks_cover_everything_once():
 
 
 class Peeks(tb.Policy):
-    depends_on = "position"
+    """Declares less than it looks at: what is told is the column of the observation that it looks at."""
+
+    def __init__(self, setting, depends_on, column):
+        self.setting, self.depends_on, self.column = setting, depends_on, column
 
     def probs(self, observations):
-        return np.eye(2)[np.asarray(observations)[:, 0] - 1]
+        actions = self.setting.num_actions
+        seen = np.asarray(observations)[:, self.column].astype(int) if self.column is not None else 0
+        rows = View.of(self.setting, VIEWS[self.depends_on]).index(np.asarray(observations))
+        return np.eye(actions)[(rows + seen) % actions]
 
 
-def test_a_declared_dependence_is_checked(toys):
-    oracle = toys.TwoArmsOracle(toys.TwoArms())
-    rng = np.random.default_rng(0)
-    with pytest.raises(PolicyError, match="declares depends_on = 'position'"):
-        ask(oracle, Peeks(), lambda: rng.integers(1, 3, size=(4, 1)), np.zeros(4, int))
-    rows = ask(oracle, Peeks(), lambda: np.array([[1], [2]]), np.arange(2))
-    assert np.array_equal(rows, np.eye(2))
-    assert declared(Peeks()) == "position" and declared(object()) == "prefix"
+CASES = [
+    (setting, name)
+    for setting in (
+        Parity(d=5, k=3),
+        Semiautomaton(N=3, m=2, T=4),
+        KFoldComposition(N=3, k=2),
+        ReasoningTree(d=3, L=3),
+        MetastableChain(K=3, M=3, eps=0.3, H=6),
+    )
+    for name in VIEWS
+    if name != "local" or setting.local is not None
+]
+
+
+@pytest.mark.parametrize(("setting", "name"), CASES)
+def test_what_is_declared_is_asked_for_and_checked(setting, name):
+    oracle = next(lookup(id).oracle for id in tb.list_envs() if lookup(id).setting is type(setting))(setting)
+    view = View.of(setting, VIEWS[name])
+    told = declared_rows(oracle, Peeks(setting, name, None), np.arange(view.rows))
+    own = np.eye(setting.num_actions)[view.index(view.observations(setting.observation_dtype)) % setting.num_actions]
+    reachable = view.index(view.observations(setting.observation_dtype)) == np.arange(view.rows)
+    assert np.array_equal(told[reachable], own[reachable])
+    table = tb.TablePolicy(view, np.random.default_rng(0).dirichlet(np.ones(setting.num_actions), view.rows))
+    assert np.array_equal(declared_rows(oracle, table, np.arange(view.rows))[reachable], table.table[reachable])
+    missed = []
+    for column in range(setting.prompt_length + setting.response_length - 1):
+        try:
+            declared_rows(oracle, Peeks(setting, name, column), np.arange(view.rows))
+            missed.append(column)
+        except PolicyError as error:
+            assert f"declares depends_on = {name!r}" in str(error)
+    # What the view reads wherever it is may be looked at; so may what is the same in all prompts.
+    assert len(missed) <= 1, missed
+
+
+def test_dependence_is_declared_or_everything():
+    assert declared(Peeks(None, "position", 0)) == "position" and declared(object()) == "prefix"
