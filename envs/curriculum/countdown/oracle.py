@@ -220,11 +220,11 @@ class CountdownOracle(Oracle[Countdown]):
         p = self.stage_success[:, -1]
         return float(np.mean(p / (p + (1 - p) * math.exp(-1 / beta))))
 
-    def search_plays(self) -> float:
+    def search_episodes(self) -> float:
         """Give the episodes of the base model that a search on the full task needs for a prompt: the mean of 1/p."""
         return float(np.mean(1 / self.stage_success[:, -1]))
 
-    def staged_search_plays(self) -> float:
+    def staged_search_episodes(self) -> float:
         """Give the episodes that a search by stages needs, which keeps each stage's solution: the mean of sum_k 1/q_k.
 
         q_k is the success at stage k where the stages below are solved (`step_success`).

@@ -158,11 +158,11 @@ def test_the_state_view_numbers_winnable_states():
     assert (rows == view.rows - 1).any()
 
 
-def test_rungs_that_are_learnt_make_the_next_one_easier():
+def test_stages_that_are_learnt_make_the_next_one_easier():
     oracle = CountdownOracle(Countdown(prompts=64))
     assert (oracle.step_success >= oracle.stage_success - 1e-12).all()
     np.testing.assert_allclose(oracle.step_success[:, 0], oracle.stage_success[:, 0])
-    assert oracle.staged_search_plays() < oracle.search_plays() / 3
+    assert oracle.staged_search_episodes() < oracle.search_episodes() / 3
 
 
 def test_laws_of_learning_are_times_at_which_nine_prompts_in_ten_are_solved():

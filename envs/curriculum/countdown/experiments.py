@@ -1,0 +1,176 @@
+"""What claims and studies about search on Countdown measure: roll-outs are counted, never the solver asked."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.evidence.experiments import metric_of
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.curriculum.countdown.oracle import CountdownOracle
+from theorybench.envs.curriculum.countdown.setting import Countdown
+
+#: Temperature of the tilted policy: it about triples the base model's chances.
+BETA = 0.4
+#: Roll-outs after which a claim gives up on a prompt.
+LIMIT = 2**20
+
+
+def rollouts_to_win(lab: Lab, policy: Any, stage: int, trials: int, seed: int) -> np.ndarray:
+    """Give the roll-outs that searches need to their first win: float64 (prompts, trials).
+
+    One stream of roll-outs of a prompt, cut after each win, holds many searches.
+
+    Args:
+        lab: simulates.
+        policy: rolled out.
+        stage: where games begin.
+        trials: searches of each prompt.
+        seed: of the roll-outs.
+
+    Raises:
+        TheoryBenchError: more than 2^20 roll-outs of a prompt.
+    """
+    prompts = lab.setting.prompts
+    ends: list[list[np.ndarray]] = [[] for _ in range(prompts)]
+    left, made, size = np.arange(prompts), 0, 2 * trials
+    while len(left):
+        if made > LIMIT:
+            raise TheoryBenchError(f"no {trials} wins in {made} roll-outs of a prompt")
+        key = seed_of(seed, stage, made)
+        drawn = lab.simulate(policy, len(left) * size, key, prompts=left, group_size=size, stage=stage)
+        for prompt, wins in zip(left, drawn.rewards.reshape(-1, size) > 0, strict=True):
+            ends[prompt].append(np.flatnonzero(wins) + made)
+        made, size = made + size, max(size, made)
+        left = np.array([prompt for prompt in left if sum(map(len, ends[prompt])) < trials], np.int64)
+    cuts = np.stack([np.concatenate(found)[:trials] for found in ends])
+    return np.diff(cuts, prepend=-1, axis=1).astype(np.float64)
+
+
+def prompt_mean(samples: np.ndarray) -> Interval:
+    """Return the mean of samples (prompts, trials) over all prompts, with the interval of its trials."""
+    errors = samples.var(axis=1, ddof=1) / samples.shape[1]
+    return interval(samples.mean(), float(np.sqrt(errors.sum())) / len(samples))
+
+
+@dataclasses.dataclass(frozen=True)
+class SimulatedSuccess:
+    """Success of one of the oracle's policies, counted in roll-outs.
+
+    Attributes:
+        episodes: roll-outs.
+        tilted: whether the policy is the optimum under a KL penalty of temperature `BETA`, and not the base model.
+    """
+
+    episodes: int
+    tilted: bool
+
+    def predicted(self, oracle: CountdownOracle) -> float:
+        """Mean of p, or of p e^(1/beta) / (1 + p (e^(1/beta) - 1))."""
+        return oracle.tilted_success(BETA) if self.tilted else oracle.base_success()
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate every prompt equally often."""
+        oracle, count = lab.oracle, lab.setting.prompts
+        policy, size = oracle.tilted_policy(BETA) if self.tilted else oracle.reference_policy, self.episodes // count
+        drawn = lab.simulate(policy, size * count, seed, prompts=np.arange(count), group_size=size)
+        return prompt_mean(drawn.rewards.reshape(count, -1))
+
+
+@dataclasses.dataclass(frozen=True)
+class BestOf:
+    """Share of prompts that are solved at least once in a number of roll-outs of the base model.
+
+    Attributes:
+        rollouts: of each prompt.
+        trials: how often.
+    """
+
+    rollouts: int
+    trials: int
+
+    def predicted(self, oracle: CountdownOracle) -> float:
+        """Mean of 1 - (1 - p)^rollouts."""
+        return oracle.best_of(self.rollouts)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate each prompt in groups."""
+        policy, size = lab.oracle.reference_policy, self.rollouts
+        prompts = np.repeat(np.arange(lab.setting.prompts), self.trials)
+        drawn = lab.simulate(policy, len(prompts) * size, seed, prompts=prompts, group_size=size)
+        return prompt_mean(drawn.rewards.reshape(lab.setting.prompts, self.trials, size).max(axis=2))
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchCost:
+    """Roll-outs that a search of a prompt needs: on the full task, or stage by stage with a memory of what is solved.
+
+    Attributes:
+        staged: whether stages are searched one after the other.
+        trials: searches of each prompt.
+    """
+
+    staged: bool
+    trials: int
+
+    def predicted(self, oracle: CountdownOracle) -> float:
+        """Mean over prompts of 1/p, or of the sum over stages of 1/q_k."""
+        return oracle.staged_search_episodes() if self.staged else oracle.search_episodes()
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Search."""
+        stages, oracle = lab.setting.num_stages, lab.oracle
+        if not self.staged:
+            return prompt_mean(rollouts_to_win(lab, oracle.reference_policy, stages, self.trials, seed))
+        costs = [rollouts_to_win(lab, oracle.memory_policy(k), k, self.trials, seed) for k in range(1, stages + 1)]
+        return prompt_mean(np.sum(costs, axis=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class HintsAreStages:
+    """Ratio of the base model's success with a hint of all moves but the last two, and at stage 2.
+
+    Attributes:
+        episodes: roll-outs of either kind.
+    """
+
+    episodes: int
+
+    def predicted(self, oracle: Oracle[Countdown]) -> float:
+        """The same states, so that it is 1."""
+        return 1.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Simulate both."""
+        options = ({"hint": lab.setting.num_stages - 2}, {"stage": 2})
+        policy = lab.oracle.reference_policy
+        wins = [lab.simulate(policy, self.episodes, 2 * seed + i, **named).rewards for i, named in enumerate(options)]
+        means = [float(won.mean()) for won in wins]
+        spread = sum(won.var() / len(won) / mean**2 for won, mean in zip(wins, means, strict=True))
+        return interval(means[0] / means[1], means[0] / means[1] * float(np.sqrt(spread)))
+
+
+@dataclasses.dataclass(frozen=True)
+class LearntByStages:
+    """Success of learners that train stage by stage, on the full task.
+
+    Attributes:
+        seeds: runs.
+        times: the budget, in multiples of what theory asks for by stages.
+    """
+
+    seeds: int
+    times: int
+
+    def predicted(self, oracle: Oracle[Countdown]) -> float:
+        """All prompts are solved."""
+        return 1.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train."""
+        budget = self.times * int(lab.oracle.curriculum_queries())
+        policies = lab.train("curriculum-rlvr", run_seeds(seed, self.seeds), budget)
+        return mean_interval(np.array([metric_of(lab.oracle, policy, "objective") for policy in policies]))
