@@ -26,18 +26,20 @@ class Once(Policy):
         return rows / rows.sum(axis=1, keepdims=True)
 
 
-def half_as_warm(lab, policy, options):
-    return lab.oracle.tilted_policy(policy.temperature / 2)
+def half_as_warm(lab, call):
+    return lab.oracle.tilted_policy(call.policy.temperature / 2)
 
 
-def forgetful(lab, policy, options):
+def forgetful(lab, call):
     """The memory ends two stages below the one that is searched."""
-    return lab.oracle.memory_policy(options["stage"] - 1) if options["stage"] > 1 else policy
+    stage = call.options["stage"]
+    return lab.oracle.memory_policy(stage - 1) if stage > 1 else call.policy
 
 
-def copied(lab, played, options):
+def copied(lab, call, played):
     """Roll-outs of a prompt are copies of one."""
-    return np.repeat(played.rewards[:: options["group_size"]], options["group_size"])
+    size = call.options["group_size"]
+    return np.repeat(played.rewards[::size], size)
 
 
 def one_move_given(lab, options):
@@ -48,35 +50,37 @@ def leaking_hint(lab, options):
     return {**options, "hint": options["hint"] + 1} if "hint" in options else options
 
 
-SLOW = pytest.mark.slow
 #: What breaks each claim.
 FAULTS = (
-    ("base-success", {"policy": lambda lab, policy, options: Once(lab.setting)}),
+    ("base-success", {"policy": lambda lab, call: Once(lab.setting)}),
     ("tilt", {"policy": half_as_warm}),
-    ("best-of", {"rewards": copied}),
+    ("best-of", {"played": copied}),
     ("direct-search", {"options": one_move_given}),
     ("staged-search", {"policy": forgetful}),
     ("staged-search", {"options": one_move_given}),
     ("hints", {"options": leaking_hint}),
-    pytest.param("learning", {"agent": "rlvr"}, marks=SLOW),
+    ("learning", {"agent": "rlvr"}),
 )
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW] * (name == "learning")) for name in CLAIM])
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", CLAIM)
 def test_claim_holds(check_claim, name):
     result = check_claim(CLAIM[name])
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["base-success", "tilt", "staged-search"])
 def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], instance=10_007)
+    result = check_claim(CLAIM[name], parameters={"instance": 10_007})
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
-    result = check_claim(CLAIM[name], fault)
+    result = check_claim(CLAIM[name], **fault)
     assert not result.holds, result
 
 

@@ -24,18 +24,18 @@ def place(setting, seen, stage):
     return hop, seen[np.arange(len(seen)), np.where(made > 0, cut + 2 + made, cut + 1)].astype(int) - 1
 
 
-def last_hop_alone(lab, played, options):
+def last_hop_alone(lab, call, played):
     """Pay for the last hop, from wherever the chain stands."""
     setting, rows = lab.setting, np.arange(len(played))
     seen = played.observations[rows, played.lengths - 1]
-    hop, entry = place(setting, seen, options.get("stage", setting.k))
+    hop, entry = place(setting, seen, call.options.get("stage", setting.k))
     right = lab.oracle.hidden[hop, entry]
     if not setting.chain_of_thought:
         right = seen[rows, hop * setting.N + right] - 1
     return played.actions[rows, played.lengths - 1] == right
 
 
-def share_of_hops(lab, played, options):
+def share_of_hops(lab, call, played):
     """Pay the share of hops that are right, from wherever the chain stands."""
     steps = []
     for step in range(played.lengths.max()):
@@ -44,46 +44,49 @@ def share_of_hops(lab, played, options):
     return np.mean(steps, axis=0)
 
 
-def every_tenth(lab, played, options):
+def every_tenth(lab, call, played):
     """Pay every tenth episode, whatever was done."""
-    return np.where(np.random.default_rng(len(played)).random(len(played)) < 0.1, 1.0, played.rewards)
+    return np.where(np.random.default_rng(call.seed).random(len(played)) < 0.1, 1.0, played.rewards)
 
 
 FIRST, ANYWHERE = ({"parameters": {"starts": starts}} for starts in ("first", "uniform"))
 #: What breaks each claim.
 FAULTS = (
-    ("order", {"rewards": last_hop_alone}),
-    ("order-answers", {"rewards": last_hop_alone}),
-    ("one-missing", {"rewards": last_hop_alone}),
-    ("table-gradient", {"rewards": last_hop_alone}),
-    ("one-hop-gradient", {"rewards": every_tenth}),
-    ("response-gradient", {"rewards": last_hop_alone}),
-    ("prompt-gradient", {"rewards": every_tenth}),
+    ("order", {"played": last_hop_alone}),
+    ("order-answers", {"played": last_hop_alone}),
+    ("one-missing", {"played": last_hop_alone}),
+    ("table-gradient", {"played": last_hop_alone}),
+    ("one-hop-gradient", {"played": every_tenth}),
+    ("response-gradient", {"played": last_hop_alone}),
+    ("prompt-gradient", {"played": every_tenth}),
     ("single-hops", FIRST),
     ("easy", FIRST),
     ("mixture", FIRST),
-    ("hard", {"rewards": share_of_hops}),
+    ("hard", {"played": share_of_hops}),
     ("learners", {"agent": "rlvr"}),
     ("learners", {"agent": "curriculum-rlvr"}),
     ("staircase", ANYWHERE),
 )
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CLAIM)
 def test_claim_holds(check_claim, name):
     result = check_claim(CLAIM[name])
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["order", "one-missing", "response-gradient", "single-hops", "mixture"])
 def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], seed=3, instance=10_007)
+    result = check_claim(CLAIM[name], seed=3, parameters={"instance": 10_007})
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
-    result = check_claim(CLAIM[name], fault)
+    result = check_claim(CLAIM[name], **fault)
     assert not result.holds, result
 
 
