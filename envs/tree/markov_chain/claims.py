@@ -1,29 +1,91 @@
 """What arXiv 2511.07368 says of TreeMarkovChain, as tests that run.
 
 Training is on the first task alone, from the base chain's logits, learning rate .05, 1000 updates of one CoT, as in the
-paper, unless said otherwise; see `theorybench.envs.tree.markov_chain.experiments` for what is predicted and measured.
+paper, unless said otherwise; see `experiments` for what is predicted and measured.
+
+Rejecting easy questions with n samples ascends pass@(n+1) / (n + 1) (`flow`), which rewards coverage; a KL penalty
+bounds the squeeze, and its limit on the first task of the canonical tree has less pass@30 than the reference for every
+weight. Predictions about search are exact laws under the expected correctness itself (`metrics.inference_time`), while
+what is measured knows the rewards of roll-outs alone.
 """
 
-from theorybench.envs.core.evidence.claim import Claim
-from theorybench.envs.tree.markov_chain.evidence import exploration_claims, hard_questions
-from theorybench.envs.tree.markov_chain.evidence import inference_time_claims as test_time_claims
-from theorybench.envs.tree.markov_chain.experiments import Crossing, Metric, NoiseExponent, Training, first_task_claim
+from functools import partial
+from typing import Any
+
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric
+from theorybench.envs.core.selection import best_of_n, tilt
+from theorybench.envs.tree.markov_chain.experiments import (
+    Crossing,
+    Gain,
+    HardShare,
+    LimitLead,
+    NoiseExponent,
+    Training,
+    measure,
+)
+from theorybench.envs.tree.markov_chain.hard_questions import LeastLead, ReferencePass
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+
+#: The paper's n.
+REJECT_EASY = Training(reject_easy=5)
+#: Few runs of many queries: reject-easy takes six CoTs a question, so plain REINFORCE makes six times the updates.
+EQUAL_QUERIES = (Training(reject_easy=5, seeds=8), Training(updates=6000, seeds=8))
+#: Long training in large batches; the limits are those of policies on prefixes.
+LONG_REJECT_EASY = Training(10.0, 1000, questions=80, policy="prefix", reject_easy=5, seeds=5)
+LONG_KL = Training(2.0, 1000, questions=64, policy="prefix", kl=1.0, seeds=16)
+#: Answers of which one is kept in the claim about P(easy).
+SAMPLES = 4
+#: Strength of the tilt in the claim about the Doob transform.
+INVERSE_TEMPERATURE = 1.0
+
+_FLOW = "theta_{i+1} = theta_i + .05 E[(1 - M)^5 grad M]"
+
+
+def _searched(
+    metric: str, agent: str, prediction: Prediction, budget: int = 100_000, **hyperparameters: Any
+) -> TrainedMetric:
+    """Measure an agent that learns rewards from roll-outs and leaves the base chain as it is."""
+    return TrainedMetric(
+        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=8, hyperparameters=hyperparameters
+    )
+
+
+def _best_of_n_easy(oracle: MarkovChainOracle) -> float:
+    return outcome_shares(oracle, 0, partial(best_of_n, samples=SAMPLES)).easy
+
+
+def _greedy_pass(oracle: MarkovChainOracle) -> float:
+    policy = node_policy(oracle.setting, process_rows(oracle.setting, 0, greedy=True))
+    return float(measure(oracle, policy, ["task_0/pass@128"])[0])
+
+
+def _tilted_retention(oracle: MarkovChainOracle) -> float:
+    laws = (partial(tilt, inverse_temperature=value) for value in (INVERSE_TEMPERATURE, 0.0))
+    tilted, base = (outcome_shares(oracle, 0, law) for law in laws)
+    return tilted.hard / base.hard
+
+
+claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})
 
 CLAIMS: tuple[Claim, ...] = (
-    first_task_claim(
+    # Squeezing and forgetting.
+    claim(
         "squeezing",
-        Metric("task_0/easy"),
+        Training().metric("task_0/easy"),
         source="squeezing",
-        statement="REINFORCE on one task moves its mass to the easy CoT: P(easy) after 1000 updates is the "
-        "population flow's",
+        statement="REINFORCE on one task moves its mass to the easy CoT: P(easy) after 1000 updates is the population "
+        "flow's",
         falsified_by="an algorithm that does not ascend E[reward], such as one with a penalty to the reference",
         formula="P(easy) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
         tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .002",
     ),
-    first_task_claim(
+    claim(
         "squeezing-hard",
-        Metric("task_0/hard"),
+        Training().metric("task_0/hard"),
         source="squeezing",
         statement="It takes mass from the hard valid CoTs of that task, although they are rewarded",
         falsified_by="exploration: rejecting the questions that the model already solves",
@@ -31,7 +93,7 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.002,
         tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .002",
     ),
-    first_task_claim(
+    claim(
         "squeezing-noise",
         NoiseExponent(),
         source="squeezing",
@@ -41,9 +103,9 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.02,
         tolerance_reason="next orders in the step size at one episode an update",
     ),
-    first_task_claim(
+    claim(
         "forgetting",
-        Metric("task_1/easy"),
+        Training().metric("task_1/easy"),
         source="forgetting",
         statement="The shared rows of a Markov policy forget the task that is not trained: its P(easy) is the flow's",
         falsified_by="a policy that tells the tasks apart",
@@ -51,9 +113,9 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.0005,
         tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .0005",
     ),
-    first_task_claim(
+    claim(
         "forgetting-prefix",
-        Metric("task_1/easy", Training(policy="prefix", seeds=5)),
+        Training(policy="prefix", seeds=5).metric("task_1/easy"),
         source="forgetting, our contrast",
         statement="A policy that sees the whole prefix keeps the task that is not trained exactly as it was",
         falsified_by="a policy whose rows are shared between tasks",
@@ -61,18 +123,18 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=1e-6,
         tolerance_reason="rounding of probabilities",
     ),
-    first_task_claim(
+    claim(
         "consistency",
         Crossing(),
         source="consistency is not correctness",
-        statement="Training raises pass@1 and lowers pass@K from some K on: the least K below the reference's is "
-        "the flow's",
+        statement="Training raises pass@1 and lowers pass@K from some K on: the least K below the reference's is the "
+        "flow's",
         falsified_by="an objective with an eye for coverage, such as pass@6",
         formula="min K with pass@K(flow at i = 1000) < pass@K(pi)",
     ),
-    first_task_claim(
+    claim(
         "consistency-many-tries",
-        Metric("task_0/pass@128"),
+        Training().metric("task_0/pass@128"),
         source="consistency is not correctness",
         statement="With 128 tries the trained policy falls short of the reference by what the flow says",
         falsified_by="an objective with an eye for coverage, such as pass@6",
@@ -80,17 +142,153 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.002,
         tolerance_reason="the mean of runs at a finite step size, as for squeezing",
     ),
-    first_task_claim(
+    claim(
         "consistency-limit",
         Crossing(Training(learning_rate=0.5, updates=4000, seeds=16), limit=True),
         source="E[reward] is linear in the CoT distribution, so its maximum is a point",
-        statement="Trained for long, pass@K is that of the easy CoT alone for every K: the reference is ahead "
-        "from the K at "
-        "which it passes the easy CoT's correctness",
+        statement="Trained for long, pass@K is that of the easy CoT alone for every K: the reference is ahead from "
+        "the K at which it passes the easy CoT's correctness",
         falsified_by="an objective with an eye for coverage, such as pass@6",
         formula="min K with acc(easy) < pass@K(pi)",
     ),
-    *exploration_claims.CLAIMS,
-    *test_time_claims.CLAIMS,
-    *hard_questions.CLAIMS,
+    # Exploration: what keeps rare CoTs alive.
+    claim(
+        "exploration",
+        REJECT_EASY.metric("task_0/entropy"),
+        source="exploration preserves",
+        statement="Rejecting the questions that one of 5 samples solves keeps the CoTs diverse: entropy of the valid "
+        "CoTs after 1000 updates",
+        falsified_by="training on every question, which squeezes",
+        formula=f"entropy of the flow {_FLOW} at i = 1000",
+        tolerance=0.004,
+        tolerance_reason="the mean of runs at a finite step size is less than .004 off the flow",
+    ),
+    claim(
+        "exploration-updates",
+        Gain("task_0/retention", REJECT_EASY, Training()),
+        source="exploration preserves",
+        statement="At equal updates reject-easy keeps more mass on the hard valid CoTs than plain REINFORCE: the "
+        "difference of retention",
+        falsified_by="training on every question, which squeezes",
+        formula=f"retention of the flow {_FLOW} less that of the flow of E[grad M], both at i = 1000",
+        tolerance=0.01,
+        tolerance_reason="the mean of runs at a finite step size is less than .01 off the flow",
+    ),
+    claim(
+        "exploration-queries",
+        Gain("task_0/retention", *EQUAL_QUERIES),
+        source="exploration preserves, at the cost of a rejection",
+        statement="At equal queries it keeps still more: plain REINFORCE has made six times the updates by then",
+        falsified_by="training on every question, which squeezes",
+        formula=f"retention of the flow {_FLOW} at i = 1000 less that of the flow of E[grad M] at i = 6000",
+        tolerance=0.01,
+        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .01",
+    ),
+    claim(
+        "exploration-limit",
+        LimitLead(6, LONG_REJECT_EASY),
+        source="exploration preserves",
+        statement="Trained for long, reject-easy with 5 samples reaches the optimum of pass@6: its lead over the "
+        "reference",
+        falsified_by="an objective without an eye for coverage, such as pass@1",
+        formula="max over p of pass@6(p) - pass@6(pi)",
+        tolerance=0.002,
+        tolerance_reason="finite time and step size",
+    ),
+    claim(
+        "exploration-coverage",
+        LimitLead(30, LONG_REJECT_EASY),
+        source="exploration preserves",
+        statement="That policy is ahead of the reference with 30 tries as well: its lead in pass@30",
+        falsified_by="an objective without an eye for coverage, such as pass@1",
+        formula="pass@30(argmax of pass@6) - pass@30(pi)",
+        tolerance=0.0005,
+        tolerance_reason="finite time and step size",
+    ),
+    claim(
+        "kl-early",
+        Training(kl=0.1).metric("task_0/retention"),
+        source="a KL penalty slows the squeeze",
+        statement="A penalty of weight .1 still leaves a quarter of the hard CoTs' mass after 1000 updates, 40 times "
+        "what its limit has: stopping early is what preserves them",
+        falsified_by="another weight of the penalty, or none",
+        formula="retention of the flow theta_{i+1} = theta_i + .05 grad (E[M] - .1 KL(p || pi)) at i = 1000",
+        tolerance=0.003,
+        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .003",
+    ),
+    claim(
+        "kl-limit",
+        LimitLead(30, LONG_KL),
+        source="a KL penalty bounds the squeeze",
+        statement="The limit of a penalty is the base model tilted by exp(acc / beta); at weight 1 it is behind the "
+        "reference with 30 tries: its lead in pass@30",
+        falsified_by="another weight of the penalty, or reject-easy, which comes out ahead",
+        formula="pass@30(p) - pass@30(pi), p(o) = pi(o) exp(acc(o) / beta) / Z, beta = 1",
+        tolerance=0.0005,
+        tolerance_reason="finite step size",
+    ),
+    # Search at inference time.
+    claim(
+        "best-of-n",
+        _searched("task_0/easy", "best-of-n", _best_of_n_easy, samples=SAMPLES),
+        source="outcome rewards",
+        statement="Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
+        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        formula="1 - (1 - P(easy))^4",
+        tolerance=1e-9,
+        tolerance_reason="rounding, since the law needs the order of the scores alone",
+    ),
+    claim(
+        "best-of-n-hard-share",
+        HardShare(),
+        source="outcome rewards",
+        statement="With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the valid "
+        "ones: the largest ratio of two such shares",
+        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        formula="max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
+        tolerance=0.005,
+        tolerance_reason="CoTs with equal scores in theory are ordered by chance",
+    ),
+    claim(
+        "prm-greedy",
+        _searched("task_0/pass@128", "prm-greedy", _greedy_pass, budget=20_000),
+        source="process rewards",
+        statement="Greedy search by process rewards answers with the most common CoT alone: with 128 tries it solves "
+        "no more questions than with one",
+        falsified_by="a judge of accuracy: the steps that most often lead to the target are others",
+        formula="acc(easy)",
+        tolerance=1e-9,
+        tolerance_reason="rounding",
+    ),
+    claim(
+        "dprm-sample",
+        _searched("task_0/retention", "dprm-sample", _tilted_retention, inverse_temperature=INVERSE_TEMPERATURE),
+        source="Doob h-transform",
+        statement="Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain has, "
+        "the limit of training with a KL penalty of weight 1: their mass over the base chain's",
+        falsified_by="a judge of accuracy, or sampling by the process rewards themselves",
+        formula="sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
+        tolerance=0.001,
+        tolerance_reason="bias of exp(score) at the scores' learning error",
+    ),
+    # Questions that the easy CoT does not solve.
+    claim(
+        "hard-questions",
+        ReferencePass(32),
+        source="rare CoTs solve hard questions",
+        statement="Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
+        falsified_by="a verifier for whom the most common CoT alone is right",
+        formula="1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
+    ),
+    claim(
+        "hard-questions-lead",
+        LeastLead(Training(seeds=16)),
+        source="rare CoTs solve hard questions",
+        statement="On questions without the easy CoT the reference is ahead of the squeezed policy for every K from 1 "
+        "to 128: its least lead in pass@K",
+        falsified_by="training that leaves the hard CoTs their mass, such as reject-easy",
+        formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
+        tolerance=0.0005,
+        tolerance_reason="the mean of runs at a finite step size, as for squeezing",
+    ),
 )

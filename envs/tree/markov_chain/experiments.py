@@ -1,31 +1,54 @@
-"""What claims about training on TreeMarkovChain predict and measure.
+"""What claims and studies of TreeMarkovChain predict and measure.
 
-Predictions follow the population flow (`flow`): exact gradient ascent on the training tasks from
-the base chain's logits; or closed forms of its limit. Measurements train "rlvr" as the paper does: plain REINFORCE, no
+Predictions about training follow the population flow (`flow`), exact gradient ascent on the training tasks from the
+base chain's logits, or closed forms of its limit. Measurements train "rlvr" as the paper does: plain REINFORCE, no
 baseline, stochastic gradient ascent. Intervals are three standard errors wide on each side.
 """
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import ClaimMaker
+from theorybench.envs.core.evidence.experiments import TrainedMetric
 from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.selection import Candidates, tilt
+from theorybench.envs.core.selection import Candidates, best_of_n, tilt
 from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.questions import EqualMass
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-#: The K up to which pass@K is compared with the reference's.
-CROSSING_KS = tuple(range(1, 33))
+
+def measure(oracle: Any, policy: Any, names: Sequence[str]) -> np.ndarray:
+    """Return metrics of a policy in the order in which they are named, float64 (names,)."""
+    values = oracle.evaluate(policy, names)
+    return np.array([values[name] for name in names])
+
+
+def reference_passes(oracle: Any, ks: Sequence[int]) -> np.ndarray:
+    """Return pass@K of the reference on the first task, float64 (ks,)."""
+    return measure(oracle, oracle.reference_policy, [f"task_0/pass@{k}" for k in ks])
+
+
+def missed_shares(rewards: np.ndarray) -> np.ndarray:
+    """Return the share of the K-subsets of tries that hold no reward, for K = 1, 2, ...: float64 (groups, tries).
+
+    With f of G tries failed it is C(f, K) / C(G, K). One minus its mean over questions is pass@K without bias.
+
+    Args:
+        rewards: (groups, tries); those of a group are of one question.
+    """
+    tries = rewards.shape[1]
+    drawn, failed = np.arange(tries), (rewards <= 0).sum(axis=1, keepdims=True)
+    return np.cumprod(np.maximum(failed - drawn, 0) / (tries - drawn), axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,39 +73,19 @@ class Training:
     reject_easy: int = 0
     seeds: int = 64
 
-    def flow(self, setting: TreeMarkovChain) -> TablePolicy:
-        """Give the policy of the population flow after the last update."""
-        return _flow(setting, self)
-
-    def flows(self, setting: TreeMarkovChain, updates: Sequence[int]) -> list[TablePolicy]:
-        """Give the policies of the population flow after so many updates."""
-        return flow_policies(
-            setting, self.learning_rate, updates, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy
-        )
-
-    def expected(self, setting: TreeMarkovChain, names: list[str]) -> np.ndarray:
-        """Metrics of the population flow after the last update, float64 (names,)."""
-        return measure(MarkovChainOracle(setting), self.flow(setting), names)
-
     @property
     def episodes(self) -> int:
         """Episodes of one update."""
         return self.questions * (1 + self.reject_easy)
 
-    def policies(self, lab: Lab, seed: int) -> list[Any]:
-        """Train; give the policy of each run."""
-        return lab.train("rlvr", self._seeds(seed), self.updates * self.episodes, **self._hyperparameters)
-
-    def courses(self, lab: Lab, seed: int, points: int) -> list[list[tuple[int, Any]]]:
-        """Train; give (episodes, policy) of each run after each of `points` equal parts of its episodes."""
-        budget = self.updates * self.episodes
-        return lab.trace("rlvr", self._seeds(seed), budget, points=points, **self._hyperparameters)
-
-    def _seeds(self, seed: int) -> range:
-        return run_seeds(seed, self.seeds)
+    @property
+    def budget(self) -> int:
+        """Episodes of a run."""
+        return self.updates * self.episodes
 
     @property
-    def _hyperparameters(self) -> dict[str, Any]:
+    def hyperparameters(self) -> dict[str, Any]:
+        """Of the agent "rlvr"."""
         return {
             "policy": self.policy,
             "learning_rate": self.learning_rate,
@@ -94,62 +97,62 @@ class Training:
             "start": "reference",
         }
 
-    def run(self, lab: Lab, seed: int, names: list[str]) -> np.ndarray:
-        """Train; give metrics of each run, float64 (seeds, names)."""
+    def flows(self, setting: TreeMarkovChain, updates: Sequence[int]) -> list[TablePolicy]:
+        """Return the policies of the population flow after so many updates."""
+        return flow_policies(
+            setting, self.learning_rate, updates, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy
+        )
+
+    def flow(self, setting: TreeMarkovChain) -> TablePolicy:
+        """Return the policy of the population flow after the last update."""
+        return _flow(setting, self)
+
+    def expected(self, oracle: MarkovChainOracle, names: Sequence[str]) -> np.ndarray:
+        """Metrics of the population flow after the last update, float64 (names,)."""
+        return measure(oracle, self.flow(oracle.setting), names)
+
+    def metric(self, name: str) -> TrainedMetric:
+        """Mean of one metric over runs, against the flow's."""
+        return TrainedMetric(
+            agent="rlvr",
+            metric=name,
+            prediction=lambda oracle: self.expected(oracle, [name])[0],
+            budget=self.budget,
+            seeds=self.seeds,
+            hyperparameters=self.hyperparameters,
+        )
+
+    def policies(self, lab: Lab, seed: int) -> list[Any]:
+        """Train; return the policy of each run."""
+        return lab.train("rlvr", run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
+
+    def run(self, lab: Lab, seed: int, names: Sequence[str]) -> np.ndarray:
+        """Train; return metrics of each run, float64 (seeds, names)."""
         return np.array([measure(lab.oracle, policy, names) for policy in self.policies(lab, seed)])
 
-    def limit(self, setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
+    def curves(self, lab: Lab, seed: int, points: int) -> list[list[tuple[int, Any]]]:
+        """Train; return (episodes, policy) of each run after each of `points` equal parts of its episodes."""
+        return lab.trace("rlvr", run_seeds(seed, self.seeds), self.budget, points=points, **self.hyperparameters)
+
+    def limit(self, oracle: MarkovChainOracle, ks: Sequence[int]) -> np.ndarray:
         """pass@K on the first task of the policy on prefixes that the flow tends to, float64 (ks,).
 
         KL: the maximiser of E[acc] - kl KL(p || pi) is pi(o) exp(acc(o) / kl) / Z. Reject-easy with n samples: the
         optimum of pass@(n+1), unique for n >= 1; with n = 0 it is the most common CoT (any, if several are).
         """
-        oracle = MarkovChainOracle(setting)
-        classes, masses = oracle.classes[0], oracle.optimal_masses(self.reject_easy + 1)[0]
+        classes, valid = oracle.classes[0], oracle.setting.valid_mass[0]
+        masses = oracle.optimal_masses(self.reject_easy + 1)[0]
         if self.kl:
-            base = np.append(classes.levels * classes.counts, 1 / setting.valid_mass[0] - 1) * setting.valid_mass[0]
+            base = np.append(classes.levels * classes.counts, 1 / valid - 1) * valid
             answers = Candidates(base, np.append(classes.levels, 0.0), np.zeros(len(base), np.int64))
             masses = (base * tilt(answers, 1 / self.kl))[:-1]
         solver = EqualMass(classes.levels, classes.counts)
         return np.array([solver.value(k, masses) for k in ks])
 
 
-def measure(oracle: Any, policy: Any, names: Sequence[str]) -> np.ndarray:
-    """Return metrics of a policy in the order in which they are named, float64 (names,)."""
-    values = oracle.evaluate(policy, names)
-    return np.array([values[name] for name in names])
-
-
 @functools.lru_cache(maxsize=32)
 def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
     return training.flows(setting, [training.updates])[0]
-
-
-def reference_passes(setting: TreeMarkovChain, ks: list[int]) -> np.ndarray:
-    """pass@K of the reference on the first task, float64 (ks,)."""
-    oracle = MarkovChainOracle(setting)
-    return measure(oracle, oracle.reference_policy, [f"task_0/pass@{k}" for k in ks])
-
-
-@dataclasses.dataclass(frozen=True)
-class Metric:
-    """Mean of one metric after training, against the flow's.
-
-    Attributes:
-        name: the metric.
-        training: how to train.
-    """
-
-    name: str
-    training: Training = Training()
-
-    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
-        """The flow's value."""
-        return float(self.training.expected(oracle.setting, [self.name])[0])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs, and its interval."""
-        return mean_interval(self.training.run(lab, seed, [self.name])[:, 0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,9 +169,9 @@ class Gain:
     training: Training
     other: Training
 
-    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The difference of the flows."""
-        return float(np.subtract(*(t.expected(oracle.setting, [self.name])[0] for t in (self.training, self.other))))
+        return float(np.subtract(*(t.expected(oracle, [self.name])[0] for t in (self.training, self.other))))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over pairs of runs, and its interval."""
@@ -187,15 +190,14 @@ class LimitLead:
     k: int
     training: Training
 
-    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The limit's lead."""
-        setting = oracle.setting
-        return float((self.training.limit(setting, [self.k]) - reference_passes(setting, [self.k]))[0])
+        return float((self.training.limit(oracle, [self.k]) - reference_passes(oracle, [self.k]))[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs, and its interval."""
         passes = self.training.run(lab, seed, [f"task_0/pass@{self.k}"])[:, 0]
-        return mean_interval(passes - reference_passes(lab.setting, [self.k]))
+        return mean_interval(passes - reference_passes(lab.oracle, [self.k]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,14 +212,14 @@ class NoiseExponent:
     batches: tuple[int, ...] = (1, 4, 16)
     training: Training = Training(seeds=128)
 
-    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """-1/2: the variance of a batch gradient falls as 1 / batch."""
         return -0.5
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Least-squares slope; ln of a root mean square over n runs has standard error about 1 / sqrt(2 n)."""
         names = ["task_0/easy"]
-        target = self.training.expected(lab.setting, names)[0]
+        target = self.training.expected(lab.oracle, names)[0]
         runs = [dataclasses.replace(self.training, questions=batch).run(lab, seed, names) for batch in self.batches]
         logs = np.log([math.sqrt(np.mean((run[:, 0] - target) ** 2)) for run in runs])
         x = np.log(self.batches) - np.mean(np.log(self.batches))
@@ -226,35 +228,77 @@ class NoiseExponent:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """The least K at which pass@K on the trained task is below the reference's; infinite beyond 32.
+    """The least K at which pass@K on the trained task is below the reference's; infinite where none is.
 
     Attributes:
         training: how to train.
         limit: predict the limit of training instead of the flow at its last update.
+        ks: the K that are compared, ascending.
     """
 
     training: Training = Training()
     limit: bool = False
+    ks: tuple[int, ...] = tuple(range(1, 33))
 
-    def predicted(self, oracle: Oracle[TreeMarkovChain]) -> float:
+    @property
+    def names(self) -> list[str]:
+        """The metrics that are compared."""
+        return [f"task_0/pass@{k}" for k in self.ks]
+
+    def predicted(self, oracle: MarkovChainOracle) -> float:
         """The K at which the flow, or its limit, first falls below the reference."""
-        setting = oracle.setting
-        if self.limit:
-            return _first_below(self.training.limit(setting, list(CROSSING_KS)), setting)
-        return _first_below(self.training.expected(setting, [f"task_0/pass@{k}" for k in CROSSING_KS]), setting)
+        curve = self.training.limit(oracle, self.ks) if self.limit else self.training.expected(oracle, self.names)
+        return self._first_below(curve, oracle)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """The K at which the mean of pass@K over runs falls below the reference, and those of its interval's ends."""
-        passes = self.training.run(lab, seed, [f"task_0/pass@{k}" for k in CROSSING_KS])
+        passes = self.training.run(lab, seed, self.names)
         mean, spread = passes.mean(axis=0), WIDTH * passes.std(axis=0, ddof=1) / math.sqrt(len(passes))
-        value, low, high = (_first_below(curve, lab.setting) for curve in (mean, mean - spread, mean + spread))
-        return Interval(value, low, high)
+        return Interval(*(self._first_below(curve, lab.oracle) for curve in (mean, mean - spread, mean + spread)))
+
+    def _first_below(self, passes: np.ndarray, oracle: Any) -> float:
+        below = passes < reference_passes(oracle, self.ks)
+        return float(min(np.array(self.ks)[below], default=math.inf))
 
 
-def _first_below(passes: np.ndarray, setting: TreeMarkovChain) -> float:
-    below = passes < reference_passes(setting, list(CROSSING_KS))
-    return float(min(np.array(CROSSING_KS)[below], default=math.inf))
+@dataclasses.dataclass(frozen=True)
+class HardShare:
+    """By how much the share of hard CoTs among the valid ones falls, at least, when best-of-N doubles its answers.
 
+    Attributes:
+        sizes: the N, each twice the one before.
+        scored: roll-outs from which the score of each CoT is learned.
+        questions: groups of as many answers as the largest N.
+        batches: parts of the groups, for the interval.
+    """
 
-#: Claims of arXiv 2511.07368 about training on the first task.
-first_task_claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})
+    sizes: tuple[int, ...] = (1, 2, 4, 8)
+    scored: int = 2**18
+    questions: int = 2**17
+    batches: int = 16
+
+    def predicted(self, oracle: MarkovChainOracle) -> float:
+        """The largest ratio of the share to that of half as many answers; below 1 it falls with every doubling."""
+        shares = [outcome_shares(oracle, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
+        return max(after / before for before, after in itertools.pairwise(shares))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Score the base chain's CoTs by their mean reward, keep the best of its answers, count the hard ones."""
+        setting = lab.setting
+        reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
+        scored = lab.simulate(reference, self.scored, 2 * seed)
+        paths = scored.actions @ numbers
+        visits = np.bincount(paths, minlength=setting.M ** (setting.L - 1))
+        scores = np.bincount(paths, scored.rewards, len(visits)) / np.maximum(visits, 1)
+        answers = lab.simulate(reference, self.questions * self.sizes[-1], 2 * seed + 1)
+        nodes = setting.nodes(answers.observations.reshape(-1, setting.L)).reshape(answers.actions.shape)
+        easy = setting.tree.high[nodes, answers.actions].all(axis=1).reshape(self.questions, -1)
+        valid = (answers.actions[:, -1] == setting.tree.targets[0]).reshape(self.questions, -1)
+        each, score = np.arange(self.questions), scores[answers.actions @ numbers].reshape(self.questions, -1)
+        shares = []
+        for size in self.sizes:
+            kept = each, score[:, :size].argmax(axis=1)
+            hard, right = (x[kept].reshape(self.batches, -1).sum(axis=1) for x in (valid & ~easy, valid))
+            shares.append(hard / right)
+        ratios = np.stack([after / before for before, after in itertools.pairwise(shares)])
+        return mean_interval(ratios[ratios.mean(axis=1).argmax()])

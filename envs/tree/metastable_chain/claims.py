@@ -1,185 +1,10 @@
-"""What arXiv 2502.01694 says of MetastableChain, as tests that run.
-
-Predictions solve (I - P) h = 1. Measurements step the setting's own dynamics under its reference policy and count steps
-until a reward, in a setting whose horizon cuts no walk; only the walks that still run are held. The statements are
-about small eps / M; at finite size the prediction is the slope of the exact hitting times between the same points.
-Intervals are three standard errors wide on each side.
-"""
-
-import dataclasses
-import functools
-import math
-from typing import Any, NamedTuple
-
-import numpy as np
+"""What arXiv 2502.01694 says of MetastableChain, as tests that run: see `experiments` for what is measured."""
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
-from theorybench.envs.core.evidence.lab import Lab
-from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import inverse_cdf
-from theorybench.envs.core.streams import Streams, environment_keys
-from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
-from theorybench.envs.tree.metastable_chain.setting import MAX_HORIZON, MetastableChain
-
-#: The horizon of a simulation in mean hitting times, at most `MAX_HORIZON`: it is not met in e^-20 of the walks.
-PATIENCE = 20
-
-
-class Walks(NamedTuple):
-    """n walks of the reference.
-
-    Attributes:
-        times: float64 (n,), steps to the target; NaN for a walk that did not reach it.
-        jumps: int64 (K, K), how often a walk went from one cluster to another.
-    """
-
-    times: np.ndarray
-    jumps: np.ndarray
-
-
-def simulate(lab: Lab, episodes: int, seed: int) -> Walks:
-    """Walk under the reference of the lab's setting until the target is reached."""
-    setting: MetastableChain = lab.at(H=_patient_horizon(lab.setting)).setting
-    streams = Streams(environment_keys(seed, episodes, "walks", setting.fingerprint), setting.world, np)
-    state = setting.initial(streams.begin(slice(None)), episodes)
-    times, running = np.full(episodes, math.nan), np.arange(episodes)
-    jumps = np.zeros((setting.K, setting.K), np.int64)
-    for step in range(1, setting.horizon + 1):
-        rng = streams.step(running, np.full(len(running), step))
-        actions = inverse_cdf(setting.reference_probs(setting.observe(state)), rng.uniform(0))
-        moved, rewards, terminated = setting.transition(state, actions, rng)
-        times[running[rewards > 0]] = step
-        jumped = moved.cluster != state.cluster
-        np.add.at(jumps, (state.cluster[jumped], moved.cluster[jumped]), 1)
-        running, state = running[~terminated], type(moved)(*(field[~terminated] for field in moved))
-        if not len(running):
-            break
-    return Walks(times, jumps)
-
-
-def _patient_horizon(setting: MetastableChain) -> int:
-    return min(MAX_HORIZON, math.ceil(PATIENCE * _exact(setting)))
-
-
-@functools.lru_cache(maxsize=64)
-def _exact(setting: MetastableChain) -> float:
-    return MetastableChainOracle(setting).mean_hitting_time()
-
-
-def _log_mean(times: np.ndarray) -> tuple[float, float]:
-    """Return the logarithm of a mean, and its standard error."""
-    return math.log(times.mean()), float(times.std(ddof=1) / times.mean() / math.sqrt(len(times)))
-
-
-@dataclasses.dataclass(frozen=True)
-class Slope:
-    """Slope of ln(mean hitting time) against the logarithm of a parameter; of K - 1, the hops, in the place of K.
-
-    Attributes:
-        name: the parameter.
-        values: its values.
-        episodes: walks at each.
-    """
-
-    name: str
-    values: tuple[float, ...]
-    episodes: int = 4000
-
-    def weights(self) -> np.ndarray:
-        """Give the weights of the least-squares slope, float64 (points,)."""
-        x = np.log(np.array(self.values) - (self.name == "K"))
-        return (x - x.mean()) / np.square(x - x.mean()).sum()
-
-    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """Fit the exact hitting times."""
-        points: list[dict[str, Any]] = [{self.name: value, "H": MAX_HORIZON} for value in self.values]
-        times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in points]
-        return float(self.weights() @ np.log(times))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit simulated ones."""
-        points = [
-            simulate(lab.at(**{self.name: value, "H": MAX_HORIZON}), self.episodes, seed) for value in self.values
-        ]
-        logs, errors = np.array([_log_mean(walks.times) for walks in points]).T
-        return interval(self.weights() @ logs, float(np.linalg.norm(self.weights() * errors)))
-
-
-@dataclasses.dataclass(frozen=True)
-class Raised:
-    """The hitting time over the one with leaps raised to eps_max, in units of eps_max / eps.
-
-    Attributes:
-        eps_max: the raised probability.
-        finite: predict what the exact hitting times give, instead of 1.
-        episodes: walks with each.
-    """
-
-    eps_max: float = 0.5
-    finite: bool = False
-    episodes: int = 8000
-
-    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """Give 1, or ((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max)."""
-        setting = oracle.setting
-        if not self.finite:
-            return 1.0
-        hops, between = (setting.K - 1) * setting.M, setting.K - 2
-        return (hops + between * setting.eps) / (hops + between * self.eps_max)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Divide the means of simulated walks; the interval is that of the logarithm."""
-        slow, first = _log_mean(simulate(lab, self.episodes, seed).times)
-        fast, second = _log_mean(simulate(lab.at(eps=self.eps_max), self.episodes, seed).times)
-        ratio = math.exp(slow - fast) * lab.setting.eps / self.eps_max
-        factor = math.exp(WIDTH * math.hypot(first, second))
-        return Interval(ratio, ratio / factor, ratio * factor)
-
-
-@dataclasses.dataclass(frozen=True)
-class Distilled:
-    """Steps to the target of a macro-chain whose rows are the jumps between clusters in walks of the reference.
-
-    Attributes:
-        values: the eps at which walks are distilled, one macro-chain each.
-        episodes: walks that are distilled, and walks of the macro-chain.
-        patience: steps after which a walk of the macro-chain is given up, in K.
-    """
-
-    values: tuple[float, ...] = (0.05, 0.2, 0.8)
-    episodes: int = 500
-    patience: int = 1000
-
-    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """K - 1: without steps back the only jump from a cluster is to the next."""
-        return oracle.setting.K - 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over the walks of all macro-chains."""
-        rng = np.random.default_rng(seed)
-        steps = []
-        for eps in self.values:
-            jumps = simulate(lab.at(eps=eps, H=MAX_HORIZON), self.episodes, seed).jumps
-            steps.append(self._walk(jumps / np.maximum(jumps.sum(axis=1, keepdims=True), 1), rng))
-        return mean_interval(np.concatenate(steps))
-
-    def _walk(self, chain: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Walk from the first state of a chain to its last: float64 (episodes,), NaN for a walk that is given up."""
-        target = len(chain) - 1
-        at, steps = np.zeros(self.episodes, np.int64), np.full(self.episodes, math.nan)
-        for step in range(1, self.patience * len(chain) + 1):
-            at = np.where(at == target, target, inverse_cdf(chain, rng.random(len(at)), at))
-            steps[np.isnan(steps) & (at == target)] = step
-            if (at == target).all():
-                break
-        return steps
-
+from theorybench.envs.tree.metastable_chain.experiments import Distilled, Raised, Slope
 
 claim = ClaimMaker("metastable", "arXiv 2502.01694")
 
-
-_HITTING = "hitting times of the base model; tolerance: none beyond the interval"
 _SMALL = "to leading order; here the slope of (K-1) M / eps + K - 2"
 
 CLAIMS: tuple[Claim, ...] = (
@@ -214,9 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
         "two-way",
         Slope("K", (3, 4, 6)),
         source="hitting times of the base model",
-        statement="Where hard steps are taken back the walk between clusters is a random one: the time grows "
-        "towards the square "
-        "of the number of hops",
+        statement="Where hard steps are taken back the walk between clusters is a random one: the time grows towards "
+        "the square of the number of hops",
         falsified_by="hard steps that are not taken back",
         formula="2 for many hops; here the slope of (M / (2 eps) + 1 / (1-eps)) ((1+eps) (K-1)^2 + (1-3 eps) "
         "(K-1)) + O(1)",

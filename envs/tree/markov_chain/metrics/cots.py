@@ -1,4 +1,4 @@
-"""Chains of thought of a task one by one: the most common ones, and what a policy gives to them."""
+"""Chains of thought of a task one by one: all valid ones, the most common ones, and what a policy gives to them."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,6 +7,7 @@ import numpy as np
 
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.trees import words
 
 
 class CoTs(NamedTuple):
@@ -33,6 +34,18 @@ class _Prefix(NamedTuple):
     def order(self) -> tuple[float, tuple[int, ...]]:
         """Order by mass, then by states; products of the same factors in another order are equal."""
         return -round(math.log(self.mass), 9), self.states
+
+
+def valid_cots(setting: TreeMarkovChain, task: int) -> tuple[np.ndarray, np.ndarray]:
+    """List the valid CoTs of a task.
+
+    Returns:
+        States int64 (M^(L-2), L), in lexicographic order, and whether each is easy, bool (M^(L-2),).
+    """
+    start, target = setting.tree.starts[task], setting.tree.targets[task]
+    states = np.pad(words(setting.M, setting.L - 2), [(0, 0), (1, 1)], constant_values=[(0, 0), (start, target)])
+    nodes = states[:, :-1] + [setting.shape.layer(position).start for position in range(setting.L - 1)]
+    return states, setting.tree.high[nodes, states[:, 1:]].all(axis=1)
 
 
 def common_cots(setting: TreeMarkovChain, task: int, count: int) -> CoTs:

@@ -131,7 +131,7 @@ def test_sampled_runs_approach_the_flow_as_the_batch_grows(options: dict) -> Non
     lab, distances = TrainingLab("TheoryBench/TreeMarkovChain-v0", setting), []
     for questions in (16, 256):
         training = Training(0.2, 100, questions, seeds=32, **options)
-        off = training.run(lab, 1, names) - training.expected(setting, names)
+        off = training.run(lab, 1, names) - training.expected(lab.oracle, names)
         distances.append(np.sqrt(np.mean(off**2, axis=0)))
     ratio = distances[0] / distances[1]
     assert (np.abs(off.mean(axis=0)) < 4 * off.std(axis=0, ddof=1) / np.sqrt(len(off))).all(), off.mean(axis=0)
@@ -143,7 +143,9 @@ def test_the_kl_flow_tends_to_the_tilted_base_model(training: Training) -> None:
     ks = [1, 2, 6, 30, 128]
     policy = flow_policies(FIRST, 4.0, [4000], kl=training.kl, policy="prefix")[0]
     values = MarkovChainOracle(FIRST).evaluate(policy, [f"task_0/pass@{k}" for k in ks])
-    np.testing.assert_allclose([values[f"task_0/pass@{k}"] for k in ks], training.limit(FIRST, ks), atol=1e-9)
+    np.testing.assert_allclose(
+        [values[f"task_0/pass@{k}"] for k in ks], training.limit(MarkovChainOracle(FIRST), ks), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("policy", ["markov", "prefix"])
@@ -152,14 +154,15 @@ def test_the_reject_easy_flow_climbs_to_the_optimum_of_its_pass(policy: str, tri
     oracle, name = MarkovChainOracle(FIRST), f"task_0/pass@{tries + 1}"
     path = flow_policies(FIRST, 4.0, [0, 100, 1000, 5000], reject_easy=tries, policy=policy)
     values = [oracle.evaluate(step, [name])[name] for step in path]
-    (best,) = Training(reject_easy=tries).limit(FIRST, [tries + 1])
+    (best,) = Training(reject_easy=tries).limit(oracle, [tries + 1])
     assert values == sorted(values) and best - 1e-3 < values[-1] < best
 
 
 def test_a_kl_penalty_of_any_weight_keeps_pass_at_30_below_the_reference_and_reject_easy_does_not() -> None:
-    reference = MarkovChainOracle(FIRST).evaluate(flow_policies(FIRST, 1.0, [0])[0], ["task_0/pass@30"])
-    tilted = [Training(kl=kl).limit(FIRST, [30])[0] for kl in np.geomspace(0.01, 1000, 60)]
-    assert max(tilted) < reference["task_0/pass@30"] < Training(reject_easy=5).limit(FIRST, [30])[0]
+    oracle = MarkovChainOracle(FIRST)
+    reference = oracle.evaluate(flow_policies(FIRST, 1.0, [0])[0], ["task_0/pass@30"])
+    tilted = [Training(kl=kl).limit(oracle, [30])[0] for kl in np.geomspace(0.01, 1000, 60)]
+    assert max(tilted) < reference["task_0/pass@30"] < Training(reject_easy=5).limit(oracle, [30])[0]
 
 
 def test_the_markov_limit_of_a_kl_penalty_of_weight_one_is_near_the_tilted_base_model() -> None:

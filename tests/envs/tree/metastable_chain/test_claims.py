@@ -3,17 +3,21 @@
 import dataclasses
 import functools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from theorybench.envs.tree.metastable_chain import claims as metastable_chain_claims
-from theorybench.envs.tree.metastable_chain.claims import CLAIMS, Slope, simulate
+import theorybench as tb
+from theorybench.envs.core.registry import load_module
+from theorybench.envs.tree.metastable_chain.experiments import Raised, Slope, simulate
+from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/MetastableChain-v0"
-CLAIM = {claim.id.removeprefix("metastable-"): claim for claim in CLAIMS}
+CLAIM = {claim.id.removeprefix("metastable-"): claim for claim in tb.claims(ID)}
+check_claim = load_module(str(Path(__file__).parents[2] / "faulty_lab.py")).check_claim
 
 
 class OftenThanRare(MetastableChain):
@@ -56,58 +60,42 @@ class Divided(MetastableChain):
         return MetastableChain(**{**self.parameters, "eps": self.eps / (1 + self.eps)}).reference_rows
 
 
-class BothWays(MetastableChain):
+def taken_back(setting):
     """Leaps that are taken back, or not, against what is said."""
-
-    def __new__(cls, **parameters):
-        return MetastableChain(**{**parameters, "two_way": not parameters.get("two_way", False)})
+    return dataclasses.replace(setting, two_way=not setting.two_way)
 
 
-class BrokenLab:
-    """A laboratory whose settings are of another kind: what tests break."""
-
-    def __init__(self, kind, parameters):
-        self.kind, self.parameters, self.setting = kind, parameters, kind(**parameters)
-
-    def at(self, **parameters):
-        return BrokenLab(self.kind, {**self.parameters, **parameters})
-
-
-def check(name, kind=None, seed=0, **parameters):
-    claim = CLAIM[name]
-    setting = MetastableChain(**{**claim.parameters, **parameters})
-    make_lab = (lambda s: TrainingLab(ID, s)) if kind is None else (lambda s: BrokenLab(kind, s.parameters))
-    return dataclasses.replace(claim, setting=setting, make_lab=make_lab).check(seed=seed)
-
-
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(name):
-    result = check(name)
+def test_claims_hold(name):
+    result = CLAIM[name].check()
     assert result.holds, result
 
 
 @pytest.mark.parametrize("name", ["two-way", "distilled"])
-def test_claim_holds_on_another_instance(name):
-    result = check(name, seed=1, instance=10_007)
+def test_claims_hold_on_another_instance(name):
+    result = check_claim(CLAIM[name], seed=1, parameters={"instance": 10_007})
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "fault"),
     [
         ("eps", OftenThanRare),
         ("size", Everywhere),
         ("hops", ShortCut),
-        ("two-way", BothWays),
+        ("two-way", taken_back),
         ("raised", Divided),
         ("raised", OftenThanRare),
         ("raised-small", Divided),
-        ("distilled", BothWays),
+        ("distilled", taken_back),
         ("distilled", ShortCut),
     ],
 )
-def test_claim_fails_when_its_mechanism_is_broken(name, kind):
-    result = check(name, kind)
+def test_claims_fail_when_broken(name, fault):
+    kind = fault if fault is taken_back else lambda setting: fault(**setting.parameters)
+    result = check_claim(CLAIM[name], kind=kind)
     assert math.isfinite(result.measured) and not result.holds, result
 
 
@@ -123,8 +111,9 @@ def test_predictions():
 
 def test_the_five_percent_hold_from_ten_states_on():
     """The factor falls with K and eps towards M / (M + eps_max)."""
-    claim = dataclasses.replace(metastable_chain_claims.Raised(), finite=True)
-    worst = {M: claim.predicted(MetastableChain(K=32, M=M, eps=1e-4, H=2048)) for M in (9, 10)}
+    claim = Raised(finite=True)
+    chains = {M: MetastableChain(K=32, M=M, eps=1e-4, H=2048) for M in (9, 10)}
+    worst = {M: claim.predicted(MetastableChainOracle(chain)) for M, chain in chains.items()}
     assert worst[9] < 0.95 < worst[10]
 
 
@@ -137,8 +126,7 @@ def test_walks_are_those_of_the_setting():
     assert walks.times.min() >= 3
 
 
-def test_walks_that_are_cut_fail_a_claim(monkeypatch):
-    monkeypatch.setattr(metastable_chain_claims, "PATIENCE", 0.5)
+def test_walks_that_are_cut_fail_a_claim():
     lab = TrainingLab(ID, MetastableChain(K=3))
-    value, low, high = Slope("eps", (0.1, 0.2), episodes=50).measure(lab, 0)
+    value, low, high = Slope("eps", (0.1, 0.2), episodes=50, patience=0.5).measure(lab, 0)
     assert math.isnan(value) and math.isnan(low) and math.isnan(high)

@@ -1,5 +1,6 @@
 """The paper's table: the updates behind it against exact gradients, and what the study says of them."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.numerics import softmax
-from theorybench.envs.tree.markov_chain.evidence import published_table, published_training
-from theorybench.envs.tree.markov_chain.evidence.published_table import (
+from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.studies.published_table import (
     METRICS,
     ROWS,
     Spread,
@@ -16,19 +20,10 @@ from theorybench.envs.tree.markov_chain.evidence.published_table import (
     rerun,
     retrain,
 )
-from theorybench.envs.tree.markov_chain.evidence.published_training import (
-    ListedTask,
-    ascend,
-    finetune,
-    pretrain,
-    tilted_law,
-)
-from theorybench.envs.tree.markov_chain.flow import flow_policies
-from theorybench.envs.tree.markov_chain.markov_class import node_policy
-from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.studies.published_training import ListedTask, Script, ascend
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
+SCRIPT = Script()
 PAPER = TreeMarkovChain(train_tasks=(0,))
 WIDE = TreeMarkovChain(L=3, M0=2, M=3, C=2, num_tasks=2, instance=7)
 DEEP = TreeMarkovChain(L=5, M0=3, M=2, num_tasks=3, instance=3)
@@ -104,9 +99,7 @@ def test_values_of_prefixes_are_means_over_the_base_chain(setting):
             assert abs(found.mean() - value(prefix)) <= 4 * error + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("rule", "k"), [(published_training.reinforce, 1), (published_training.reject_easy, 6)], ids=["reinforce", "rl-rej"]
-)
+@pytest.mark.parametrize(("rule", "k"), [(SCRIPT.reinforce, 1), (SCRIPT.reject_easy, 6)], ids=["reinforce", "rl-rej"])
 @pytest.mark.parametrize("setting", [PAPER, WIDE], ids=["paper", "wide"])
 def test_mean_update_is_a_gradient_of_passes(setting, rule, k):
     runs, rng, task = 40_000, np.random.default_rng(k), ListedTask(setting, 0)
@@ -125,7 +118,7 @@ def test_their_raft_ascends_the_likelihood_times_its_logarithm():
     moves = set()
     for _ in range(20):
         logits, old = start.copy(), softmax(start)[0]
-        cots, weights = published_training.raft(task, old[None], np.ones((1, len(task.correctness)), bool), rng)
+        cots, weights = SCRIPT.raft(task, old[None], np.ones((1, len(task.correctness)), bool), rng)
         ascend(logits, task.nodes[cots], task.actions[cots], weights)
         steps = task.nodes[cots[0]], task.actions[cots[0]]
 
@@ -136,18 +129,18 @@ def test_their_raft_ascends_the_likelihood_times_its_logarithm():
         assert logits[0] - start[0] == pytest.approx(slopes(surrogate, start[0]), abs=1e-8)
         moves |= set(np.sign(weights[0]))
     assert moves == {-1.0, 1.0}  # rewarded steps below 1/e are pushed down
-    _, weights = published_training.raft(task, old[None], np.zeros((1, len(task.correctness)), bool), rng)
+    _, weights = SCRIPT.raft(task, old[None], np.zeros((1, len(task.correctness)), bool), rng)
     assert not weights.any()
 
 
-def test_their_ppo_adds_noise_to_exact_advantages(monkeypatch):
+def test_their_ppo_adds_noise_to_exact_advantages():
     runs, task, rows = 60_000, ListedTask(PAPER, 0), random_rows(PAPER, 1, seed=4)
     values = task.completions @ task.correctness
     everywhere = np.repeat(rows, runs, axis=0)
-    drawn = {}
-    for clip in (0.0, 0.2):
-        monkeypatch.setattr(published_training, "CLIP", clip)
-        drawn[clip] = published_training.ppo(task, everywhere, np.zeros((runs, 8), bool), np.random.default_rng(1))
+    drawn = {
+        clip: Script(clip=clip).ppo(task, everywhere, np.zeros((runs, 8), bool), np.random.default_rng(1))
+        for clip in (0.0, 0.2)
+    }
     assert (drawn[0.0][0] == drawn[0.2][0]).all()
     for cot in range(8):
         visits = drawn[0.0][0] == cot
@@ -158,8 +151,8 @@ def test_their_ppo_adds_noise_to_exact_advantages(monkeypatch):
         assert factored == pytest.approx(plain + 0.2 * np.abs(plain))
 
 
-def test_tilt_by_exact_values_up_to_noise_and_none_at_strength_zero(monkeypatch):
-    rng, strength = np.random.default_rng(0), published_training.STRENGTH
+def test_tilt_by_exact_values_up_to_noise_and_none_at_strength_zero():
+    rng, strength = np.random.default_rng(0), SCRIPT.strength
     for number in range(PAPER.num_tasks):
         task = ListedTask(PAPER, number)
         values = task.completions @ task.correctness
@@ -167,27 +160,23 @@ def test_tilt_by_exact_values_up_to_noise_and_none_at_strength_zero(monkeypatch)
         for t in range(3):
             options = PAPER.chain[task.nodes[:, t]] * np.exp(strength * values[task.children(task.prefixes[:, t])])
             exact *= options[np.arange(8), task.actions[:, t]] / options.sum(axis=1)
-        law = tilted_law(task, PAPER.chain[None], rng)[0]
+        law = SCRIPT.tilted_law(task, PAPER.chain[None], rng)[0]
         assert law == pytest.approx(exact, abs=0.003)
         assert np.abs(law - task.law(PAPER.chain[None])[0]).max() > 0.05
-    monkeypatch.setattr(published_training, "STRENGTH", 0.0)
     rows = random_rows(PAPER, 2)
-    assert tilted_law(task, rows, rng) == pytest.approx(task.law(rows))
+    assert Script(strength=0.0).tilted_law(task, rows, rng) == pytest.approx(task.law(rows))
 
 
 def test_pretraining_learns_the_base_chain():
-    found = softmax(pretrain(PAPER, 400, np.random.default_rng(0)))
+    found = softmax(SCRIPT.pretrain(PAPER, 400, np.random.default_rng(0)))
     far = np.abs(found.mean(axis=0) - PAPER.chain).max(axis=1)
     assert (far < [0.01, 0.01, 0.01, 0.03, 0.01, 0.01]).all()  # one walk in eleven visits the fourth: it is behind
     assert found[:, 0, 0].std() == pytest.approx(0.013, abs=0.003)  # a noisy model of it
 
 
-def test_the_rule_of_reinforce_is_the_agent_reinforce(monkeypatch):
-    monkeypatch.setattr(published_training, "POOL", 2000)  # as good as fresh questions
-    runs = 300
-    rows = finetune(
-        ListedTask(PAPER, 0), base_logits(PAPER, runs), published_training.reinforce, np.random.default_rng(3)
-    )
+def test_the_rule_of_reinforce_is_the_agent_reinforce():
+    runs, script = 300, Script(pool=2000)  # as good as fresh questions
+    rows = script.finetune(ListedTask(PAPER, 0), base_logits(PAPER, runs), Script.reinforce, np.random.default_rng(3))
     laws = [(ListedTask(PAPER, k), ListedTask(PAPER, k).law(rows)) for k in (0, 1)]
     coded = np.stack([law @ kind for task, law in laws for kind in (task.easy, task.hard)], axis=1)
     lab = TrainingLab("TheoryBench/TreeMarkovChain-v0", PAPER)
@@ -200,9 +189,8 @@ def test_the_rule_of_reinforce_is_the_agent_reinforce(monkeypatch):
     assert (np.abs(coded.mean(axis=0) - [values[name] for name in METRICS]) < 0.002).all()
 
 
-def test_flow_of_imitation_ascends_all_passes_up_to_the_group(monkeypatch):
-    monkeypatch.setattr(published_table, "UPDATES", 1)
-    table = imitation_flow(PAPER, 3)
+def test_flow_of_imitation_ascends_all_passes_up_to_the_group():
+    table = imitation_flow(PAPER, 3, updates=1)
     observations = np.array([[s + 1, 0, 0, 0] for s in (0, 1)] + [[1, s + 1, 0, 0] for s in (0, 1)])
     observations = np.concatenate([observations, [[1, 1, s + 1, 0] for s in (0, 1)]])
     moved = np.log(table.probs(observations)) - np.log(PAPER.chain)
@@ -278,28 +266,26 @@ def joint(runs, theirs, rng):
 
 
 @pytest.mark.slow
-def test_theirs_is_one_of_many_runs_of_what_they_ran_and_of_nothing_else(monkeypatch):
-    monkeypatch.setattr(published_training, "DRAWS", 300)
-    rng = np.random.default_rng(0)
-    found = rerun(PAPER, rng, 2000)
+def test_theirs_is_one_of_many_runs_of_what_they_ran_and_of_nothing_else():
+    rng, script = np.random.default_rng(0), Script(draws=300)
+    found = rerun(PAPER, rng, 2000, script)
     for row in ROWS:
         assert joint(found[row.name], row.theirs, rng) > 0.05, row.name
     theirs = {row.name: row.theirs for row in ROWS}
     assert joint(found["REINFORCE"], theirs["RAFT"], rng) < 0.01  # what RAFT is with one CoT
     assert joint(found["pre-trained"], theirs["GRPO-KL"], rng) < 0.01
-    for name, constant, value in (("RL-rej", "TRIES", 3), ("GRPO-KL", "STRENGTH", 1.0)):
-        with monkeypatch.context() as patch:
-            patch.setattr(published_training, constant, value)
-            assert joint(rerun(PAPER, rng, 1000)[name], theirs[name], rng) < 0.01, name
+    for name, broken in (("RL-rej", {"tries": 3}), ("GRPO-KL", {"strength": 1.0})):
+        other = rerun(PAPER, rng, 1000, dataclasses.replace(script, **broken))
+        assert joint(other[name], theirs[name], rng) < 0.01, name
 
 
 @pytest.mark.slow
-def test_the_factors_of_their_ppo_keep_more_of_the_second_task(monkeypatch):
+def test_the_factors_of_their_ppo_keep_more_of_the_second_task():
     found = {}
-    for clip in (published_training.CLIP, 0.0):
-        monkeypatch.setattr(published_training, "CLIP", clip)
-        logits = pretrain(PAPER, 1000, np.random.default_rng(2))
-        rows = finetune(ListedTask(PAPER, 0), logits, published_training.ppo, np.random.default_rng(3))
+    for clip in (SCRIPT.clip, 0.0):
+        script = Script(clip=clip)
+        logits = script.pretrain(PAPER, 1000, np.random.default_rng(2))
+        rows = script.finetune(ListedTask(PAPER, 0), logits, Script.ppo, np.random.default_rng(3))
         found[clip] = (ListedTask(PAPER, 1).law(rows) @ ListedTask(PAPER, 1).easy).mean()
     assert found[0.0] < 0.0160 < 0.0175 < found[0.2]
 

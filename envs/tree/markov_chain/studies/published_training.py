@@ -42,6 +42,7 @@ A tree is listed CoT by CoT, so it must be small. Prefixes are numbered like a h
 leads from p to M p + 1 + a. Written from the equations; the authors' script (Apache-2.0) was read, not copied.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -49,21 +50,7 @@ import numpy as np
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-
-#: Scale of the logits at the very start, and (updates, rate) of the phases of pre-training.
-INITIAL_SCALE, PRETRAINING = 0.1, ((2000, 0.05), (500, 0.025))
-#: Fine-tuning: questions of the pool, updates, and their rate.
-POOL, UPDATES, LEARNING_RATE = 200, 1000, 0.05
-#: PPO: what the factor of an advantage adds to or takes from 1.
-CLIP = 0.2
-#: RL-rej: CoTs that must all fail.
-TRIES = 5
-#: Completions of a prefix that estimate its value.
-COMPLETIONS = 15
-#: GRPO-KL: the weight of an advantage in the exponent.
-STRENGTH = 0.5
-#: Draws of the values over which the rows of GRPO-KL are averaged: an error of about .0003 in P(easy).
-DRAWS = 2000
+from theorybench.envs.tree.markov_chain.trees import words
 
 
 class ListedTask:
@@ -86,7 +73,7 @@ class ListedTask:
     def __init__(self, setting: TreeMarkovChain, task: int) -> None:
         M, steps = setting.M, setting.L - 1
         self.num_actions, number = M, np.arange(M**steps)
-        self.actions = number[:, None] // M ** np.arange(steps - 1, -1, -1) % M
+        self.actions = words(M, steps)
         self.nodes = setting.M0 + (np.arange(steps) - 1) * M + np.roll(self.actions, 1, axis=1)
         self.nodes[:, 0] = setting.tree.starts[task]
         local = number[:, None] // M ** np.arange(steps, -1, -1)
@@ -121,47 +108,10 @@ class ListedTask:
         return self.num_actions * prefixes[..., None] + 1 + np.arange(self.num_actions)
 
 
-#: (task, rows (runs, nodes, M), questions bool (runs, N), rng) -> CoTs int64 (runs,), weights float64 (runs, T).
-Rule = Callable[[ListedTask, np.ndarray, np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]
-
-
-def reinforce(
-    task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weigh by (1)."""
-    cots = task.draw(rows, 1, rng)
-    rewards = np.take_along_axis(questions, cots, axis=1)
-    return cots[:, 0], np.repeat(rewards, task.actions.shape[1], axis=1).astype(np.float64)
-
-
-def raft(
-    task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weigh by (2)."""
-    cots, rewards = reinforce(task, rows, questions, rng)
-    taken = rows[np.arange(len(rows))[:, None], task.nodes[cots], task.actions[cots]]
-    return cots, rewards * (1.0 + np.log(taken))
-
-
-def ppo(
-    task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weigh by (3)."""
-    cots = task.draw(rows, 1, rng)[:, 0]
-    before, after = task.prefixes[cots, :-1], task.prefixes[cots, 1:]
-    here = rows[np.arange(len(rows))[:, None], task.nodes[cots]]
-    values = (here * task.value(task.children(before), 1, rng)).sum(axis=-1)
-    advantages = task.value(after, COMPLETIONS, rng) - values
-    return cots, np.where(advantages >= 0, 1 + CLIP, 1 - CLIP) * advantages
-
-
-def reject_easy(
-    task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weigh by (4)."""
-    solved = np.take_along_axis(questions, task.draw(rows, TRIES, rng), axis=1).any(axis=1, keepdims=True)
-    cots, rewards = reinforce(task, rows, questions, rng)
-    return cots, rewards * ~solved
+#: CoTs int64 (runs,) and their weights float64 (runs, T).
+Weighted = tuple[np.ndarray, np.ndarray]
+#: A method of `Script`.
+Rule = Callable[..., Weighted]
 
 
 def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: np.ndarray | float) -> None:
@@ -179,53 +129,107 @@ def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: 
     logits[each, nodes] += np.broadcast_to(weights, nodes.shape)[..., None] * scores
 
 
-def pretrain(setting: TreeMarkovChain, runs: int, rng: np.random.Generator) -> np.ndarray:
-    """Learn from CoTs of the base chain; return the logits of each run, float64 (runs, nodes, M)."""
-    logits = INITIAL_SCALE * rng.standard_normal((runs, setting.shape.num_nodes, setting.M))
-    for updates, rate in PRETRAINING:
-        state, nodes, actions = rng.integers(setting.M0, size=(updates, runs)), [], []
-        for position in range(setting.L - 1):
-            nodes.append(setting.shape.layer(position).start + state)
-            state = inverse_cdf(setting.chain, rng.random(state.shape), rows=nodes[-1])
-            actions.append(state)
-        for walk in zip(np.stack(nodes, axis=-1), np.stack(actions, axis=-1), strict=True):
-            ascend(logits, *walk, rate)
-    return logits
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """What the authors' script does; its rules take a task, rows (runs, nodes, M), questions bool (runs, N) and `rng`.
 
-
-def finetune(
-    task: ListedTask, logits: np.ndarray, rule: Rule, rng: np.random.Generator, updates: int = UPDATES
-) -> np.ndarray:
-    """Train each run on its own pool of questions of a task.
-
-    Args:
-        task: trained on.
-        logits: float64 (runs, nodes, M), where training begins; left as they are.
-        rule: CoTs and their weights.
-        rng: of everything.
-        updates: how many.
-
-    Returns:
-        The rows of each run, float64 (runs, nodes, M).
+    Attributes:
+        initial_scale: of the logits at the very start.
+        pretraining: (updates, rate) of the phases of pre-training.
+        pool: questions of the pool.
+        updates: of fine-tuning.
+        learning_rate: of fine-tuning.
+        clip: PPO: what the factor of an advantage adds to or takes from 1.
+        tries: RL-rej: CoTs that must all fail.
+        completions: of a prefix, that estimate its value.
+        strength: GRPO-KL: the weight of an advantage in the exponent.
+        draws: of the values over which the rows of GRPO-KL are averaged: an error of about .0003 in P(easy).
     """
-    logits, each = logits.copy(), np.arange(len(logits))
-    pool = rng.random((len(logits), POOL, len(task.correctness))) < task.correctness
-    for drawn in rng.integers(POOL, size=(updates, len(logits))):
-        cots, weights = rule(task, softmax(logits), pool[each, drawn], rng)
-        ascend(logits, task.nodes[cots], task.actions[cots], LEARNING_RATE * weights)
-    return softmax(logits)
 
+    initial_scale: float = 0.1
+    pretraining: tuple[tuple[int, float], ...] = ((2000, 0.05), (500, 0.025))
+    pool: int = 200
+    updates: int = 1000
+    learning_rate: float = 0.05
+    clip: float = 0.2
+    tries: int = 5
+    completions: int = 15
+    strength: float = 0.5
+    draws: int = 2000
 
-def tilted_law(task: ListedTask, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give the probability of each CoT when steps are drawn by (5), float64 (runs, N).
+    def reinforce(
+        self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
+    ) -> Weighted:
+        """Weigh by (1)."""
+        cots = task.draw(rows, 1, rng)
+        rewards = np.take_along_axis(questions, cots, axis=1)
+        return cots[:, 0], np.repeat(rewards, task.actions.shape[1], axis=1).astype(np.float64)
 
-    Values are independent from step to step, so the law is the product of mean rows.
-    """
-    parents = np.arange(task.prefixes[:, -1].min())
-    node = np.empty(len(parents), np.int64)
-    node[task.prefixes[:, :-1]] = task.nodes
-    children = np.broadcast_to(task.children(parents), (DRAWS, len(parents), task.num_actions))
-    values = [task.value(prefixes, COMPLETIONS, rng) for prefixes in (children, (children - 1) // task.num_actions)]
-    weights = rows[:, None, node] * np.exp(STRENGTH * np.subtract(*values))
-    mean = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=1)
-    return mean[:, task.prefixes[:, :-1], task.actions].prod(axis=-1)
+    def raft(self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator) -> Weighted:
+        """Weigh by (2)."""
+        cots, rewards = self.reinforce(task, rows, questions, rng)
+        taken = rows[np.arange(len(rows))[:, None], task.nodes[cots], task.actions[cots]]
+        return cots, rewards * (1.0 + np.log(taken))
+
+    def ppo(self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator) -> Weighted:
+        """Weigh by (3)."""
+        cots = task.draw(rows, 1, rng)[:, 0]
+        before, after = task.prefixes[cots, :-1], task.prefixes[cots, 1:]
+        here = rows[np.arange(len(rows))[:, None], task.nodes[cots]]
+        values = (here * task.value(task.children(before), 1, rng)).sum(axis=-1)
+        advantages = task.value(after, self.completions, rng) - values
+        return cots, np.where(advantages >= 0, 1 + self.clip, 1 - self.clip) * advantages
+
+    def reject_easy(
+        self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
+    ) -> Weighted:
+        """Weigh by (4)."""
+        solved = np.take_along_axis(questions, task.draw(rows, self.tries, rng), axis=1).any(axis=1, keepdims=True)
+        cots, rewards = self.reinforce(task, rows, questions, rng)
+        return cots, rewards * ~solved
+
+    def pretrain(self, setting: TreeMarkovChain, runs: int, rng: np.random.Generator) -> np.ndarray:
+        """Learn from CoTs of the base chain; return the logits of each run, float64 (runs, nodes, M)."""
+        logits = self.initial_scale * rng.standard_normal((runs, setting.shape.num_nodes, setting.M))
+        for updates, rate in self.pretraining:
+            state, nodes, actions = rng.integers(setting.M0, size=(updates, runs)), [], []
+            for position in range(setting.L - 1):
+                nodes.append(setting.shape.layer(position).start + state)
+                state = inverse_cdf(setting.chain, rng.random(state.shape), rows=nodes[-1])
+                actions.append(state)
+            for walk in zip(np.stack(nodes, axis=-1), np.stack(actions, axis=-1), strict=True):
+                ascend(logits, *walk, rate)
+        return logits
+
+    def finetune(self, task: ListedTask, logits: np.ndarray, rule: Rule, rng: np.random.Generator) -> np.ndarray:
+        """Train each run on its own pool of questions of a task.
+
+        Args:
+            task: trained on.
+            logits: float64 (runs, nodes, M), where training begins; left as they are.
+            rule: `Script.reinforce`, `.raft`, `.ppo` or `.reject_easy`: CoTs and their weights.
+            rng: of everything.
+
+        Returns:
+            The rows of each run, float64 (runs, nodes, M).
+        """
+        logits, each = logits.copy(), np.arange(len(logits))
+        pool = rng.random((len(logits), self.pool, len(task.correctness))) < task.correctness
+        for drawn in rng.integers(self.pool, size=(self.updates, len(logits))):
+            cots, weights = rule(self, task, softmax(logits), pool[each, drawn], rng)
+            ascend(logits, task.nodes[cots], task.actions[cots], self.learning_rate * weights)
+        return softmax(logits)
+
+    def tilted_law(self, task: ListedTask, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return the probability of each CoT when steps are drawn by (5), float64 (runs, N).
+
+        Values are independent from step to step, so the law is the product of mean rows.
+        """
+        parents = np.arange(task.prefixes[:, -1].min())
+        node = np.empty(len(parents), np.int64)
+        node[task.prefixes[:, :-1]] = task.nodes
+        children = np.broadcast_to(task.children(parents), (self.draws, len(parents), task.num_actions))
+        values = [task.value(p, self.completions, rng) for p in (children, (children - 1) // task.num_actions)]
+        weights = rows[:, None, node] * np.exp(self.strength * np.subtract(*values))
+        mean = (weights / weights.sum(axis=-1, keepdims=True)).mean(axis=1)
+        return mean[:, task.prefixes[:, :-1], task.actions].prod(axis=-1)

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.claim import Claim
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.tree.markov_chain.experiments import Training, first_task_claim
-from theorybench.envs.tree.markov_chain.metrics.cots import cot_probabilities
+from theorybench.envs.tree.markov_chain.experiments import Training, missed_shares
+from theorybench.envs.tree.markov_chain.metrics.cots import cot_probabilities, valid_cots
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.questions import Question
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
@@ -29,22 +28,8 @@ from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 TRIES = 128
 
 
-def valid_cots(setting: TreeMarkovChain, task: int) -> tuple[np.ndarray, np.ndarray]:
-    """List the valid CoTs of a task.
-
-    Returns:
-        States int64 (M^(L-2), L), in lexicographic order, and whether each is easy, bool (M^(L-2),).
-    """
-    L, M = setting.L, setting.M
-    states = np.empty((M ** (L - 2), L), np.int64)
-    states[:, 0], states[:, -1] = setting.tree.starts[task], setting.tree.targets[task]
-    states[:, 1:-1] = np.arange(len(states))[:, None] // M ** np.arange(L - 3, -1, -1) % M
-    nodes = states[:, :-1] + [setting.shape.layer(position).start for position in range(L - 1)]
-    return states, setting.tree.high[nodes, states[:, 1:]].all(axis=1)
-
-
 def hard_question_passes(oracle: MarkovChainOracle, policy: Any, task: int, ks: list[int]) -> np.ndarray:
-    """Give pass@K of a policy on questions of a task that hold no easy CoT, float64 (ks,).
+    """Return pass@K of a policy on questions of a task that hold no easy CoT, float64 (ks,).
 
     Args:
         oracle: of the tree.
@@ -59,7 +44,7 @@ def hard_question_passes(oracle: MarkovChainOracle, policy: Any, task: int, ks: 
 
 
 def draw_hard_questions(setting: TreeMarkovChain, count: int, seed: int) -> np.ndarray:
-    """Draw fresh questions; give the prompts, int64 (n,), of those in which the environment rewards no easy CoT."""
+    """Draw fresh questions; return the prompts, int64 (n,), of those in which the environment rewards no easy CoT."""
     prompts = np.random.default_rng([6, seed]).integers(2**53, size=count)
     states, easy = valid_cots(setting, 0)
     for cot in states[easy]:
@@ -68,15 +53,9 @@ def draw_hard_questions(setting: TreeMarkovChain, count: int, seed: int) -> np.n
 
 
 def counted_passes(lab: Lab, policy: Any, prompts: np.ndarray, ks: list[int], seed: int) -> np.ndarray:
-    """Roll out `TRIES` CoTs for each prompt; estimate the mean pass@K without bias, float64 (ks,).
-
-    With f of G tries failed, C(f, K) / C(G, K) is the share of K-subsets of the tries that all failed.
-    """
+    """Roll out `TRIES` CoTs for each prompt; estimate the mean pass@K without bias, float64 (ks,)."""
     played = lab.simulate(policy, len(prompts) * TRIES, seed, prompts=prompts, group_size=TRIES)
-    failed = (played.rewards.reshape(-1, TRIES) == 0).sum(axis=1, keepdims=True)
-    drawn = np.arange(TRIES)
-    missed = np.cumprod(np.maximum(failed - drawn, 0) / (TRIES - drawn), axis=1).mean(axis=0)
-    return 1.0 - missed[np.array(ks) - 1]
+    return 1.0 - missed_shares(played.rewards.reshape(-1, TRIES)).mean(axis=0)[np.array(ks) - 1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,12 +78,11 @@ class ReferencePass:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over simulations, and its interval."""
-        seeds = run_seeds(seed, self.blocks)
-        drawn = [draw_hard_questions(lab.setting, self.questions, s) for s in seeds]
-        pairs = zip(drawn, seeds, strict=True)
-        return mean_interval(
-            np.array([counted_passes(lab, lab.oracle.reference_policy, p, [self.k], s)[0] for p, s in pairs])
-        )
+        passes = []
+        for block in run_seeds(seed, self.blocks):
+            prompts = draw_hard_questions(lab.setting, self.questions, block)
+            passes.append(counted_passes(lab, lab.oracle.reference_policy, prompts, [self.k], block)[0])
+        return mean_interval(np.array(passes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,40 +101,14 @@ class LeastLead:
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The lead over the flow: positive where it is ahead for every K."""
-        oracle, ks = oracle, list(self.ks)
         policies = (oracle.reference_policy, self.training.flow(oracle.setting))
-        return float(np.subtract(*(hard_question_passes(oracle, policy, 0, ks) for policy in policies)).min())
+        return float(np.subtract(*(hard_question_passes(oracle, p, 0, list(self.ks)) for p in policies)).min())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """The least over K of the mean over runs and of its interval's ends; both policies face the same questions."""
         leads = []
-        for run, policy in enumerate(self.training.policies(lab, seed), seed * self.training.seeds):
+        for run, policy in zip(run_seeds(seed, self.training.seeds), self.training.policies(lab, seed), strict=True):
             prompts = draw_hard_questions(lab.setting, self.questions, run)
             both = (counted_passes(lab, p, prompts, list(self.ks), run) for p in (lab.oracle.reference_policy, policy))
             leads.append(np.subtract(*both))
-        value, low, high = np.min([mean_interval(lead) for lead in np.transpose(leads)], axis=0)
-        return Interval(value, low, high)
-
-
-CLAIMS: tuple[Claim, ...] = (
-    first_task_claim(
-        "hard-questions",
-        ReferencePass(32),
-        source="rare CoTs solve hard questions",
-        statement="Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
-        falsified_by="a verifier for whom the most common CoT alone is right",
-        formula="1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
-    ),
-    first_task_claim(
-        "hard-questions-lead",
-        LeastLead(Training(seeds=16)),
-        source="rare CoTs solve hard questions",
-        statement="On questions without the easy CoT the reference is ahead of the squeezed policy for every K "
-        "from 1 to 128: "
-        "its least lead in pass@K",
-        falsified_by="training that leaves the hard CoTs their mass, such as reject-easy",
-        formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
-        tolerance=0.0005,
-        tolerance_reason="the mean of runs at a finite step size, as for squeezing",
-    ),
-)
+        return Interval(*np.min([mean_interval(lead) for lead in np.transpose(leads)], axis=0).tolist())

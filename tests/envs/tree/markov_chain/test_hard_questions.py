@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.registry import load_module
-from theorybench.envs.tree.markov_chain.evidence.hard_questions import (
+from theorybench.envs.tree.markov_chain.hard_questions import (
     TRIES,
     counted_passes,
     draw_hard_questions,
     hard_question_passes,
-    valid_cots,
 )
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
+from theorybench.envs.tree.markov_chain.metrics.cots import valid_cots
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
-BY_HAND = load_module(str(Path(__file__).parents[2] / "by_hand.py"))
+BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
 
 
 @settings(max_examples=25, deadline=None)

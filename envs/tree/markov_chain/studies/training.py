@@ -7,18 +7,15 @@ CoT, as in the paper; reject-easy takes five more CoTs a question. Theory is the
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
-from theorybench.envs.tree.markov_chain.evidence.language_model import LANGUAGE_MODEL
-from theorybench.envs.tree.markov_chain.evidence.published_table import PAPER_TABLE
-from theorybench.envs.tree.markov_chain.experiments import Training, measure
-from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares
 
 #: Points of a curve of training.
 POINTS = 40
@@ -26,8 +23,8 @@ POINTS = 40
 CURVE_KS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 POINT_KS = (1, 2, 4, 8, 16, 32, 64, 128)
 TABLE_KS = (1, 8, 128)
-#: Questions on which pass@K of a policy, or of all runs of a learner, is counted; CoTs that answer each.
-QUESTIONS, GROUP = 6000, max(POINT_KS)
+#: CoTs that answer a question when pass@K is counted.
+GROUP = max(POINT_KS)
 #: What the paper prints for REINFORCE, of task 1 and of task 2.
 PUBLISHED = ({"easy": 0.943, "hard": 0.034}, {"easy": 0.015, "hard": 0.009})
 #: Groups in the order of their colours, the same in all studies.
@@ -45,7 +42,7 @@ def training(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show P(easy), P(hard) and P(invalid) of both tasks while REINFORCE trains on the first."""
     kinds = ("easy", "hard", "invalid")
     names = [f"task_{task}/{kind}" for task in range(len(PUBLISHED)) for kind in kinds]
-    updates, values, theory = _courses(REINFORCE, lab.setting, lab, seed, seeds, names)
+    updates, values, theory = _curves(REINFORCE, lab, seed, seeds, names)
     charts, rows = [], []
     for task, published in enumerate(PUBLISHED):
         series: list[Series] = []
@@ -54,7 +51,7 @@ def training(lab: Lab, seed: int, seeds: int) -> StudyResult:
             series += _lines(kind, updates, values, theory, place)
             paper = published.get(kind)
             series += [] if paper is None else [Series(kind, "published", [REINFORCE.updates], [paper])]
-            ends = [100 * theory[0, place], 100 * theory[-1, place], _quantity(100 * values[:, -1, place])]
+            ends = [100 * theory[0, place], 100 * theory[-1, place], mean_interval(100 * values[:, -1, place])]
             rows.append((f"task {task + 1}", kind, *ends, paper and 100 * paper))
         title = f"Task {task + 1}: {'not ' if task else ''}trained on"
         charts.append(Chart(title, Axis("updates"), Axis("probability", range=(-0.03, 1.03)), tuple(series)))
@@ -76,35 +73,54 @@ def _scatter(easy: np.ndarray) -> str:
     )
 
 
-def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
-    """Show pass@K of the first task against K: trained runs over their flows, fixed policies counted in roll-outs."""
-    learners = {name: dataclasses.replace(learner, seeds=seeds) for name, learner in LEARNERS.items()}
-    limits = {name: learner.flow(lab.setting) for name, learner in learners.items()} | {
-        "pass@6 optimum": lab.at(pass_k=6).oracle.optimal_policy,
-        "reference": lab.oracle.reference_policy,
-        "squeezed": lab.oracle.squeezed_policy(),
-    }
-    series, rows = [], []
-    for number, (name, limit) in enumerate(limits.items()):
-        runs = learners[name].policies(lab, seed) if name in learners else []
-        counted = _count(lab, runs or [limit], seed * len(limits) + number)
-        exact = np.array([_passes(lab, policy, POINT_KS) for policy in runs])
-        series.append(measured(name, POINT_KS, exact) if runs else measured(name, POINT_KS, counted, style="simulated"))
-        series.append(Series(name, "predicted", CURVE_KS, _passes(lab, limit, CURVE_KS)))
-        theory = _passes(lab, limit, TABLE_KS)
-        for k, value in zip(TABLE_KS, theory.tolist(), strict=True):
-            place = POINT_KS.index(k)
-            mean = _quantity(exact[:, place]) if runs else None
-            rows.append((name if k == TABLE_KS[0] else "", k, value, mean, _quantity(counted[:, place])))
-    title = f"Task 1 after {REINFORCE.updates} updates"
-    chart = Chart(title, Axis("tries K", "log", ticks=POINT_KS), Axis("pass@K"), tuple(series))
-    columns = (Column("policy"), Column("K", "d"), *map(Column, ("theory", "mean of runs", "counted in roll-outs")))
-    note = (
-        f"Theory: exact, of the flow or the fixed policy. Mean of runs: exact, of {seeds} trained policies. Counted: "
-        f"of these same policies on about {QUESTIONS:,} fresh questions, {GROUP} CoTs each."
-    )
-    table = Table("pass@K three ways", columns, tuple(rows), note)
-    return StudyResult(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
+@dataclasses.dataclass(frozen=True)
+class PassAtK:
+    """pass@K of the first task against K: trained runs over their flows, fixed policies counted in roll-outs.
+
+    Attributes:
+        learners: what is trained, by name.
+        questions: on which pass@K of a policy, or of all runs of a learner, is counted.
+    """
+
+    learners: Mapping[str, Training] = dataclasses.field(default_factory=lambda: LEARNERS)
+    questions: int = 6000
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train, count and compare."""
+        learners = {name: dataclasses.replace(learner, seeds=seeds) for name, learner in self.learners.items()}
+        limits = {name: learner.flow(lab.setting) for name, learner in learners.items()} | {
+            "pass@6 optimum": lab.at(pass_k=6).oracle.optimal_policy,
+            "reference": lab.oracle.reference_policy,
+            "squeezed": lab.oracle.squeezed_policy(),
+        }
+        series, rows = [], []
+        for number, (name, limit) in enumerate(limits.items()):
+            runs = learners[name].policies(lab, seed) if name in learners else []
+            counted = self._count(lab, runs or [limit], seed * len(limits) + number)
+            exact = np.array([_passes(lab, policy, POINT_KS) for policy in runs])
+            shown = measured(name, POINT_KS, exact if runs else counted, style="measured" if runs else "simulated")
+            series += [shown, Series(name, "predicted", CURVE_KS, _passes(lab, limit, CURVE_KS))]
+            for k, value in zip(TABLE_KS, _passes(lab, limit, TABLE_KS).tolist(), strict=True):
+                place = POINT_KS.index(k)
+                mean = mean_interval(exact[:, place]) if runs else None
+                rows.append((name if k == TABLE_KS[0] else "", k, value, mean, mean_interval(counted[:, place])))
+        title = f"Task 1 after {REINFORCE.updates} updates"
+        chart = Chart(title, Axis("tries K", "log", ticks=POINT_KS), Axis("pass@K"), tuple(series))
+        columns = (Column("policy"), Column("K", "d"), *map(Column, ("theory", "mean of runs", "counted in roll-outs")))
+        note = (
+            f"Theory: exact, of the flow or the fixed policy. Mean of runs: exact, of {seeds} trained policies. "
+            f"Counted: of these same policies on about {self.questions:,} fresh questions, {GROUP} CoTs each."
+        )
+        table = Table("pass@K three ways", columns, tuple(rows), note)
+        return StudyResult(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
+
+    def _count(self, lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
+        """Count pass@K of policies in groups of roll-outs that share a question: float64 (groups, POINT_KS)."""
+        groups, rewards = math.ceil(self.questions / len(policies)), []
+        for number, policy in enumerate(policies):
+            key = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
+            rewards.append(lab.simulate(policy, groups * GROUP, key, group_size=GROUP).rewards.reshape(groups, GROUP))
+        return 1.0 - missed_shares(np.concatenate(rewards))[:, np.array(POINT_KS) - 1]
 
 
 def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
@@ -120,19 +136,18 @@ def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
 
 def diversity(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show entropy and retention of the first task over training, at equal updates and at equal queries."""
-    setting = lab.setting
     names = ["task_0/entropy", "task_0/retention", "task_0/easy", "task_0/pass@1", "task_0/pass@128"]
     titles = {"Entropy of the valid CoTs": "entropy, nats", "Retention of hard CoTs": "hard CoTs over the reference's"}
     series: list[list[Series]] = [[] for _ in titles]
     rows = []
     for name, learner in LEARNERS.items():
-        updates, values, theory = _courses(learner, setting, lab, seed, seeds, names)
+        updates, values, theory = _curves(learner, lab, seed, seeds, names)
         for place, held in enumerate(series):
             held += _lines(name, updates, values, theory, place)
         rows.append(_end(name, learner, values[:, -1], theory[-1]))
     many = dataclasses.replace(MANY_QUESTIONS, seeds=seeds).run(lab, seed, names)
     rows.append(_end("reject-easy, 16 questions an update", MANY_QUESTIONS, many, theory[-1]))
-    few = FEW_UPDATES.expected(setting, names)
+    few = FEW_UPDATES.expected(lab.oracle, names)
     rows.append(_end(f"reject-easy, {FEW_UPDATES.updates} updates", FEW_UPDATES, None, few))
     charts = [
         Chart(title, Axis("updates"), Axis(unit), tuple(held))
@@ -150,30 +165,30 @@ def diversity(lab: Lab, seed: int, seeds: int) -> StudyResult:
 
 
 def _end(name: str, learner: Training, runs: np.ndarray | None, theory: np.ndarray) -> tuple[Cell, ...]:
-    """Give a row: queries, entropy and retention of theory and of runs (seeds, metrics), theory's other metrics."""
-    ends = [None, None] if runs is None else [_quantity(runs[:, place]) for place in range(2)]
+    """Return a row: queries, entropy and retention of theory and of runs (seeds, metrics), theory's other metrics."""
+    ends = [None, None] if runs is None else [mean_interval(runs[:, place]) for place in range(2)]
     entropy, retention, *others = theory.tolist()
-    return (name, learner.updates * learner.episodes, entropy, ends[0], retention, ends[1], *others)
+    return (name, learner.budget, entropy, ends[0], retention, ends[1], *others)
 
 
-def _courses(
-    learner: Training, setting: TreeMarkovChain, lab: Lab, seed: int, seeds: int, names: Sequence[str]
+def _curves(
+    learner: Training, lab: Lab, seed: int, seeds: int, names: Sequence[str]
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Train, and give metrics along the way, the start included.
+    """Train, and return metrics along the way, the start included.
 
     Returns:
         Updates (points,), metrics of the runs float64 (seeds, points, names) and of the flow float64 (points, names).
     """
-    runs = dataclasses.replace(learner, seeds=seeds).courses(lab, seed, POINTS)
+    runs = dataclasses.replace(learner, seeds=seeds).curves(lab, seed, POINTS)
     start = measure(lab.oracle, lab.oracle.reference_policy, names)
     values = np.array([[start, *(measure(lab.oracle, policy, names) for _, policy in run)] for run in runs])
     updates = [0, *(episodes // learner.episodes for episodes, _ in runs[0])]
-    theory = np.array([measure(lab.oracle, policy, names) for policy in learner.flows(setting, updates)])
+    theory = np.array([measure(lab.oracle, policy, names) for policy in learner.flows(lab.setting, updates)])
     return updates, values, theory
 
 
 def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.ndarray, place: int) -> list[Series]:
-    """Give one metric of runs (seeds, points, metrics) in its band, and of the flow (points, metrics)."""
+    """Return one metric of runs (seeds, points, metrics) in its band, and of the flow (points, metrics)."""
     runs = measured(group, updates, values[:, :, place], style="band")
     return [runs, Series(group, "predicted", updates, theory[:, place])]
 
@@ -182,27 +197,7 @@ def _passes(lab: Lab, policy: Any, ks: Sequence[int]) -> np.ndarray:
     return measure(lab.oracle, policy, [f"task_0/pass@{k}" for k in ks])
 
 
-def _quantity(samples: np.ndarray) -> Interval:
-    return mean_interval(samples)
-
-
-def _count(lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
-    """Count pass@K of policies in groups of roll-outs that share a question: float64 (groups, POINT_KS).
-
-    Of n tries of which c are rewarded, 1 - C(n - c, K) / C(n, K) is the chance that K drawn of them hold a reward: its
-    mean over questions is pass@K without bias.
-    """
-    groups, found = math.ceil(QUESTIONS / len(policies)), []
-    for number, policy in enumerate(policies):
-        key = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
-        played = lab.simulate(policy, groups * GROUP, key, group_size=GROUP)
-        found.append((played.rewards.reshape(groups, GROUP) > 0).sum(axis=1))
-    failures, drawn = GROUP - np.concatenate(found), np.arange(GROUP)[:, None]
-    none = np.cumprod(np.maximum(failures - drawn, 0) / (GROUP - drawn), axis=0)  # no reward among the first K
-    return 1.0 - none[np.array(POINT_KS) - 1].T
-
-
-def _study(id: str, part: str, title: str, text: str, run: Any) -> Study:
+def _study(id: str, part: str, title: str, text: str, run: Callable[[Lab, int, int], StudyResult]) -> Study:
     return Study(
         id=f"tree-{id}",
         source=f"arXiv 2511.07368, {part}",
@@ -213,7 +208,7 @@ def _study(id: str, part: str, title: str, text: str, run: Any) -> Study:
     )
 
 
-STUDIES: tuple[Study, ...] = (
+FIGURES: tuple[Study, ...] = (
     _study(
         "training",
         "squeezing and forgetting",
@@ -228,7 +223,7 @@ STUDIES: tuple[Study, ...] = (
         "pass@K against K: what is gained at one try is lost at many",
         "A squeezed policy begins above the reference and ends below it. Rejecting easy questions ascends pass@6 and "
         "keeps the CoTs that many tries need.",
-        pass_at_k,
+        PassAtK(),
     ),
     _study(
         "diversity",
@@ -238,6 +233,4 @@ STUDIES: tuple[Study, ...] = (
         "where questions that the model already solves are skipped.",
         diversity,
     ),
-    PAPER_TABLE,
-    LANGUAGE_MODEL,
 )

@@ -1,9 +1,11 @@
 """The studies of the tree: what they show is what theory says, and runs and roll-outs agree with it."""
 
+import dataclasses
+
 import pytest
 
 import theorybench as tb
-from theorybench.envs.tree.markov_chain import studies as markov_chain_studies
+from theorybench.envs.tree.markov_chain.studies.training import REINFORCE, PassAtK
 
 STUDY = {study.id: study for study in tb.studies("TheoryBench/TreeMarkovChain-v0")}
 
@@ -33,10 +35,9 @@ def test_training_shows_squeezing_and_forgetting():
         assert len(chart.groups) == 3
 
 
-def test_passes_are_counted_as_the_oracle_says(monkeypatch):
-    monkeypatch.setattr(markov_chain_studies, "LEARNERS", {"REINFORCE": markov_chain_studies.REINFORCE})
-    monkeypatch.setattr(markov_chain_studies, "QUESTIONS", 1500)
-    result = STUDY["tree-pass-at-k"].result(seed=2, seeds=3)
+def test_passes_are_counted_as_the_oracle_says():
+    smaller = PassAtK({"REINFORCE": REINFORCE}, questions=1500)
+    result = dataclasses.replace(STUDY["tree-pass-at-k"], run=smaller).result(seed=2, seeds=3)
     found = agreement(result)
     for group in ("reference", "squeezed", "pass@6 optimum"):
         assert found[group].points == 8 and found[group].inside == 8 and 0 < found[group].distance < 0.04

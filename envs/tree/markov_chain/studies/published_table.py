@@ -34,13 +34,14 @@ from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Seri
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import tilt
-from theorybench.envs.tree.markov_chain.evidence import published_training as published
-from theorybench.envs.tree.markov_chain.evidence.published_training import LEARNING_RATE, UPDATES, ListedTask, Rule
 from theorybench.envs.tree.markov_chain.experiments import measure
 from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
+from theorybench.envs.tree.markov_chain.studies.published_training import ListedTask, Rule, Script
 
+#: What the authors ran.
+SCRIPT = Script()
 #: CoTs on which the paper counts each row.
 COUNTED = 6000
 #: The four numbers of a row: metrics, and their names in the table, where tasks are numbered from 1.
@@ -49,7 +50,7 @@ NAMES = ("easy 1", "hard 1", "easy 2", "hard 2")
 #: Responses of a question in RAFT.
 GROUP = 8
 #: Weight of the KL penalty that a strength of .5 in the exponent stands for.
-KL = 1 / published.STRENGTH
+KL = 1 / SCRIPT.strength
 #: What the charts show.
 GROUPS = ("theirs", "what they ran", "our agent")
 BARS = f"Bars reach {WIDTH:g} standard deviations of a single run to each side of the mean of runs."
@@ -59,19 +60,19 @@ TICKS, LEAST = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), 0.1
 BASE = (21.67, 8.07, 20.03, 1.10)
 
 
-def imitation_flow(setting: TreeMarkovChain, group_size: int) -> TablePolicy:
+def imitation_flow(setting: TreeMarkovChain, group_size: int, updates: int = SCRIPT.updates) -> TablePolicy:
     """Follow the population flow of RAFT, mean over rewarded ones of `group_size` responses, in the Markov class."""
-    flows = [PopulationFlow(setting, LEARNING_RATE, reject_easy=n) for n in range(group_size)]
+    flows = [PopulationFlow(setting, SCRIPT.learning_rate, reject_easy=n) for n in range(group_size)]
     for flow in flows[1:]:
         flow.logits = flows[0].logits
-    for _ in range(UPDATES):
+    for _ in range(updates):
         for logits, *parts in zip(flows[0].logits, *(flow.gradient() for flow in flows), strict=True):
-            logits += LEARNING_RATE * sum(parts)
+            logits += SCRIPT.learning_rate * sum(parts)
     return flows[0].policy()
 
 
 def _flow(setting: TreeMarkovChain, **options: Any) -> TablePolicy:
-    return flow_policies(setting, LEARNING_RATE, [UPDATES], **options)[0]
+    return flow_policies(setting, SCRIPT.learning_rate, [SCRIPT.updates], **options)[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,22 +106,13 @@ _START = (
 )
 _ONE = {"episodes_per_update": 1, "baseline": "none"}
 ROWS = (
-    Row(
-        "REINFORCE",
-        (94.33, 3.43, 1.52, 0.87),
-        published.reinforce,
-        "reinforce",
-        UPDATES,
-        {},
-        _flow,
-        _START,
-    ),
+    Row("REINFORCE", (94.33, 3.43, 1.52, 0.87), Script.reinforce, "reinforce", SCRIPT.updates, {}, _flow, _START),
     Row(
         "RAFT",
         (95.22, 2.33, 2.30, 0.92),
-        published.raft,
+        Script.raft,
         "raft",
-        GROUP * UPDATES,
+        GROUP * SCRIPT.updates,
         {"episodes_per_update": GROUP, "group_size": GROUP},
         functools.partial(imitation_flow, group_size=GROUP),
         "theirs is no rejection-sampling fine-tuning: it takes one CoT and weighs each step by R (1 + ln pi(step)). "
@@ -130,9 +122,9 @@ ROWS = (
     Row(
         "PPO",
         (91.82, 5.40, 2.23, 1.03),
-        published.ppo,
+        Script.ppo,
         "ppo",
-        UPDATES * 5 // 4,
+        SCRIPT.updates * 5 // 4,
         {
             "advantage": "process",
             "process_stage": 0.2,
@@ -140,7 +132,7 @@ ROWS = (
             "minibatches": 1,
             "normalize_advantages": False,
             "episodes_per_update": 1,
-            "learning_rate": 3 * LEARNING_RATE,  # its loss is a mean over the three steps of a CoT, theirs a sum
+            "learning_rate": 3 * SCRIPT.learning_rate,  # its loss is a mean over the three steps of a CoT, theirs a sum
         },
         None,
         "theirs clips nothing, as each CoT is used once: it multiplies advantages by 1.2 where they are positive and "
@@ -150,11 +142,11 @@ ROWS = (
     Row(
         "RL-rej",
         (49.62, 17.42, 30.63, 2.27),
-        published.reject_easy,
+        Script.reject_easy,
         "rlvr-reject-easy",
-        (1 + published.TRIES) * UPDATES,
-        {**_ONE, "episodes_per_update": 1 + published.TRIES, "reject_easy": published.TRIES},
-        functools.partial(_flow, reject_easy=published.TRIES),
+        (1 + SCRIPT.tries) * SCRIPT.updates,
+        {**_ONE, "episodes_per_update": 1 + SCRIPT.tries, "reject_easy": SCRIPT.tries},
+        functools.partial(_flow, reject_easy=SCRIPT.tries),
         _START,
     ),
     Row(
@@ -162,7 +154,7 @@ ROWS = (
         (46.47, 16.27, 54.18, 1.68),
         None,
         "rlvr-kl",
-        UPDATES,
+        SCRIPT.updates,
         {**_ONE, "kl": KL},
         functools.partial(_flow, kl=KL),
         "theirs is not trained: at test time it tilts each step of the pre-trained model by exp(.5 A), on task 2 with "
@@ -200,7 +192,9 @@ class Spread(NamedTuple):
         return (np.array(theirs) - self.mean) / self.deviation
 
 
-def rerun(setting: TreeMarkovChain, rng: np.random.Generator, runs: int) -> dict[str, np.ndarray]:
+def rerun(
+    setting: TreeMarkovChain, rng: np.random.Generator, runs: int, script: Script = SCRIPT
+) -> dict[str, np.ndarray]:
     """Do what their script does, from one pre-trained model in each run.
 
     Returns:
@@ -212,20 +206,20 @@ def rerun(setting: TreeMarkovChain, rng: np.random.Generator, runs: int) -> dict
         kinds = [law @ kind for task, law in zip(tasks, laws, strict=True) for kind in (task.easy, task.hard)]
         return np.stack(kinds, axis=1)
 
-    logits = published.pretrain(setting, runs, rng)
+    logits = script.pretrain(setting, runs, rng)
     start, found = softmax(logits), {}
     for row in ROWS:
         if row.rule is None:
-            found[row.name] = shares([published.tilted_law(task, start, rng) for task in tasks])
+            found[row.name] = shares([script.tilted_law(task, start, rng) for task in tasks])
         else:
-            rows = published.finetune(tasks[0], logits, row.rule, rng)
+            rows = script.finetune(tasks[0], logits, row.rule, rng)
             found[row.name] = shares([task.law(rows) for task in tasks])
     return found | {"pre-trained": shares([task.law(start) for task in tasks])}
 
 
 def retrain(lab: Lab, row: Row, seeds: range) -> np.ndarray:
     """Train the agent of a row from the exact base model: probabilities float64 (runs, 4)."""
-    options = {"policy": "markov", "start": "reference", "optimizer": "sgd", "learning_rate": LEARNING_RATE}
+    options = {"policy": "markov", "start": "reference", "optimizer": "sgd", "learning_rate": SCRIPT.learning_rate}
     policies = lab.train(row.agent, seeds, row.episodes, **{**options, **row.options})
     return np.array([measure(lab.oracle, policy, METRICS) for policy in policies])
 
@@ -253,12 +247,7 @@ def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Tab
         "Easy / hard CoTs of task 1 (of task 2), %",
         _columns("row", "theirs", "what they ran", "our agent", "agent"),
         tuple(
-            (
-                row.name,
-                _percents(row.theirs),
-                *(_percents(spreads[row.name].mean) for spreads in (reruns, agents)),
-                row.agent,
-            )
+            (row.name, _percents(row.theirs), *(_percents(ours[row.name].mean) for ours in (reruns, agents)), row.agent)
             for row in ROWS
         ),
         "Ours are means of runs; the tables below give each number's interval and a verdict.",
@@ -312,7 +301,7 @@ def _agent_table(agents: Mapping[str, Spread], theory: Mapping[str, np.ndarray])
         _columns("row, agent", "CoT, %", "theirs", "theory", "mean of runs", "run ±", "inside"),
         tuple(lines),
         f"Theory: the population flow, with infinitely many questions an update; none for PPO. RAFT takes {GROUP} CoTs "
-        f"a question, RL-rej {1 + published.TRIES}, the others one. rlvr-kl has a penalty of weight {KL:g}, that of "
+        f"a question, RL-rej {1 + SCRIPT.tries}, the others one. rlvr-kl has a penalty of weight {KL:g}, that of "
         f"GRPO-KL's tilt.",
     )
 
@@ -380,12 +369,10 @@ def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Sp
             notes.append(f"{same}; but the mean of what they ran is not, in {_names(apart)}: {row.why}.")
         else:
             notes.append(f"{row.name} is what {row.agent} gives, within a single run.")
-    law = functools.partial(tilt, inverse_temperature=published.STRENGTH)
+    law = functools.partial(tilt, inverse_temperature=SCRIPT.strength)
     easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.oracle, task, law)[:2]]
-    optimum = (
-        f"GRPO-KL's tilt is close to the optimum of E[acc] - {KL:g} KL, each task apart: {_percents(easy_and_hard)}."
-    )
-    return [*notes, optimum]
+    optimum = f"the optimum of E[acc] - {KL:g} KL, each task apart: {_percents(easy_and_hard)}."
+    return [*notes, f"GRPO-KL's tilt is close to {optimum}"]
 
 
 PAPER_TABLE = Study(
