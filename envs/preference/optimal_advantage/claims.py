@@ -4,28 +4,54 @@ See `theorybench.envs.preference.optimal_advantage.experiments` for what is pred
 `pass_at_k` for what is true of "A*-PO cannot exceed the reference policy's Pass@K".
 """
 
+import functools
 from typing import Any
 
+import numpy as np
+
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import TrainedMetric
 from theorybench.envs.preference.optimal_advantage.experiments import (
-    ONE_PROMPT,
     Estimate,
+    Filtered,
     LeastVariance,
     MeanGradient,
     OffPolicy,
-    OnPolicy,
+    OneAgainst,
     PassGain,
     Solved,
+    Tries,
+    Unmoved,
     VarianceAtOptimalValue,
 )
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
-from theorybench.envs.preference.optimal_advantage.pass_experiments import Filtered, OneAgainst, Tries, Unmoved
+from theorybench.envs.preference.optimal_advantage.sampling import ONE_PROMPT
 
 #: One prompt with 1 of 10 responses right, and a temperature at which P* = .858 leaves room on both sides.
 WARM: dict[str, Any] = {**ONE_PROMPT, "num_responses": 10, "beta": 0.25}
 
 
 claim = ClaimMaker("advantage", "arXiv 2505.20686")
+
+
+_variance = functools.partial(
+    claim,
+    source="stage 2, our analysis",
+    falsified_by="responses of another policy, or a verifier that errs",
+    parameters=ONE_PROMPT,
+)
+_least = functools.partial(
+    _variance,
+    formula="E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2",
+    tolerance=1e-4,
+    tolerance_reason="next order in 1 / episodes of a part, and rounding",
+)
+_ratio = functools.partial(
+    _variance,
+    formula="(E[(V* - u)^2 w] - |E u g|^2) / (E[u^2 w] - |E u g|^2), u = r - beta ln(pi / pi_ref), g = grad ln pi",
+    tolerance=1e-9,
+    tolerance_reason="rounding",
+)
 
 
 def _gradient(value: float) -> Claim:
@@ -40,47 +66,31 @@ def _gradient(value: float) -> Claim:
     )
 
 
-def _least(id: str, statement: str, tilt: float) -> Claim:
-    return claim(
-        f"variance-{id}",
-        LeastVariance(tilt),
-        source="stage 2, our analysis",
-        statement=statement,
-        falsified_by="responses of another policy, or a verifier that errs",
-        formula="E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2",
-        tolerance=1e-4,
-        tolerance_reason="next order in 1 / episodes of a part, and rounding",
-        parameters=ONE_PROMPT,
-    )
-
-
-def _ratio(id: str, statement: str, tilt: float) -> Claim:
-    return claim(
-        f"variance-{id}",
-        VarianceAtOptimalValue(tilt),
-        source="stage 2, our analysis",
-        statement=statement,
-        falsified_by="responses of another policy, or a verifier that errs",
-        formula="(E[(V* - u)^2 w] - |E u g|^2) / (E[u^2 w] - |E u g|^2), u = r - beta ln(pi / pi_ref), g = grad ln pi",
-        tolerance=1e-9,
-        tolerance_reason="rounding",
-        parameters=ONE_PROMPT,
-    )
-
-
 CLAIMS: tuple[Claim, ...] = (
     _gradient(0.0),
     _gradient(0.3),
     _gradient(5.0),
-    _least("at-reference", "At the reference the gradient of stage 2 varies least with V-hat = p, far from V*", 0.0),
-    _least("between", "Halfway to the optimum the best V-hat has moved most of the way to V*", 0.5),
-    _least("at-optimum", "At the optimum the best V-hat is V*", 1.0),
-    _ratio(
-        "of-reference",
-        "At the reference V-hat = V* is worse than V-hat = 0 where V* > 2 p: the variance over that at 0",
-        0.0,
+    _least(
+        "variance-at-reference",
+        LeastVariance(tilt=0.0),
+        statement="At the reference the gradient of stage 2 varies least with V-hat = p, far from V*",
     ),
-    _ratio("of-optimum", "At the optimum V-hat = V* leaves no variance at all: the variance over that at 0", 1.0),
+    _least(
+        "variance-between",
+        LeastVariance(tilt=0.5),
+        statement="Halfway to the optimum the best V-hat has moved most of the way to V*",
+    ),
+    _least("variance-at-optimum", LeastVariance(tilt=1.0), statement="At the optimum the best V-hat is V*"),
+    _ratio(
+        "variance-of-reference",
+        VarianceAtOptimalValue(tilt=0.0),
+        statement="At the reference V-hat = V* is worse than V-hat = 0 where V* > 2 p: the variance over that at 0",
+    ),
+    _ratio(
+        "variance-of-optimum",
+        VarianceAtOptimalValue(tilt=1.0),
+        statement="At the optimum V-hat = V* leaves no variance at all: the variance over that at 0",
+    ),
     claim(
         "off-policy",
         OffPolicy(lambda p, beta: 0.0),
@@ -106,7 +116,20 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "on-policy",
-        OnPolicy(),
+        TrainedMetric(
+            agent="astar-po",
+            metric="success",
+            prediction=lambda oracle: np.mean(oracle.optimal_chances),
+            budget=8 + 800 * 256,
+            seeds=16,
+            hyperparameters={
+                "beta_1": WARM["beta"],
+                "beta_2": WARM["beta"],
+                "reference_samples": 1,
+                "episodes_per_update": 256,
+                "learning_rate": 0.01,
+            },
+        ),
         source="stage 2",
         statement="On its own responses A*-PO ends at the optimum, though its V-hat is 0 or 1 (N = 1) and V* = .462",
         falsified_by="stage 2 on responses of the reference",
@@ -142,7 +165,6 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Prompts with p > 0 are solved sooner or later after A*-PO, the others never",
         falsified_by="prompts that have a right response after all, or a learner that gives some of them up",
         formula="share of prompts with p > 0",
-        parameters={},
     ),
     claim(
         "pass-1",
@@ -174,7 +196,6 @@ CLAIMS: tuple[Claim, ...] = (
         formula="0",
         tolerance=1e-9,
         tolerance_reason="rounding",
-        parameters={},
     ),
     claim(
         "tries",
@@ -204,8 +225,7 @@ CLAIMS: tuple[Claim, ...] = (
         Filtered(samples=8, k=1),
         source="pass@K, our analysis",
         statement="A table that drops prompts of which none of 8 samples was right comes near pass@9 of the "
-        "reference, .6126, "
-        "and does not exceed it, however small beta is: its pass@1",
+        "reference, .6126, and does not exceed it, however small beta is: its pass@1",
         falsified_by="a table that learns what was dropped as well, or one that learns nothing",
         formula="1 - q^9 - (1 - q^8) (1 - P*), q = 1 - p",
         tolerance=0.003,

@@ -1,9 +1,7 @@
 """What claims about OptimalAdvantage predict and measure.
 
-Predictions are the closed forms of `optimal_value` and of `advantage_regression` beside it.
-Measurements know sampled responses and their rewards alone: they average gradients of single responses, apply the
-estimate of A*-PO to groups of the reference, fit the regression to a fixed sample, or train "astar-po". Intervals are
-three standard errors wide on each side.
+Predictions are the closed forms of `optimal_value`, `regression` and `pass_at_k`. Measurements know sampled responses
+and their rewards alone (`sampling`), or train "astar-po". Intervals are three standard errors wide on each side.
 """
 
 import dataclasses
@@ -15,16 +13,14 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import softmax
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
     estimate_moments,
-    estimated_value,
-    optimal_success,
     optimal_value,
 )
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
+from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
 from theorybench.envs.preference.optimal_advantage.regression import (
     best_value,
     gradient_variance,
@@ -32,32 +28,17 @@ from theorybench.envs.preference.optimal_advantage.regression import (
     off_policy_success,
     path_probs,
 )
+from theorybench.envs.preference.optimal_advantage.sampling import (
+    PARTS,
+    PROBES,
+    count_passes,
+    fit_regression,
+    optimal_gap,
+    parabola_vertex,
+    sampled_estimates,
+    sampled_variances,
+)
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
-
-#: One prompt of which a tenth of the responses is right: 2 of 20.
-ONE_PROMPT: dict[str, Any] = {
-    "num_prompts": 1,
-    "num_responses": 20,
-    "accuracy": 0.1,
-    "concentration": 1e9,
-    "zero_share": 0.0,
-}
-#: V-hat at which variances are measured: three points fix a parabola.
-PROBES = np.array([0.0, 0.5, 1.0])
-#: Parts of a simulation, for intervals of what is not a mean.
-PARTS = 64
-
-
-def on_path(setting: OptimalAdvantage, tilt: float) -> TablePolicy:
-    """Give the policy pi_ref e^{tilt r / beta} / Z: the reference at 0, the optimum at 1."""
-    return TablePolicy(View.of(setting, "prompt"), path_probs(setting.tables.rewards, setting.beta, tilt))
-
-
-def optimal_gap(lab: Lab, policy: TablePolicy, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Simulate, and give each response's beta ln(pi / pi_ref) - r, its prompt and its action, (episodes,) each."""
-    played, setting = lab.simulate(policy, episodes, seed), lab.setting
-    ratios = played.log_probs[:, 0] + np.log(setting.num_responses)
-    return setting.beta * ratios - played.rewards, played.prompts, played.actions[:, 0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,12 +56,11 @@ class MeanGradient:
     def policy(self, setting: OptimalAdvantage) -> TablePolicy:
         """Give softmax of logits of deviation 1, the same whatever the seed."""
         shape = setting.num_prompts, setting.num_responses
-        return TablePolicy(View.of(setting, "prompt"), softmax(np.random.default_rng(0).normal(size=shape)))
+        return TablePolicy(View.of(setting), softmax(np.random.default_rng(0).normal(size=shape)))
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """2 beta |grad J|, J the mean over prompts."""
-        setting = oracle.setting
-        return float(2 * setting.beta * np.linalg.norm(self._ascent(setting)))
+        return float(2 * oracle.setting.beta * np.linalg.norm(self._ascent(oracle.setting)))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over responses of grad L = 2 beta A (e_y - pi), projected on the direction."""
@@ -96,27 +76,6 @@ class MeanGradient:
         return objective_gradient(rewards, self.policy(setting).table, setting.beta) / setting.num_prompts
 
 
-def sampled_variances(
-    lab: Lab, tilt: float, values: np.ndarray, episodes: int, seed: int, *, parts: int = PARTS
-) -> np.ndarray:
-    """Give the sample variance of the gradient of stage 2 at V-hat in `values`, on a setting of one prompt.
-
-    Returns:
-        The trace of the covariance in each of the parts of the episodes, float64 (parts, values).
-    """
-    policy = on_path(lab.setting, tilt)
-    gaps, _, actions = optimal_gap(lab, policy, episodes, seed)
-    scores = (np.eye(lab.setting.num_responses)[actions] - policy.table).reshape(parts, episodes // parts, -1)
-    gradients = (2 * lab.setting.beta * (gap.reshape(parts, -1, 1) * scores) for gap in (gaps + v for v in values))
-    return np.stack([gradient.var(axis=1, ddof=1).sum(axis=1) for gradient in gradients], axis=1)
-
-
-def parabola_vertex(heights: np.ndarray) -> np.ndarray:
-    """Give where parabolas through (`PROBES`, heights) are lowest; heights (..., 3) -> (...)."""
-    square, slope, _ = np.polyfit(PROBES, heights.reshape(-1, len(PROBES)).T, 2)
-    return (-slope / (2 * square)).reshape(heights.shape[:-1])
-
-
 @dataclasses.dataclass(frozen=True)
 class LeastVariance:
     """The V-hat at which the gradient of stage 2 varies least, on a setting of one prompt.
@@ -129,11 +88,10 @@ class LeastVariance:
     tilt: float
     episodes: int = 2**17
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2."""
-        setting = oracle.setting
-        rewards = setting.tables.rewards
-        return float(best_value(rewards, path_probs(rewards, setting.beta, self.tilt), setting.beta)[0])
+        rewards, beta = oracle.setting.tables.rewards, oracle.setting.beta
+        return float(best_value(rewards, path_probs(rewards, beta, self.tilt), beta)[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Vertex of the parabola through the variances at three V-hat; mean over parts."""
@@ -152,27 +110,19 @@ class VarianceAtOptimalValue:
     tilt: float
     episodes: int = 2**17
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """The ratio of the closed forms."""
-        setting = oracle.setting
-        rewards, value = setting.tables.rewards, optimal_value(setting.chances, setting.beta)
-        probs = path_probs(rewards, setting.beta, self.tilt)
-        at_optimal, at_zero = (gradient_variance(rewards, probs, setting.beta, v) for v in (value, 0.0))
+        rewards, beta = oracle.setting.tables.rewards, oracle.setting.beta
+        probs = path_probs(rewards, beta, self.tilt)
+        at_optimal, at_zero = (gradient_variance(rewards, probs, beta, v) for v in (oracle.values, 0.0))
         return float(at_optimal[0] / at_zero[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Ratio of mean sample variances, its interval from the parts' deviations from it."""
-        setting = lab.setting
-        values = np.append(optimal_value(setting.chances, setting.beta), 0.0)
+        values = np.append(optimal_value(lab.setting.chances, lab.setting.beta), 0.0)
         at_optimal, at_zero = sampled_variances(lab, self.tilt, values, self.episodes, seed).T
         ratio = at_optimal.mean() / at_zero.mean()
         return mean_interval(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
-
-
-def sampled_estimates(lab: Lab, samples: int, groups: int, seed: int) -> np.ndarray:
-    """Give V-hat of `groups` prompts, each from `samples` responses of the reference: float64 (groups,)."""
-    played = lab.simulate(lab.oracle.reference_policy, groups * samples, seed, group_size=samples)
-    return estimated_value(played.rewards.reshape(groups, samples), lab.setting.beta)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,10 +139,9 @@ class Estimate:
     samples: int = 8
     groups: int = 2**16
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """Of the exact law: k ~ Bin(N, p), V-hat = V*(k / N)."""
-        setting = oracle.setting
-        return estimate_moments(float(setting.chances[0]), self.samples, setting.beta)[self.moment]
+        return estimate_moments(float(oracle.setting.chances[0]), self.samples, oracle.setting.beta)[self.moment]
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Of estimates from roll-outs; mean over parts."""
@@ -212,11 +161,10 @@ class OffPolicy:
     value: Callable[[float, float], Any]
     episodes: int = 4096
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """P(right) under the minimiser of the expected loss."""
-        setting = oracle.setting
-        p = float(setting.chances[0])
-        return off_policy_success(p, setting.beta, float(self.value(p, setting.beta)))
+        p, beta = float(oracle.setting.chances[0]), oracle.setting.beta
+        return off_policy_success(p, beta, float(self.value(p, beta)))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """P(right) of the softmax of least squared error on a sample of the reference; mean over samples."""
@@ -228,31 +176,6 @@ class OffPolicy:
             earned = np.bincount(actions, rewards, setting.num_responses) / np.maximum(counts, 1)
             found.append(earned @ fit_regression(counts / counts.sum(), earned, setting.beta, value))
         return mean_interval(np.array(found))
-
-
-def fit_regression(shares: np.ndarray, rewards: np.ndarray, beta: float, value: float) -> np.ndarray:
-    """Minimise sum_y shares(y) (beta ln(pi(y) / pi_ref(y)) + value - rewards(y))^2 over softmax policies, numerically.
-
-    Args:
-        shares: of the sample, (m,).
-        rewards: of each response, (m,).
-        beta: KL coefficient.
-        value: V-hat.
-
-    Returns:
-        The policy that descent from the reference finds, (m,).
-    """
-    from scipy.optimize import minimize
-
-    def loss(logits: np.ndarray) -> tuple[float, np.ndarray]:
-        logs = logits - np.logaddexp.reduce(logits)
-        gaps = beta * (logs + np.log(len(logits))) + value - rewards
-        weights = 2 * beta * shares * gaps
-        return float(shares @ gaps**2), weights - np.exp(logs) * weights.sum()
-
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    best = minimize(loss, np.zeros_like(shares), jac=True, method="L-BFGS-B", options=options)
-    return softmax(best.x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,39 +196,18 @@ class Trained:
     learning_rate: float = 0.03
     seeds: int = 16
 
-    def policies(self, setting: OptimalAdvantage, lab: Lab, seed: int) -> list[Any]:
+    def policies(self, lab: Lab, seed: int) -> list[Any]:
         """Train; give the policy of each run."""
         return lab.train(
             "astar-po",
             run_seeds(seed, self.seeds),
-            setting.num_prompts * self.samples + self.updates * self.episodes,
-            beta_1=setting.beta,
-            beta_2=setting.beta,
+            lab.setting.num_prompts * self.samples + self.updates * self.episodes,
+            beta_1=lab.setting.beta,
+            beta_2=lab.setting.beta,
             reference_samples=self.samples,
             episodes_per_update=self.episodes,
             learning_rate=self.learning_rate,
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class OnPolicy:
-    """Chance of a right response after A*-PO, whose V-hat is as wrong as N = 1 makes it.
-
-    Attributes:
-        training: how to train.
-    """
-
-    training: Trained = Trained(samples=1, updates=800, learning_rate=0.01)
-
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
-        """E P*."""
-        setting = oracle.setting
-        return float(np.mean(optimal_success(setting.chances, setting.beta)))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs."""
-        policies = self.training.policies(lab.setting, lab, seed)
-        return mean_interval(np.array([lab.oracle.evaluate(policy, ["success"])["success"] for policy in policies]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,7 +216,8 @@ class Solved:
 
     Attributes:
         tries: responses to each prompt, of each policy.
-        training: how to train.
+        training: how to train, here and below: long enough that what is left to the optimum is small beside the
+            claim's tolerance.
     """
 
     tries: int = 1024
@@ -326,15 +229,8 @@ class Solved:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs of the share that one of the tries solves."""
-        policies = self.training.policies(lab.setting, lab, seed)
+        policies = self.training.policies(lab, seed)
         return mean_interval(np.array([count_passes(lab, p, self.tries, 1, seed).mean() for p in policies]))
-
-
-def count_passes(lab: Lab, policy: Any, tries: int, groups: int, seed: int) -> np.ndarray:
-    """Answer every prompt in `groups` groups of `tries` responses: whether one of each is right, bool (X, groups)."""
-    prompts = np.repeat(np.arange(lab.setting.num_prompts), groups)
-    played = lab.simulate(policy, len(prompts) * tries, seed, group_size=tries, prompts=prompts)
-    return (played.rewards.reshape(-1, groups, tries) > 0).any(axis=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -351,18 +247,127 @@ class PassGain:
     groups: int
     training: Trained = Trained(seeds=4)
 
-    def predicted(self, oracle: Oracle[OptimalAdvantage]) -> float:
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
         """The optimum's: E[(1 - p)^K - (1 - P*)^K]."""
-        setting = oracle.setting
-        failures = 1.0 - setting.chances, 1.0 - optimal_success(setting.chances, setting.beta)
+        failures = 1.0 - oracle.setting.chances, 1.0 - oracle.optimal_chances
         return float(np.mean(failures[0] ** self.k - failures[1] ** self.k))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Counted on every prompt; mean over groups of those prompts' means."""
-        policies = [lab.oracle.reference_policy, *self.training.policies(lab.setting, lab, seed)]
+        policies = [lab.oracle.reference_policy, *self.training.policies(lab, seed)]
         shares = (
             count_passes(lab, policy, self.k, self.groups, 64 * seed + number).mean(axis=0)
             for number, policy in enumerate(policies)
         )
         reference, *trained = shares
         return mean_interval(np.mean(trained, axis=0) - reference)
+
+
+@dataclasses.dataclass(frozen=True)
+class OneAgainst:
+    """pass@1 after A*-PO less pass@K of the reference, both counted.
+
+    Attributes:
+        k: the K of the reference.
+        groups: groups of K responses to each prompt.
+        training: how to train.
+    """
+
+    k: int
+    groups: int = 2048
+    training: Trained = Trained(updates=400, episodes=128, learning_rate=0.02, seeds=4)
+
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
+        """E P* - E[1 - (1 - p)^K]."""
+        return float(np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, self.k)))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Counted on every prompt; mean over groups of those prompts' means."""
+        policies = self.training.policies(lab, seed)
+        passed = [count_passes(lab, p, 1, self.groups, 64 * seed + number) for number, p in enumerate(policies)]
+        reference = count_passes(lab, lab.oracle.reference_policy, self.k, self.groups, 64 * seed + 63)
+        return mean_interval(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class Filtered:
+    """pass@K after A*-PO of a table where prompts that none of N samples of the reference solved are dropped.
+
+    A table has a row for each prompt, so that a prompt that is dropped stays at the reference and leaves the others as
+    they are: the policy that the filter gives has the trained rows where stage 1 saw a right response, else the
+    reference's.
+
+    Attributes:
+        samples: N.
+        k: the K.
+        groups: how often each policy's stage 1 is drawn, and groups of K responses to each prompt.
+        training: how to train.
+    """
+
+    samples: int
+    k: int
+    groups: int = 2048
+    training: Trained = Trained(episodes=128, learning_rate=0.05, seeds=4)
+
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
+        """E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p."""
+        passed = filtered_pass(oracle.setting.chances, oracle.optimal_chances, self.samples, self.k)
+        return float(np.mean(passed))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Counted on every prompt; mean over groups of those prompts' means."""
+        found, reference = [], lab.oracle.reference_policy
+        for number, policy in enumerate(self.training.policies(lab, seed)):
+            key = 64 * seed + 3 * number
+            kept = count_passes(lab, reference, self.samples, self.groups, key)
+            passed = (count_passes(lab, p, self.k, self.groups, key + i) for i, p in enumerate((policy, reference), 1))
+            found.append(np.where(kept, *passed).mean(axis=0))
+        return mean_interval(np.concatenate(found))
+
+
+@dataclasses.dataclass(frozen=True)
+class Tries:
+    """Tries of the reference that one try after A*-PO is worth, on a setting whose prompts all have the same p.
+
+    Attributes:
+        responses: of each policy to each prompt.
+        training: how to train.
+    """
+
+    responses: int = 2**12
+    training: Trained = Trained(learning_rate=0.02, seeds=8)
+
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
+        """T = 1 + V* / (beta ln(1 / (1 - p)))."""
+        return float(reference_tries(oracle.setting.chances[0], oracle.setting.beta))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """ln of the share of wrong responses over that of as many of the reference's; mean over runs."""
+        worth = []
+        for number, policy in enumerate(self.training.policies(lab, seed)):
+            key, pair = 64 * seed + 2 * number, (policy, lab.oracle.reference_policy)
+            passed = (count_passes(lab, p, 1, self.responses, key + i).mean() for i, p in enumerate(pair))
+            after, before = (np.log(1.0 - share) for share in passed)
+            worth.append(after / before)
+        return mean_interval(np.array(worth))
+
+
+@dataclasses.dataclass(frozen=True)
+class Unmoved:
+    """How far A*-PO's policies go from the reference on prompts that have no right response.
+
+    Attributes:
+        training: how to train.
+    """
+
+    training: Trained = Trained(updates=100, seeds=4)
+
+    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
+        """Nowhere: on such a prompt every gap of the regression is 0 at the reference."""
+        return 0.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Total variation distance to the reference on the prompt where it is largest; mean over runs."""
+        unsolvable = lab.setting.chances == 0
+        tables = np.stack([lab.oracle.table(policy)[unsolvable] for policy in self.training.policies(lab, seed)])
+        return mean_interval(np.abs(tables - 1 / lab.setting.num_responses).sum(axis=-1).max(axis=-1) / 2)

@@ -8,9 +8,8 @@ import numpy as np
 
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.contextual import ContextualOracle
-from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
+from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_success, optimal_value
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
@@ -42,10 +41,14 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
         return optimal_value(self.setting.chances, self.setting.beta)
 
     @functools.cached_property
+    def optimal_chances(self) -> np.ndarray:
+        """P* of each prompt, the optimum's chance of a right response, float64 (X,)."""
+        return optimal_success(self.setting.chances, self.setting.beta)
+
+    @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
         """pi* ~ pi_ref e^{r / beta}."""
-        table = path_probs(self.setting.tables.rewards, self.setting.beta, tilt=1.0)
-        return TablePolicy(View.of(self.setting, "prompt"), table)
+        return self.policy(path_probs(self.setting.tables.rewards, self.setting.beta, tilt=1.0))
 
     @property
     def ceiling(self) -> float:
@@ -54,15 +57,12 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
 
     def chances(self, policy: Any) -> np.ndarray:
         """Return s(x), the policy's chance of a right response to each prompt, float64 (X,)."""
-        return self._chances(self.table(policy))
-
-    def _chances(self, probs: np.ndarray) -> np.ndarray:
-        return np.minimum(np.sum(probs * self.setting.tables.rewards, axis=1), 1.0)
+        return np.minimum(np.sum(self.table(policy) * self.setting.tables.rewards, axis=1), 1.0)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
-        chances, kl = self._chances(probs), float(divergence(probs, 1 / setting.num_responses).mean())
+        chances, kl = self.chances(policy), float(divergence(probs, 1 / setting.num_responses).mean())
         success = float(np.mean(chances))
         values = {"objective": success - setting.beta * kl, "kl": kl, "success": success}
         if metrics is not None and metrics <= values.keys():
