@@ -114,12 +114,14 @@ def check(name, **broken):
     return lab.check(seed=0)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CLAIM)
 def test_claim_holds(name):
     result = check(name)
     assert result.holds, result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "broken"),
     [

@@ -11,7 +11,6 @@ from scipy.optimize import minimize
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.preference.optimal_advantage import regression as regression
-from theorybench.envs.preference.optimal_advantage.experiments import fit_regression
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
     estimate_law,
     estimate_moments,
@@ -19,6 +18,7 @@ from theorybench.envs.preference.optimal_advantage.optimal_value import (
     optimal_success,
     optimal_value,
 )
+from theorybench.envs.preference.optimal_advantage.sampling import fit_regression
 
 betas = st.floats(0.05, 3)
 seeds = st.integers(0, 10**6)
