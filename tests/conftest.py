@@ -3,8 +3,10 @@
 import datetime
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,19 @@ TOYS = load_module(str(Path(__file__).parent / "envs" / "core" / "toys.py"))
 LABS = load_module(str(Path(__file__).parent / "envs" / "faulty_lab.py"))
 #: Which third of the tests that take turns runs by default: another one each day, the same in all processes.
 THIRD = int(os.environ.setdefault("THEORYBENCH_THIRD", str(datetime.date.today().toordinal() % 3)))
+
+
+#: Parameters of short episodes, of settings whose default ones are long.
+SHORT = {
+    "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
+    "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
+}
+
+
+@pytest.fixture(scope="session")
+def short() -> Callable[[str], dict[str, Any]]:
+    """Give parameters of short episodes by id: those that differ from the default ones."""
+    return lambda env_id: SHORT.get(env_id, {})
 
 
 @pytest.fixture(scope="session")

@@ -26,11 +26,6 @@ QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {
     "online-dpo": {"gradient_steps": 12, "episodes_per_update": 64},
     "trl-astar-po": {"keep_hopeless": True},
 }
-#: Short episodes where those of the default parameters are long.
-SHORT = {
-    "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
-    "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
-}
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
     ("curriculum-astar-po", "TheoryBench/Semiautomaton-v0"),  # eight rungs share a few hundred episodes: no update
@@ -77,17 +72,17 @@ def quick(name):
     return make_agent(name, **QUICK.get(name, {}))
 
 
-def observations(env_id):
-    envs = gym.make_vec(env_id, num_envs=32, **SHORT.get(env_id, {}))
+def observations(env_id, parameters):
+    envs = gym.make_vec(env_id, num_envs=32, **parameters)
     envs.reset(seed=0)
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=32, rng=np.random.default_rng(0))
     return episodes.observations[np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]]
 
 
 @pytest.mark.parametrize(("name", "env_id"), third(PAIRS))
-def test_the_same_seed_gives_the_same_policy(name, env_id):
-    seen, budget = observations(env_id), 4 * quick(name).num_envs + 9
-    parameters = SHORT.get(env_id, {})
+def test_the_same_seed_gives_the_same_policy(name, env_id, short):
+    parameters, budget = short(env_id), 4 * quick(name).num_envs + 9
+    seen = observations(env_id, parameters)
     first, again, other = (train(quick(name), env_id, parameters, [seed], budget)[0] for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.policy.probs(seen), again.policy.probs(seen))
     assert (first.budget.spent, first.budget.steps) == (again.budget.spent, again.budget.steps)
@@ -102,17 +97,18 @@ def test_the_same_seed_gives_the_same_policy(name, env_id):
 
 
 @pytest.mark.parametrize(("name", "env_id"), third(pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")))
-def test_every_promise_of_an_agent_holds(name, env_id):
-    check_agent(quick(name), env_id, **SHORT.get(env_id, {}))
+def test_every_promise_of_an_agent_holds(name, env_id, short):
+    check_agent(quick(name), env_id, **short(env_id))
 
 
 LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparameters(make_agent(name))]
 
 
 @pytest.mark.parametrize(("name", "env_id"), third(LEARNERS))
-def test_every_learner_trains_a_network(name, env_id):
+def test_every_learner_trains_a_network(name, env_id, short):
     agent = make_agent(name, **{**QUICK.get(name, {}), "policy": "mlp"})
-    seen, budget, parameters = observations(env_id), 3 * agent.num_envs + 5, SHORT.get(env_id, {})
+    parameters, budget = short(env_id), 3 * agent.num_envs + 5
+    seen = observations(env_id, parameters)
     first, again = (train(agent, env_id, parameters, [5], budget)[0] for _ in range(2))
     probs = first.policy.probs(seen)
     np.testing.assert_array_equal(probs, again.policy.probs(seen))

@@ -17,11 +17,6 @@ from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import lookup
 
 AGENTS = [name for name in list_agents() if name.startswith("sb3-")]
-#: Short episodes where those of the default parameters are long.
-SHORT = {
-    "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
-    "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
-}
 REWARD = [
     env_id
     for env_id in tb.list_envs()
@@ -210,8 +205,8 @@ def test_maskable_ppo_takes_legal_actions_alone(env_id, tmp_path):
 
 @pytest.mark.parametrize("name", AGENTS)
 @pytest.mark.parametrize("env_id", [*QUICK, *(pytest.param(env_id, marks=pytest.mark.slow) for env_id in REWARD)])
-def test_every_setting_that_rewards_trains_both(name, env_id):
-    agent, parameters = make_agent(name, **SMALL), SHORT.get(env_id, {})
+def test_every_setting_that_rewards_trains_both(name, env_id, short):
+    agent, parameters = make_agent(name, **SMALL), short(env_id)
     before, runs = global_random_state(), []
     for seed in (5, 5, 6):
         seen = []

@@ -2,7 +2,7 @@
 
 `golden.json` holds a hash of what each registered id shows. After registering an id, or raising a version:
 
-    python tests/envs/core/test_core_golden.py
+    python tests/envs/core/test_golden.py
 
 adds the hashes that are missing and keeps all others. While a version has never been published, its line may be removed
 by hand and added anew.
@@ -19,7 +19,7 @@ import pytest
 import theorybench as tb
 
 GOLDEN = Path(__file__).with_name("golden.json")
-COMMAND = "python tests/envs/core/test_core_golden.py"
+COMMAND = "python tests/envs/core/test_golden.py"
 
 
 def trajectory_hash(env_id: str) -> str:

@@ -45,25 +45,25 @@ def assert_equal(first, second):
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_episodes_do_not_depend_on_the_number_of_environments(env_id, mode):
-    steps = 3 * make(env_id).setting.horizon
-    base = trajectory(make(env_id, 3, autoreset_mode=mode), 3, steps)
-    assert_equal(base, trajectory(make(env_id, 3000, autoreset_mode=mode), 3, steps))
+def test_episodes_do_not_depend_on_the_number_of_environments(env_id, mode, short):
+    few, many = (make(env_id, n, autoreset_mode=mode, **short(env_id)) for n in (3, 3000))
+    steps = 3 * few.setting.horizon
+    assert_equal(trajectory(few, 3, steps), trajectory(many, 3, steps))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("num_envs", [1, 7, 4096])
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_torch_gives_the_trajectories_of_numpy(env_id, num_envs, mode):
-    count = min(num_envs, 20)
-    steps = 2 * make(env_id).setting.horizon + 1
-    ours = trajectory(make(env_id, num_envs, autoreset_mode=mode), count, steps)
-    theirs = trajectory(make(env_id, num_envs, autoreset_mode=mode, backend="torch", device="cpu"), count, steps)
-    assert_equal(ours, theirs)
+def test_torch_gives_the_trajectories_of_numpy(env_id, num_envs, mode, short):
+    keywords = {"num_envs": num_envs, "autoreset_mode": mode, **short(env_id)}
+    ours, theirs = make(env_id, **keywords), make(env_id, **keywords, backend="torch", device="cpu")
+    count, steps = min(num_envs, 20), 2 * ours.setting.horizon + 1
+    assert_equal(trajectory(ours, count, steps), trajectory(theirs, count, steps))
 
 
-@pytest.mark.parametrize("backend", ["numpy", "torch"])
-def test_the_checker_of_vector_environments_agrees(env_id, backend):
-    check_vector_env(gym.make_vec(env_id, num_envs=9, backend=backend))
+@pytest.mark.parametrize("backend", ["numpy", pytest.param("torch", marks=pytest.mark.rotating)])
+def test_the_checker_of_vector_environments_agrees(env_id, backend, short):
+    check_vector_env(gym.make_vec(env_id, num_envs=9, backend=backend, **short(env_id)))
 
 
 def test_torch_returns_tensors():
@@ -238,6 +238,7 @@ def test_rendering_shows_the_first_environments():
     assert len(envs.render()) == 16 and "Copy-v0" in envs.render()[0]
 
 
+@pytest.mark.rotating
 def test_a_million_random_transitions_keep_every_invariant(env_id):
     envs, generator = make(env_id, 4096), np.random.default_rng(0)
     setting = envs.setting
