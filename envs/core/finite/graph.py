@@ -32,6 +32,8 @@ MAX_POINTS = 10**6
 HELD = 2**23
 #: Numbers of posteriors that are kept from one depth to the next.
 MAX_BELIEFS = 2**28
+#: Laws are applied to points together where these are more than so many times their number.
+FEW = 16
 #: Decimals to which posteriors of merged points agree.
 DECIMALS = 9
 MERGES = ("histories", "nodes", "beliefs")
@@ -113,7 +115,8 @@ def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Fou
     """
     m = len(layer.node)
     gain = np.zeros((m, problem.num_actions, 1 + len(problem.outcomes)))
-    together, parts, count = max(1, HELD // problem.num_states), [_NONE], 0
+    parts, count = [_NONE], 0
+    together = max(1, HELD // (problem.num_states * problem.num_readings))
     for begin in range(0, m, together):
         block = slice(begin, min(begin + together, m))
         part = _expand(problem, layer.node[block], layer.posterior(problem, block), gain[block])
@@ -125,28 +128,71 @@ def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Fou
 
 
 def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.ndarray) -> Found:
-    nodes, rows, found = problem.num_nodes, np.arange(len(node)), [_NONE]
+    """Take every legal action at some points, adding to their gains (m, A, 1 + outcomes)."""
+    nodes, found = problem.num_nodes, [_NONE]
     legal = np.broadcast_to(problem.legal, (nodes, problem.num_actions))[node]
-    for action in range(problem.num_actions):
-        at = rows[legal[:, action]]
-        situation = problem.situation[node[at] if len(problem.situation) > 1 else 0 * at, action]
-        moved = moved_beliefs(problem, node[at], action, belief[at])
-        for reading in range(problem.num_readings):
-            some = problem.possible[situation, reading]
-            here, joint = at[some], moved[some] * problem.law[situation[some], :, reading]
-            chance = joint.sum(axis=1)
-            if not (chance > 0).all():
-                here, joint, chance = here[chance > 0], joint[chance > 0], chance[chance > 0]
-            cell = problem.cell[action, reading]
-            gain[here, action, 0] += chance * problem.gain[node[here] if len(problem.gain) > 1 else 0, cell]
-            child = problem.child[node[here], cell]
-            over, on = child >= nodes, child < nodes
-            gain[here[over], action] += np.einsum("mx,mxk->mk", joint[over], problem.pays[child[over] - nodes])
-            way, sides = np.zeros(np.count_nonzero(on), np.int64), joint[on] @ _directions(problem.num_states)
-            found.append(Found(here[on], way + action, way + reading, chance[on], child[on], sides / chance[on, None]))
+    # What is summed over the hidden state: chances, and posteriors along two directions.
+    sums = np.column_stack([np.ones(problem.num_states), _directions(problem.num_states)])
+    weights = np.broadcast_to(sums[:, None], (problem.num_states, problem.num_readings, 3))[None]
+    for action, cells in enumerate(problem.cell):
+        at = np.flatnonzero(legal[:, action])
+        if not len(at):
+            continue
+        here, own = node[at], belief[at]
+        child = problem.child[here[:, None], cells]
+        side = _read(problem, action, here, own, weights, np.zeros(len(at), np.int64))  # (m, R, 3)
+        chance = side[:, :, 0]
+        step = problem.gain[here[:, None] if len(problem.gain) > 1 else 0, cells]
+        gain[at, action, 0] += (chance * step).sum(axis=1)
+        over = (chance > 0) & (child >= nodes)
+        ends = np.flatnonzero(over.any(axis=1))
+        if len(ends):
+            ending, kind = np.unique(np.where(over, child, nodes - 1)[ends], axis=0, return_inverse=True)
+            pays = np.concatenate([np.zeros_like(problem.pays[:1]), problem.pays])[ending - nodes + 1]
+            paid = _read(problem, action, here[ends], own[ends], pays.swapaxes(1, 2), kind.ravel())
+            gain[at[ends], action] += paid.sum(axis=1)
+        source, reading = np.nonzero((chance > 0) & (child < nodes))
+        likely, sides = chance[source, reading], side[source, reading, 1:]
+        way = (at[source], np.full(len(source), action), reading)
+        found.append(Found(*way, likely, child[source, reading], sides / likely[:, None]))
     whole = _joined(found)
     order = np.lexsort((whole.reading, whole.action, whole.source))
     return Found(*(column[order] for column in whole))
+
+
+def _read(
+    problem: Problem, action: int, node: np.ndarray, belief: np.ndarray, weights: np.ndarray, kind: np.ndarray
+) -> np.ndarray:
+    """Sum over hidden states, after an action, the joint probability of state and reading times weights.
+
+    Points that share move, law and weights are one matrix product, without their joint laws.
+
+    Args:
+        problem: the problem.
+        action: the action.
+        node: int64 (m,).
+        belief: float64 (m, X).
+        weights: float64 (kinds, X, R, k).
+        kind: int64 (m,), of each point's weights.
+
+    Returns:
+        float64 (m, R, k).
+    """
+    move = problem.move[node if len(problem.move) > 1 else 0 * node, action]
+    situation = problem.situation[node if len(problem.situation) > 1 else 0 * node, action]
+    key = (kind * len(problem.jump) + move) * len(problem.law) + situation
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    if len(first) > FEW + len(node) // FEW:
+        moved = moved_beliefs(problem, node, action, belief)
+        return np.einsum("mx,mxr,mxrk->mrk", moved, problem.law[situation], weights[kind])
+    result = np.empty((len(node), problem.num_readings, weights.shape[3]))
+    order = np.argsort(group, kind="stable")
+    for point, rows in zip(first, np.split(order, np.cumsum(np.bincount(group))[:-1]), strict=True):
+        joint = problem.law[situation[point]][:, :, None] * weights[kind[point]]
+        if move[point] < len(problem.jump) - 1:
+            joint = problem.kernel(int(move[point])) @ joint.reshape(problem.num_states, -1)
+        result[rows] = (belief[rows] @ joint.reshape(problem.num_states, -1)).reshape(len(rows), *result.shape[1:])
+    return result
 
 
 def _joined(parts: list[Found]) -> Found:

@@ -11,6 +11,8 @@ from theorybench.envs.core.errors import ParameterError
 
 #: How far probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-9
+#: Hidden states up to which their moves are dense matrices.
+DENSE = 1024
 #: What a prompt index decides: a context and an equally likely world; a context and a world drawn from the prior; or a
 #: context alone, the world being drawn afresh in each episode.
 PROMPTS = ("worlds", "drawn", "contexts")
@@ -243,12 +245,16 @@ class Problem:
         return np.stack([self.pay, *outcomes], axis=2)
 
     def kernel(self, move: int) -> Any:
-        """Return the law of a move of the hidden state as a sparse matrix, float64 (X, X)."""
-        from scipy.sparse import csr_array
+        """Return the law of a move of the hidden state, float64 (X, X), sparse where X is large."""
+        held = self.__dict__.setdefault("_kernels", {})
+        if move not in held:
+            from scipy.sparse import csr_array
 
-        states, quantiles = self.jump.shape[1:]
-        places = (np.repeat(np.arange(states), quantiles), self.jump[move].ravel())
-        return csr_array((np.full(states * quantiles, 1 / quantiles), places), shape=(states, states))
+            states, quantiles = self.jump.shape[1:]
+            places = (np.repeat(np.arange(states), quantiles), self.jump[move].ravel())
+            law = csr_array((np.full(states * quantiles, 1 / quantiles), places), shape=(states, states))
+            held[move] = law.toarray() if states <= DENSE else law
+        return held[move]
 
     @functools.cached_property
     def thresholds(self) -> np.ndarray:

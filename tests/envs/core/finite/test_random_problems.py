@@ -101,6 +101,20 @@ def test_merged_beliefs_lose_nothing(setting):
     assert reach[by_history.depths[0]].sum() == pytest.approx(1) and (reach > 0).all()
 
 
+@pytest.mark.parametrize(("name", "value"), [("FEW", -1), ("HELD", 1)])
+def test_points_are_the_same_however_they_are_taken_together(name, value, monkeypatch):
+    """One law at a time for many points, or many laws at once; all points, or one after the other."""
+    settings_ = [Random(seed=seed, horizon_=3, actions=3, readings=3, states=4) for seed in range(8)]
+    together = [DecisionGraph(setting.problem, "histories") for setting in settings_]
+    monkeypatch.setattr(graphs, name, value)
+    for setting, expected in zip(settings_, together, strict=True):
+        found = DecisionGraph(setting.problem, "histories")
+        assert np.array_equal(found.way, expected.way) and np.array_equal(found.node, expected.node)
+        assert np.allclose(found.gain, expected.gain, rtol=0, atol=1e-14)
+        for one, other in zip(found.children, expected.children, strict=True):
+            assert np.allclose(one.chance, other.chance, rtol=0, atol=1e-14)
+
+
 @settings(max_examples=20, deadline=None)
 @given(problems.filter(lambda s: s.horizon_ <= 2 and s.actions == 2))
 def test_no_deterministic_policy_beats_the_optimum(setting):
