@@ -107,3 +107,58 @@ class Memory(FiniteSetting):
             shown=shown,
             reference=softened(np.ones(nodes, int), np.ones((1, 2), bool), 0.1),
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Deadline(FiniteSetting):
+    """Steps until an end that is drawn afresh by a law that is shown: that it goes on is all that is ever seen."""
+
+    rows = "histories"
+
+    steps: int = integer(4, 1, 6, "the last possible end")
+
+    @functools.cached_property
+    def problem(self):
+        """Action 1 pays 3 at an end that follows it, 0 being safe: it pays 1 at every end."""
+        T, time = self.steps, np.arange(self.steps)
+        going = np.eye(2)[(np.arange(T) <= time[:, None]).astype(int)]  # reading 1: the end has come
+        return Problem(
+            horizon=T,
+            num_actions=2,
+            child=np.column_stack([np.where(time < T - 1, time + 1, T), 0 * time + T, 0 * time + T + 1]),
+            cell=np.array([[0, 1], [0, 2]]),
+            law=going,
+            situation=np.tile(time[:, None], (1, 2)),
+            pay=np.stack([np.ones(T), np.where(time >= T // 2, 3.0, 0.0)]),
+            start=np.zeros(2, int),
+            prompts="contexts",
+            prior=np.stack([np.full(T, 1 / T), 2.0**-time / (2.0**-time).sum()]) / 2,
+            shown=np.arange(2)[:, None],
+            replies=np.zeros((2, 0), int),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TwoGauges(FiniteSetting):
+    """Look, and two gauges answer at once; then name the world."""
+
+    rows, own_readings = "histories", True
+
+    noise: float = real(0.2, 0.0, 0.5, "how often a gauge is wrong")
+
+    @functools.cached_property
+    def problem(self):
+        right = np.array([[1 - self.noise, self.noise], [self.noise, 1 - self.noise]])
+        both = (right[:, :, None] * right[:, None]).reshape(2, 4)
+        return Problem(
+            horizon=3,
+            num_actions=3,
+            child=np.array([[1, 3, 4], [2, 3, 4], [3, 3, 4]]),
+            cell=np.arange(3)[:, None].repeat(4, axis=1),
+            legal=np.array([[True] * 3, [True] * 3, [False, True, True]]),
+            law=both[None],
+            situation=np.array([[0, -1, -1]]),
+            gain=np.array([[-0.01, 0.0, 0.0]]),
+            pay=np.eye(2),
+            replies=np.array([[0, 0], [0, 1], [1, 0], [1, 1]]),
+        )

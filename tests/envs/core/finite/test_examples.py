@@ -11,7 +11,7 @@ from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
 
 EXAMPLES = load_module(str(Path(__file__).with_name("examples.py")))
-Memory, Thinking = EXAMPLES.Memory, EXAMPLES.Thinking
+Memory, Thinking, Deadline, TwoGauges = EXAMPLES.Memory, EXAMPLES.Thinking, EXAMPLES.Deadline, EXAMPLES.TwoGauges
 
 
 @pytest.mark.parametrize("setting", [Memory(T=5), Memory(T=3), Thinking(), Thinking(thoughts=2, instance=10_000)])
@@ -57,3 +57,36 @@ def test_play_agrees_with_the_oracle(setting):
         for name in names:
             assert abs(told[name] - played[name]) <= 4 * played[f"{name}_se"] + 1e-12
     assert oracle.score(oracle.optimal_policy) == 1.0 and oracle.score(oracle.reference_policy) == 0.0
+
+
+def test_replies_may_be_of_two_tokens_or_of_none():
+    """Two looks of two gauges are four votes, of which the better half is right; a fresh world without replies."""
+    setting = TwoGauges()
+    tb.testing.check_setting(setting)
+    assert setting.num_reply_tokens == 2 and setting.response_length == 9
+    q = 0.8
+    majority = q**4 + 4 * q**3 * (1 - q) + 3 * q**2 * (1 - q) ** 2
+    agreed, oracle = q**2 + (1 - q) ** 2, FiniteOracle(setting)
+    right = q**2 / agreed
+    # Who sees the gauges disagree looks again for .01, since two votes are then worth the second look.
+    after = {True: max(right, majority_after(q, 2) - 0.01), False: max(0.5, majority_after(q, 0) - 0.01)}
+    value = agreed * after[True] + (1 - agreed) * after[False] - 0.01
+    assert oracle.optimal_value == pytest.approx(value, abs=1e-12)
+    assert oracle.optimal_value <= majority - 0.01
+    silent = Deadline()
+    tb.testing.check_setting(silent)
+    assert silent.num_reply_tokens == 0 and silent.num_prompts == 2
+    # Safe before half-time, bold after it: 1 or 3, by the chance of each end.
+    late = [sum(silent.problem.prior[c, 2:]) * 2 for c in range(2)]
+    assert FiniteOracle(silent).optimal_value == pytest.approx(np.mean([1 + 2 * share for share in late]), abs=1e-12)
+
+
+def majority_after(q, lead):
+    """Give the chance that the leader of the votes is right, after two more votes for a lead of 0 or 2."""
+    first = q**lead / (q**lead + (1 - q) ** lead)
+    chances = {True: (q**2, 2 * q * (1 - q), (1 - q) ** 2), False: ((1 - q) ** 2, 2 * q * (1 - q), q**2)}
+    total = 0.0
+    for votes, step in enumerate((2, 0, -2)):
+        right, wrong = first * chances[True][votes], (1 - first) * chances[False][votes]
+        total += max(right, wrong) if lead + step else (right + wrong) / 2
+    return total
