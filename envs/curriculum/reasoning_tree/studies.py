@@ -7,7 +7,7 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import WIDTH, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
-from theorybench.envs.curriculum.parity.studies import arrivals
+from theorybench.envs.curriculum.learning import episodes_to_learn
 from theorybench.envs.curriculum.reasoning_tree.claims import (
     ACCURACY,
     ParityTests,
@@ -44,7 +44,7 @@ def length(lab: Lab, seed: int, seeds: int) -> StudyResult:
         times = {}
         for L in places:
             budget = LIMIT if agent == "rlvr" else SHARE * (L + 1)
-            times[L] = arrivals(lab.at(L=L), agent, runs, budget)
+            times[L] = episodes_to_learn(lab.at(L=L), agent, runs, budget)
             middle = float(np.median(times[L]))
             rows.append((name, L, int(np.isfinite(times[L]).sum()), seeds, middle if math.isfinite(middle) else None))
         drawn = [L for L in places if np.isfinite(times[L]).all()]

@@ -14,7 +14,7 @@ from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity import oracle as parity_oracle
-from theorybench.envs.curriculum.parity.claims import chances
+from theorybench.envs.curriculum.parity.experiments import chances
 from theorybench.envs.curriculum.parity.oracle import DIFFICULTIES, ParityOracle
 from theorybench.envs.curriculum.parity.setting import Parity, parity
 

@@ -1,0 +1,149 @@
+"""What claims and studies of this family ask of learners: who learns a task, at what cost, where gradients vanish."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Prediction
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Cell, Column, Series, Table, measured
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+
+#: Score that counts as learnt, and roll-outs that tell it.
+LEARNT, JUDGED = 0.9, 4096
+
+
+def learnt(lab: Lab, policy: Any, seed: int, run: int) -> bool:
+    """Return whether the roll-outs of a policy score `LEARNT` on the full task."""
+    reward = float(lab.simulate(policy, JUDGED, seed).rewards.mean())
+    return bool(lab.oracle.normalise(reward) >= LEARNT)
+
+
+def curves(
+    lab: Lab,
+    agent: str,
+    seeds: range,
+    budget: int,
+    points: int,
+    judge: Callable[[Any, int, int], Any],
+    hyperparameters: Mapping[str, Any] | None = None,
+) -> tuple[list[int], np.ndarray]:
+    """Train, and judge the policies along the way.
+
+    Args:
+        lab: trains.
+        agent: its name.
+        seeds: of the runs.
+        budget: episodes of each run.
+        points: looks at each run, after equal parts of the budget.
+        judge: (policy, number of the run, number of the point) -> a number, or several.
+        hyperparameters: of the agent.
+
+    Returns:
+        The episodes of the points, and what the judge says there: float64 (runs, points) or (runs, points, any).
+    """
+    traces = lab.trace(agent, seeds, budget, points=points, **(hyperparameters or {}))
+    kept = [trace[-points:] for trace in traces]
+    found = [[judge(policy, run, point) for point, (_, policy) in enumerate(trace)] for run, trace in enumerate(kept)]
+    return [episodes for episodes, _ in kept[0]], np.array(found, np.float64)
+
+
+def episodes_to_learn(lab: Lab, agent: str, seeds: range, budget: int, points: int = 64) -> np.ndarray:
+    """Return the episodes after which each run scores `LEARNT`, float64 (seeds,), infinite where it never does."""
+    times = []
+    for trace in lab.trace(agent, seeds, budget, points=points):
+        reached = (spent for spent, policy in trace if lab.oracle.score(policy) >= LEARNT)
+        times.append(next(reached, math.inf))
+    return np.array(times, np.float64)
+
+
+class Learner(NamedTuple):
+    """An agent whose cost of learning is measured at several sizes of a setting.
+
+    Attributes:
+        name: in charts and tables.
+        agent: its registered name.
+        sizes: values of the parameter.
+        budget: size -> episodes of a run.
+    """
+
+    name: str
+    agent: str
+    sizes: Sequence[int]
+    budget: Callable[[int], int]
+
+
+def learning_costs(
+    lab: Lab, parameter: str, learners: Sequence[Learner], seeds: range, limit: int, note: str
+) -> tuple[list[Series], Table]:
+    """Train at several sizes; return the episodes to learn the task, and how many runs did.
+
+    Args:
+        lab: of the setting.
+        parameter: of the setting, its size.
+        learners: who trains where.
+        seeds: of the runs.
+        limit: what is drawn where some run has not learnt the task.
+        note: below the table.
+    """
+    series: list[Series] = []
+    rows: list[tuple[Cell, ...]] = []
+    for name, agent, sizes, budget in learners:
+        times = {size: episodes_to_learn(lab.at(**{parameter: size}), agent, seeds, budget(size)) for size in sizes}
+        for size, spent in times.items():
+            middle = float(np.median(spent))
+            solved = int(np.isfinite(spent).sum())
+            rows.append((name, size, solved, len(seeds), middle if math.isfinite(middle) else None))
+        drawn = [size for size in sizes if np.isfinite(times[size]).all()]
+        if drawn:
+            series.append(measured(name, drawn, np.array([times[size] for size in drawn]).T))
+        late = [size for size in sizes if size not in drawn]
+        if late:
+            series.append(Series(name, "censored", late, [limit] * len(late)))
+    heads = (Column("learner"), *(Column(head, "d") for head in (parameter, "solved", "runs")))
+    note += " The median counts runs that have not learnt the task as the slowest; empty where it is one of these."
+    return series, Table("Runs that learnt the task", (*heads, Column("median", ",.0f")), tuple(rows), note.strip())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OutcomeGradient:
+    """Squared norm of the outcome's gradient in the logits of a table of the view "local", at the uniform policy.
+
+    Two independent halves of a sample are multiplied, so that the estimate has no bias.
+
+    Attributes:
+        stage: where the reward is paid; 0 for the full task.
+        prediction: of the oracle.
+        blocks: pairs of halves.
+        episodes: of each half.
+    """
+
+    stage: int
+    prediction: Prediction
+    blocks: int = 16
+    episodes: int = 8192
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean over blocks of the product of two halves' score-function estimates."""
+        setting, view = lab.setting, View.of(lab.setting, "local")
+        stage, actions = self.stage or setting.num_stages, setting.num_actions
+        policy = TablePolicy(view, np.full((view.rows, actions), 1 / actions))
+        played = lab.simulate(policy, 2 * self.blocks * self.episodes, seed, stage=stage)
+        scores = np.eye(actions)[played.actions] - 1 / actions  # of the softmax's logits at each step
+        gradients = np.zeros((2 * self.blocks, view.rows, actions))
+        half = np.arange(len(scores)) // self.episodes
+        centred = played.rewards - played.rewards.mean()
+        for position in range(stage):
+            rows = view.index(played.observations[:, position])
+            np.add.at(gradients, (half, rows), scores[:, position] * centred[:, None] / self.episodes)
+        flat = gradients.reshape(self.blocks, 2, -1)
+        return mean_interval((flat[:, 0] * flat[:, 1]).sum(axis=1))
