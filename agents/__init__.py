@@ -10,7 +10,7 @@ from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.harness import Trained, train
 from theorybench.agents.api.loading import list_agents, make_agent
 from theorybench.agents.api.rollout import Episodes, rollout
-from theorybench.agents.reward_guided import RewardModel, SteeredPolicy, SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent, RewardGuidedPolicy, RewardModel
 from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
@@ -28,8 +28,8 @@ __all__ = [
     "Policy",
     "RewardModel",
     "Samples",
-    "SteeredPolicy",
-    "SteeringAgent",
+    "RewardGuidedPolicy",
+    "RewardGuidedAgent",
     "TablePolicy",
     "Trained",
     "Trainer",

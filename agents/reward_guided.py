@@ -1,4 +1,4 @@
-"""Test-time scaling: the base model stays as it is, and a reward model steers what it answers.
+"""Test-time scaling: the base model stays as it is, and a reward model guides what it answers.
 
 An agent of this kind spends its budget on roll-outs of the reference alone, and keeps what they earn in sparse tables:
 
@@ -8,7 +8,7 @@ An agent of this kind spends its budget on roll-outs of the reference alone, and
 
 What was never seen scores 0, as what was never rewarded does: the tables hold no evidence for either, and 0 is what
 failure earns. Unseen responses of a prompt therefore share one score, and sums over the seen ones are enough for the
-exact law of a steered response. That law is what the policy's `probs` gives; off the seen prefixes it is the base
+exact law of a guided response. That law is what the policy's `probs` gives; off the seen prefixes it is the base
 model's, since there all continuations look alike.
 """
 
@@ -155,7 +155,7 @@ class RewardModel:
         return self.sample((legal >= top - TIE * np.abs(top)).astype(np.float64))
 
 
-class SteeredPolicy(SettingPolicy):
+class RewardGuidedPolicy(SettingPolicy):
     """A table of rows for some observations; for every other the reference.
 
     Args:
@@ -187,14 +187,14 @@ def _find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, n
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SteeringAgent(ConfiguredAgent):
-    """Learns a reward model from roll-outs of the reference; a subclass says how it steers."""
+class RewardGuidedAgent(ConfiguredAgent):
+    """Learns a reward model from roll-outs of the reference; a subclass says how it is guided."""
 
     num_envs = 256
 
-    def steer(self, model: RewardModel) -> np.ndarray:
-        """Return the steered rows at the prefixes of a reward model, float64 (m, A)."""
-        raise TypeError(f"{type(self).__name__} must define steer(model)")
+    def guide(self, model: RewardModel) -> np.ndarray:
+        """Return the guided rows at the prefixes of a reward model, float64 (m, A)."""
+        raise TypeError(f"{type(self).__name__} must define guide(model)")
 
     def queries(self, setting: Setting) -> float:
         """Return how often a response asks the reward model: at each step for all children, unless overridden.
@@ -204,7 +204,7 @@ class SteeringAgent(ConfiguredAgent):
         return float(setting.horizon * setting.num_actions)
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
-        """Spend the budget on roll-outs, and steer by what they say at each fraction of it."""
+        """Spend the budget on roll-outs, and guide by what they say at each fraction of it."""
         envs.reset(seed=seed)
         rng = np.random.default_rng(seed)
         setting, reference = envs.unwrapped.setting, envs.unwrapped.reference_policy
@@ -215,6 +215,6 @@ class SteeringAgent(ConfiguredAgent):
             rollouts.append(episodes.responses() if setting.feedback == "preference" else episodes)
             if log.due or not budget.remaining:
                 model = RewardModel.learn(setting, rollouts)
-                policy = SteeredPolicy(setting, model.observations, self.steer(model), self.queries(setting))
+                policy = RewardGuidedPolicy(setting, model.observations, self.guide(model), self.queries(setting))
                 log(policy)
         return policy

@@ -1,70 +1,68 @@
-"""Adaptive curriculum: REINFORCE that moves to the next rung when the one below is mastered.
+"""Adaptive curriculum: REINFORCE that moves to the next sub-task when the one before is mastered.
 
-A fixed schedule must be right for the hardest rung, and wastes episodes on all others. Measured success decides here:
-arXiv 2511.07372 counts the reward queries of each rung until its increment is learnt, and that is what is spent.
+A fixed schedule must be right for the hardest sub-task, and wastes episodes on all others. Measured success decides
+here: arXiv 2511.07372 counts the reward queries of each sub-task until its increment is learnt, and that is what is
+spent.
 
 Implementation details:
 
-1. All episodes of an update ask for the run's present rung. When the share of them that earn a reward reaches
+1. All episodes of an update ask for the run's present sub-task. When the share of them that earn a reward reaches
    `threshold`, the run moves on; it never moves back. The rollouts that train are those that measure, so that nothing
    is spent on measuring.
-2. `review`: so large a share of an update's episodes, on average, asks for rungs below instead, all of them equally
-   likely. They do not count for the threshold, and rewards are compared within a rung, as in `mixture-rlvr`. A network
-   that is judged by its last step alone forgets the steps before it: it answers from the prompt as long as tasks are
-   short enough to be learnt by heart, and then longer ones find nothing to build on. Tables need no review.
+2. `review`: so large a share of an update's episodes, on average, asks for earlier sub-tasks instead, all of them
+   equally likely. They do not count for the threshold, and rewards are compared within a sub-task, as in
+   `mixture-rlvr`. A network that is judged by its last step alone forgets the steps before it: it answers from the
+   prompt as long as tasks are short enough to be learnt by heart, and then longer ones find nothing to build on. Tables
+   need no review.
 3. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the full task with ever shorter hints.
-4. On each rung it is `rlvr`, with all of its options; the optimiser's state is kept from rung to rung.
-5. On a setting without a ladder it is plain `rlvr`.
+4. On each sub-task it is `rlvr`, with all of its options; the optimiser's state is kept from sub-task to sub-task.
+5. On a setting without sub-tasks it is plain `rlvr`.
 
-It logs the policy after each update, with `rung` (the number of the present rung, from 1) and `reward`, `length` and
-`log_ratio` of the batch, reviews included (see `Samples.scalars`).
+It logs the policy after each update, with `rung` (the number of the present sub-task, from 1) and `reward`, `length`
+and `log_ratio` of the batch, reviews included (see `Samples.scalars`).
 
 Where it deviates: the paper's learner is rejection sampling; here the same schedule drives gradient steps.
 """
 
 import dataclasses
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 
-from theorybench.agents.training.curriculum import CURRICULA, climb, collect_rungs, less_peers
+from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, leave_one_out, sub_tasks
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.rlvr import RLVR
-from theorybench.envs.core.validation import choice, real
+from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AdaptiveCurriculum(RLVR):
-    """REINFORCE on a rung until it is mastered."""
+class AdaptiveCurriculum(Curriculum, RLVR):
+    """REINFORCE on a sub-task until it is mastered."""
 
-    strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
-
-    curriculum: str = choice("depth", CURRICULA, "what is raised: the stage, or the task with ever shorter hints")
-    threshold: float = real(0.9, 0.0, 1.0, "share of rewarded episodes of an update from which a rung is mastered")
-    review: float = real(0.0, 0.0, 0.99, "share of episodes on the rungs below")
+    threshold: float = real(0.9, 0.0, 1.0, "share of rewarded episodes of an update from which a sub-task is mastered")
+    review: float = real(0.0, 0.0, 0.99, "share of episodes on earlier sub-tasks")
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out on each run's rung and below, update, climb."""
-        rungs = climb(trainer.setting, self.curriculum)
-        rung = np.zeros(trainer.runs, np.int64)
+        """Roll out on each run's sub-task and those before it, update, move on where it is mastered."""
+        tasks = sub_tasks(trainer.setting, self.curriculum)
+        number = np.zeros(trainer.runs, np.int64)
         while trainer.remaining >= self.episodes_per_update:
-            asked = np.repeat(rung[:, None], self.episodes_per_update // self.block, axis=1)
+            asked = np.repeat(number[:, None], self.episodes_per_update // self.block, axis=1)
             if self.review:
                 drawn = trainer.uniforms(2 * asked.shape[1]).reshape(trainer.runs, 2, -1)
                 asked = np.where(drawn[:, 0] < self.review, (drawn[:, 1] * asked).astype(np.int64), asked)
             asked = np.repeat(asked, self.block, axis=1)
-            episodes = collect_rungs(trainer, rungs, asked, self.block)
+            episodes = collect_sub_tasks(trainer, tasks, asked, self.block)
             samples = trainer.samples(episodes, values=asked.ravel().astype(np.float64))
-            trainer.update(self.loss, samples, rung=rung + 1.0)
-            present = asked == rung[:, None]
+            trainer.update(self.loss, samples, rung=number + 1.0)
+            present = asked == number[:, None]
             rewarded = ((episodes.rewards > 0).reshape(trainer.runs, -1) & present).sum(axis=1)
             mastered = rewarded / np.maximum(present.sum(axis=1), 1) >= self.threshold
-            rung = np.minimum(rung + (mastered & present.any(axis=1)), len(rungs) - 1)
+            number = np.minimum(number + (mastered & present.any(axis=1)), len(tasks) - 1)
 
-    def less_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
-        """Compare rewards within a group, or else within a rung."""
+    def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Compare rewards within a group, or else within a sub-task."""
         if not self.review or self.group_size > 1:
-            return super().less_others(blocks, data)
-        return less_peers(blocks[:, 0], data.values.reshape(-1, self.block)[:, 0])[:, None]
+            return super().above_others(blocks, data)
+        return leave_one_out(blocks[:, 0], data.values.reshape(-1, self.block)[:, 0])[:, None]

@@ -66,7 +66,7 @@ class AStarPO(GradientAgent):
         Args:
             trainer: of R runs.
             allowance: episodes of each run; one prompt is always paid for.
-            asked: of `Trainer.collect`: who answers, and on which rung.
+            asked: of `Trainer.collect`: who answers, and on which sub-task.
         """
         affordable = max(1, allowance // self.reference_samples)
         known = trainer.setting.num_prompts

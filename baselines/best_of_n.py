@@ -14,7 +14,7 @@ responses taken in levels of equal score, of mass q_l and cumulative mass F_l,
    responses that were never seen share one level, so that sums over the seen ones are enough.
 4. *Cost:* N queries of the reward model for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
 The larger N, the more mass on higher scores, in likelihood ratio. Where the score is a consistency, this prefers what
 is common: the share of rare correct answers among the correct ones falls with every N. On the first task of the
@@ -27,19 +27,19 @@ from functools import partial
 
 import numpy as np
 
-from theorybench.agents.reward_guided import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 from theorybench.envs.core.selection import best_of_n
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BestOfN(SteeringAgent):
+class BestOfN(RewardGuidedAgent):
     """Keep the best of N answers."""
 
     samples: int = integer(8, 1, 4096, "N: answers of the base model, of which one is kept")
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Give the law of the kept answer."""
         return model.sample(model.expect_weight(partial(best_of_n, samples=self.samples)))
 

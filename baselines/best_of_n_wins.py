@@ -5,7 +5,7 @@
 2. A comparison costs one episode and teaches the scores of both responses.
 3. Where preferences are cyclic the response of the highest score need not win against every other, whatever N.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses

@@ -1,19 +1,19 @@
-"""Curriculum search: ask the verifier rung by rung, keep what it pays, and train nothing (arXiv 2511.07372).
+"""Curriculum search: ask the verifier sub-task by sub-task, keep what it pays, and train nothing (arXiv 2511.07372).
 
-Searching for a whole response costs the inverse of the base model's chance; rung by rung it costs the sum of those of
-the rungs. The paper counts reward queries at test time in this way; here the search begins from the base model and its
-result is a table.
+Searching for a whole response costs the inverse of the base model's chance; sub-task by sub-task it costs the sum of
+those of the sub-tasks. The paper counts reward queries at test time in this way; here the search begins from the base
+model and its result is a table.
 
 Implementation details:
 
-1. *Rungs:* `curriculum="depth"` asks for stage after stage, "hint" for the full task with ever shorter hints, "none"
-   for the full task alone, which is plain rejection sampling.
-2. *Keep:* on each rung, rounds of `episodes_per_round` responses. Each step of a response that earns a reward is kept:
-   from then on the policy takes that action in that row of its table. Other rows stay the base model's.
-3. *Confirm:* a rung is done when the share of rewarded responses in a round reaches `threshold`. The search ends when
-   all responses of `confirmations` rounds in a row earn the reward of the full task.
+1. *Sub-tasks:* `curriculum="depth"` asks for stage after stage, "hint" for the full task with ever shorter hints,
+   "none" for the full task alone, which is plain rejection sampling.
+2. *Keep:* on each sub-task, rounds of `episodes_per_round` responses. Each step of a response that earns a reward is
+   kept: from then on the policy takes that action in that row of its table. Other rows stay the base model's.
+3. *Confirm:* a sub-task is done when the share of rewarded responses in a round reaches `threshold`. The search ends
+   when all responses of `confirmations` rounds in a row earn the reward of the full task.
 4. *Forget:* a response of kept actions alone that fails shows that one of them is wrong (a verifier that judges one bit
-   pays half of the wrong ones). Those of its actions that the present rung has added are forgotten.
+   pays half of the wrong ones). Those of its actions that the present sub-task has added are forgotten.
 
 It logs the policy after each round, with `reward` (mean of the round), `rung` (its number, from 1) and `kept` (rows).
 
@@ -30,7 +30,7 @@ from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.agents.policies.softmax import TabularSoftmax
-from theorybench.agents.training.curriculum import CURRICULA, Rung, climb
+from theorybench.agents.training.curriculum import CURRICULA, SubTask, sub_tasks
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, real
@@ -38,11 +38,13 @@ from theorybench.envs.core.validation import choice, integer, real
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CurriculumSearch(ConfiguredAgent):
-    """Rejection sampling from the base model, rung by rung."""
+    """Rejection sampling from the base model, sub-task by sub-task."""
 
-    curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised from rung to rung; none: no rungs")
+    curriculum: str = choice(
+        "depth", (*CURRICULA, "none"), "what is raised from sub-task to sub-task; none: the full task alone"
+    )
     episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
-    threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a rung is done")
+    threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a sub-task is done")
     confirmations: int = integer(8, 1, 1_000_000, "faultless rounds in a row on the full task that end the search")
 
     @property
@@ -52,7 +54,7 @@ class CurriculumSearch(ConfiguredAgent):
 
     @property
     def strategy(self) -> Literal["direct", "curriculum"]:  # type: ignore[override]
-        """Whether it asks rung by rung."""
+        """Whether it asks sub-task by sub-task."""
         return "direct" if self.curriculum == "none" else "curriculum"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
@@ -62,20 +64,20 @@ class CurriculumSearch(ConfiguredAgent):
         rng = np.random.default_rng(seed)
         found = _Found(setting)
         direct = self.curriculum == "none"
-        rungs = [Rung(setting.num_stages, 0)] if direct else climb(setting, self.curriculum)
+        tasks = [SubTask(setting.num_stages, 0)] if direct else sub_tasks(setting, self.curriculum)
         number = faultless = 0
         while budget.remaining >= self.episodes_per_round and faultless < self.confirmations:
-            stage, hint = rungs[number].stage, rungs[number].hint if setting.max_hint else None
+            stage, hint = tasks[number].stage, tasks[number].hint if setting.max_hint else None
             episodes = rollout(envs, found.policy(), episodes=self.episodes_per_round, stage=stage, hint=hint, rng=rng)
             found.learn(episodes)
             share = float((episodes.rewards > 0).mean())
             reward, kept = float(episodes.rewards.mean()), float((found.kept >= 0).sum())
             log(found.policy(), reward=reward, rung=number + 1.0, kept=kept)
-            if number == len(rungs) - 1:
+            if number == len(tasks) - 1:
                 faultless = faultless + 1 if share == 1 else 0
             elif share >= self.threshold:
                 number += 1
-                found.settle()
+                found.keep()
         return found.policy()
 
 
@@ -90,7 +92,7 @@ class _Found:
         self._class = TabularSoftmax(setting, "reference", view=setting.policy_view)
         self._start = self._class.start(0)
         self.kept = np.full(len(self._start), -1)
-        self._settled = np.zeros(len(self._start), bool)
+        self._sure = np.zeros(len(self._start), bool)
 
     def policy(self) -> Policy:
         """Take the kept actions; elsewhere be the base model."""
@@ -101,7 +103,7 @@ class _Found:
         return self._class.snapshot(logits)
 
     def learn(self, episodes: Episodes) -> None:
-        """Keep the steps of rewarded responses; forget those of this rung that a failed response proves wrong."""
+        """Keep the steps of rewarded responses; forget those of this sub-task that a failed response proves wrong."""
         taken = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]
         rows = np.full(taken.shape, -1)
         rows[taken] = self._class.view.index(episodes.observations[taken])
@@ -109,12 +111,12 @@ class _Found:
         known = ((self.kept[rows] == episodes.actions) | ~taken).all(axis=1)
         wrong = rows[(known & ~rewarded)[:, None] & taken]
         forgotten = np.zeros(len(self.kept), bool)
-        forgotten[wrong[~self._settled[wrong]]] = True
+        forgotten[wrong[~self._sure[wrong]]] = True
         self.kept[forgotten] = -1
         new = rewarded[:, None] & taken
         free = (self.kept[rows[new]] < 0) & ~forgotten[rows[new]]  # what was just refuted is not believed again
         self.kept[rows[new][free]] = episodes.actions[new][free]
 
-    def settle(self) -> None:
-        """Forget nothing of what this rung has added."""
-        self._settled = self.kept >= 0
+    def keep(self) -> None:
+        """Forget nothing of what this sub-task has added."""
+        self._sure = self.kept >= 0

@@ -29,11 +29,10 @@ import functools
 
 import numpy as np
 
+from theorybench.agents.feedback.pairs import prompt_observations, prompt_probs
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import inverse_cdf
-from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer, real
 from theorybench.envs.preference.design import preferential_design
 
@@ -60,32 +59,15 @@ class DPOHybrid(DPOOnPolicy):
     def design(self, trainer: Trainer) -> tuple[np.ndarray, np.ndarray]:
         """Return the design p(x, y) of each run's policy, (R, X, K), and its gap (R,)."""
         setting, parameters = trainer.setting, trainer.parameters.detach()
-        observations = prompt_observations(setting)
-        contexts = len(observations)
         # Runs with equal parameters, as in the first round, share a design.
         distinct, which = np.unique(parameters.numpy().reshape(trainer.runs, -1), axis=0, return_inverse=True)
         first = np.array([np.argmax(which == i) for i in range(len(distinct))])
-        probs, rows = trainer.softmax.probs(
-            parameters[first], np.tile(observations, (len(first), 1)), None, np.repeat(np.arange(len(first)), contexts)
-        )
-        probs = (probs if rows is None else probs[rows]).reshape(len(first), contexts, -1)
+        probs = prompt_probs(trainer, parameters[first])
         find = functools.partial(preferential_design, gap=self.design_gap, steps=self.design_steps)
         if setting.has_features:
-            design, gaps = find(setting.features(observations), probs)
+            design, gaps = find(setting.features(prompt_observations(setting)), probs)
         else:
             alone = probs.reshape(-1, 1, setting.num_actions)
             design, gaps = find(np.eye(setting.num_actions)[None], alone)
-            design, gaps = design.reshape(probs.shape) / contexts, gaps.reshape(-1, contexts).max(axis=1)
+            design, gaps = design.reshape(probs.shape) / probs.shape[1], gaps.reshape(probs.shape[:2]).max(axis=1)
         return design[which], gaps[which]
-
-
-def prompt_observations(setting: Setting) -> np.ndarray:
-    """Return the observation of every prompt before the response, integer (X, tokens).
-
-    Raises:
-        ParameterError: prompts are endless.
-    """
-    if setting.num_prompts is None:
-        raise ParameterError("num_prompts", None, "a number: the design chooses among the prompts")
-    tokens = setting.prompt_tokens(np.arange(setting.num_prompts))
-    return np.pad(tokens, ((0, 0), (0, setting.response_length)))

@@ -16,6 +16,7 @@ Where it deviates: pairs are drawn for the run and charged to its budget, where 
 
 import dataclasses
 
+from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.feedback.pairs import initial_pairs
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
@@ -28,6 +29,6 @@ class DPOOffline(DPOOnPolicy):
 
     rounds: int = integer(1, 1, 1, "one round")
 
-    def round(self, trainer: Trainer, labels: int) -> None:
-        """Label pairs of the initial policy, fit once."""
-        self.fit(trainer, initial_pairs(trainer, labels))
+    def pairs(self, trainer: Trainer, count: int) -> Episodes:
+        """Label pairs of the initial policy."""
+        return initial_pairs(trainer, count)

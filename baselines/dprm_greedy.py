@@ -11,7 +11,7 @@ best continuations instead of by its average ones.
    base model goes on.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses
@@ -29,6 +29,6 @@ class DPRMGreedy(DPRMSample):
 
     inverse_temperature: float = real(5.0, 1e-6, 500.0, "lambda: how far the best continuations decide")
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Restrict the base model to the best children; ln is increasing, so h decides as R does."""
         return model.best(self.transform(model))

@@ -20,7 +20,7 @@ the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limi
    .120 / .295. The hard answers keep .777 of the base model's mass; `prm-sample` leaves .402.
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ from functools import partial
 
 import numpy as np
 
-from theorybench.agents.reward_guided import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DPRMSample(SteeringAgent):
+class DPRMSample(RewardGuidedAgent):
     """Draw children by base probability times exp(lambda R)."""
 
     inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: the inverse of the KL weight")
@@ -43,6 +43,6 @@ class DPRMSample(SteeringAgent):
         """Give h of each child up to a factor for each prompt, float64 (m, A)."""
         return model.expect_weight(partial(tilt, inverse_temperature=self.inverse_temperature))
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Weigh the base model's rows by h."""
         return model.sample(self.transform(model))

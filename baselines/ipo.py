@@ -29,27 +29,17 @@ import dataclasses
 import numpy as np
 import torch
 
-from theorybench.agents.feedback.pairs import PairAgent, initial_pairs
+from theorybench.agents.feedback.pairs import SampledPairAgent
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.least_squares import fit_least_squares
 from theorybench.agents.training.samples import Samples
-from theorybench.agents.training.trainer import Trainer
-from theorybench.envs.core.validation import choice
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class IPO(PairAgent):
+class IPO(SampledPairAgent):
     """Least squares of the margin on the label."""
 
     tau: float = kl_weight(0.25, "strength of the regularisation to the reference", share=0.25, open_low=True)
-    sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")
-
-    def run(self, trainer: Trainer) -> None:
-        """Label and fit, in rounds or once."""
-        if self.sampler == "offline":
-            self.fit(trainer, initial_pairs(trainer, trainer.remaining))
-        else:
-            super().run(trainer)
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean squared error of the margin."""

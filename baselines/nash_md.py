@@ -31,13 +31,14 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.policies.softmax import SMALLEST
+from theorybench.agents.feedback.pairs import prompt_observations, prompt_probs
+from theorybench.agents.policies.softmax import SMALLEST, log_probs_of
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
-from theorybench.baselines.dpo_hybrid import prompt_observations
 from theorybench.baselines.sppo import SPPO
-from theorybench.envs.core.policy import checked_probs, inverse_cdf
+from theorybench.envs.core.numerics import log_softmax
+from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.core.validation import preset, real
 
 SCHEDULE = "schedule"
@@ -81,13 +82,7 @@ class NashMD(SPPO):
 
     def mixed(self, trainer: Trainer, weight: float) -> np.ndarray:
         """Return the log-probabilities of each run's mixture in every context, (R, X, A)."""
-        setting, runs = trainer.setting, trainer.runs
-        observations = prompt_observations(setting)
-        many, run = np.tile(observations, (runs, 1)), np.repeat(np.arange(runs), len(observations))
-        probs, rows = trainer.softmax.probs(trainer.parameters.detach(), many, None, run)
-        probs = (probs if rows is None else probs[rows]).reshape(runs, len(observations), -1)
-        reference = checked_probs(trainer.reference, observations, setting.num_actions)
-        own, base = (np.log(np.maximum(each, SMALLEST)) for each in (probs, reference))
-        logits = (1 - weight) * own + weight * base
-        highest = logits.max(axis=2, keepdims=True)
-        return logits - highest - np.log(np.exp(logits - highest).sum(axis=2, keepdims=True))
+        setting = trainer.setting
+        own = np.log(np.maximum(prompt_probs(trainer, trainer.parameters.detach()), SMALLEST))
+        base = log_probs_of(trainer.reference, prompt_observations(setting), setting.num_actions)
+        return log_softmax((1 - weight) * own + weight * base)

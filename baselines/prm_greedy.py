@@ -7,7 +7,7 @@
 3. The policy does not depend on the base model's probabilities but for ties; illegal children are never taken.
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
 With exact values it is one step of policy improvement on the base model. Where the reward is a consistency the value
 of a child is the mass of agreement under it: greedy search follows what is common and ends on one answer, whose pass@K
@@ -18,13 +18,13 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.reward_guided import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PRMGreedy(SteeringAgent):
+class PRMGreedy(RewardGuidedAgent):
     """Take the child with the highest process reward."""
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Restrict the base model to the best children."""
         return model.best(model.process)

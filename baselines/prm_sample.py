@@ -15,7 +15,7 @@ Bayes' rule, one token at a time. It is what rejection sampling against the judg
 2. Where all children score 0 the base model goes on.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
 Where the reward is a consistency proportional to pi itself, correct answers come out with probability proportional to
 pi squared: the common gains. On the first task of the canonical `TreeMarkovChain`, with exact values: easy .938, hard
@@ -26,13 +26,13 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.agents.reward_guided import RewardModel, SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PRMSample(SteeringAgent):
+class PRMSample(RewardGuidedAgent):
     """Draw children by base probability times process reward."""
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Weigh the base model's rows by process rewards."""
         return model.sample(np.maximum(model.process, 0.0))

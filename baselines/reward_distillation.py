@@ -32,35 +32,27 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes
-from theorybench.agents.feedback.pairs import PairAgent, initial_pairs
+from theorybench.agents.feedback.pairs import SampledPairAgent
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.least_squares import fit_least_squares
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
-from theorybench.envs.core.validation import choice, integer, real
+from theorybench.envs.core.validation import integer, real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RewardDistillation(PairAgent):
+class RewardDistillation(SampledPairAgent):
     """Least squares of the margin on an estimated difference of rewards."""
 
     beta: float = kl_weight(1.0, "KL coefficient of the loss", open_low=True)
     repeats: int = integer(16, 2, 1_000_000, "comparisons of each pair")
     smoothing: float = real(0.5, 0.0, 1000.0, "wins and losses that are added to those of each pair", open_low=True)
-    sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")
-
-    def run(self, trainer: Trainer) -> None:
-        """Label and fit, in rounds or once."""
-        if self.sampler == "offline":
-            self.round(trainer, trainer.remaining)
-        else:
-            super().run(trainer)
 
     def round(self, trainer: Trainer, labels: int) -> None:
         """Draw pairs, compare each often, fit."""
         repeats = min(self.repeats, labels)
         count = labels // repeats
-        pairs = initial_pairs(trainer, count) if self.sampler == "offline" else trainer.collect(count)
+        pairs = self.pairs(trainer, count)
         wins = pairs.rewards + 0.5
         if repeats > 1:
             prompts, given = (

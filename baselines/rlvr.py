@@ -72,11 +72,11 @@ class RLVR(GradientAgent):
         solved = (data.rewards.reshape(-1, self.block)[:, self.group_size :] > 0).to(rewards.dtype)
         kept = torch.prod(1.0 - solved, dim=1, keepdim=True)
         if self.baseline == "leave-one-out":
-            blocks = self.less_others(blocks, data)
+            blocks = self.above_others(blocks, data)
         chosen = likelihood.reshape(-1, self.block)[:, : self.group_size]
         return -(kept * blocks * chosen).mean()
 
-    def less_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
+    def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return how far rewards lie above the mean of the others, of their group or else of the batch.
 
         Args:

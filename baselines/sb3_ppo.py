@@ -1,4 +1,4 @@
-"""PPO (Schulman et al. 2017) as stable-baselines3 ships it, on our vector environments: an outside agent.
+"""PPO (Schulman et al. 2017) as stable-baselines3 ships it, on our vector environments: an external agent.
 
 Implementation details:
 

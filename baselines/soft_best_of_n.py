@@ -14,7 +14,7 @@ which follows from 1/x = int_0^inf exp(-t x) dt and the independence of the N an
 3. The integral is a trapezoid sum in ln t, exact to about 1e-14 (1e-12 at N = 4096).
 4. *Cost:* N queries of the reward model for each response.
 
-It logs the steered policy at each fraction of the budget at which it is scored, and no scalars.
+It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class SoftBestOfN(BestOfN):
 
     inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: how strongly scores decide")
 
-    def steer(self, model: RewardModel) -> np.ndarray:
+    def guide(self, model: RewardModel) -> np.ndarray:
         """Give the law of the kept answer."""
         law = partial(soft_best_of_n, samples=self.samples, inverse_temperature=self.inverse_temperature)
         return model.sample(model.expect_weight(law))

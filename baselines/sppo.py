@@ -31,34 +31,25 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.feedback.pairs import RoundsAgent
 from theorybench.agents.policies.softmax import TabularSoftmax
-from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.validation import choice, integer, preset, real
+from theorybench.envs.core.validation import choice, preset, real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SPPO(GradientAgent):
+class SPPO(RoundsAgent):
     """Regression of log-ratios on win rates against oneself."""
 
-    feedback = "preference"
-
-    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
-    rounds: int = integer(20, 1, 10_000, "rounds of labelling; the budget is split equally")
+    rounds: int = preset(RoundsAgent, "rounds", 20)
     eta: float | str = real(1.0, 0.0, 1000.0, "step size of multiplicative weights", open_low=True)
     solver: str = choice(
         "auto", ("auto", "exact", "gradient"), "exact steps (tables only) or gradient steps; auto: exact where it can"
     )
     ridge: float = real(1.0, 0.0, 1000.0, "exact: even labels that are added to those of each response")
-    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
-
-    @property
-    def num_envs(self) -> int:  # type: ignore[override]
-        """Pairs that are labelled at a time."""
-        return 256
 
     def run(self, trainer: Trainer) -> None:
         """Label and fit, `rounds` times."""

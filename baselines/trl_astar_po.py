@@ -1,4 +1,4 @@
-"""A*-PO (Brantley et al. 2025) as TRL ships it, on a tiny language model: an outside agent.
+"""A*-PO (Brantley et al. 2025) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 

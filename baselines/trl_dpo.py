@@ -1,4 +1,4 @@
-"""DPO (Rafailov et al. 2023) as TRL ships it, on a tiny language model: an outside agent.
+"""DPO (Rafailov et al. 2023) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 
@@ -17,32 +17,22 @@ Where it deviates from our `dpo-offline`: float32 and a language model instead o
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
-from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.external.trl_agent import TRLDataAgent
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
     from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLDPO(TRLAgent):
+class TRLDPO(TRLDataAgent):
     """TRL's DPO."""
 
     feedback: ClassVar[str] = "preference"
 
     beta: float = kl_weight(0.1, "weight of the KL divergence to the base model", open_low=True)
-    epochs: int = integer(4, 1, 10_000, "passes over the pairs")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
-        """Train on data that cost the budget."""
-        data = session.rows(session.task.pairs(episodes))
-        return session.train(
-            "DPO",
-            data,
-            steps=self.epochs * len(data) // self.episodes_per_update,
-            batch=self.episodes_per_update,
-            beta=self.beta,
-            max_length=None,
-        )
+        """Train on pairs that cost the budget."""
+        return self.fit(session, "DPO", session.rows(session.task.pairs(episodes)), beta=self.beta)

@@ -1,4 +1,4 @@
-"""GRPO (Shao et al. 2024) as TRL ships it, on a tiny language model: an outside agent.
+"""GRPO (Shao et al. 2024) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 

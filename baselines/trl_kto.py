@@ -1,4 +1,4 @@
-"""KTO (Ethayarajh et al. 2024) as TRL ships it, on a tiny language model: an outside agent.
+"""KTO (Ethayarajh et al. 2024) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 
@@ -18,34 +18,24 @@ Where it deviates: labels come from rewards, where the paper is given a data set
 import dataclasses
 from typing import TYPE_CHECKING
 
-from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.external.trl_agent import TRLDataAgent
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
     from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLKTO(TRLAgent):
+class TRLKTO(TRLDataAgent):
     """TRL's KTO."""
 
     beta: float = kl_weight(0.1, "weight of the KL divergence to the base model", open_low=True)
-    epochs: int = integer(4, 1, 10_000, "passes over the responses")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
         """Train on data that cost the budget."""
         data = session.rows(session.task.labels(episodes))
         good = max(1, sum(data["label"]))
         bad = max(1, len(data) - good)
-        return session.train(
-            "KTO",
-            data,
-            steps=self.epochs * len(data) // self.episodes_per_update,
-            batch=self.episodes_per_update,
-            beta=self.beta,
-            desirable_weight=max(1.0, bad / good),
-            undesirable_weight=max(1.0, good / bad),
-            max_length=None,
-        )
+        weights = {"desirable_weight": max(1.0, bad / good), "undesirable_weight": max(1.0, good / bad)}
+        return self.fit(session, "KTO", data, beta=self.beta, **weights)

@@ -1,4 +1,4 @@
-"""Online DPO (Guo et al. 2024) as TRL ships it, on a tiny language model: an outside agent.
+"""Online DPO (Guo et al. 2024) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 

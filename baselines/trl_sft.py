@@ -1,4 +1,4 @@
-"""Supervised fine-tuning (Ouyang et al. 2022) as TRL ships it, on a tiny language model: an outside agent.
+"""Supervised fine-tuning (Ouyang et al. 2022) as TRL ships it, on a tiny language model: an external agent.
 
 Implementation details:
 
@@ -17,28 +17,17 @@ Where it deviates: demonstrations are the model's own successes (rejection sampl
 import dataclasses
 from typing import TYPE_CHECKING
 
-from theorybench.agents.external.trl_agent import TRLAgent
+from theorybench.agents.external.trl_agent import TRLDataAgent
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import integer
 
 if TYPE_CHECKING:
     from theorybench.agents.external.trl import Session
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TRLSFT(TRLAgent):
+class TRLSFT(TRLDataAgent):
     """TRL's SFT."""
-
-    epochs: int = integer(4, 1, 10_000, "passes over the responses")
 
     def learn(self, session: "Session", episodes: int) -> Policy:
         """Train on data that cost the budget."""
-        data = session.rows(session.task.demonstrations(episodes))
-        return session.train(
-            "SFT",
-            data,
-            steps=self.epochs * len(data) // self.episodes_per_update,
-            batch=self.episodes_per_update,
-            completion_only_loss=True,
-            max_length=None,
-        )
+        return self.fit(session, "SFT", session.rows(session.task.demonstrations(episodes)), completion_only_loss=True)

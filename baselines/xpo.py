@@ -29,10 +29,10 @@ import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.feedback.pairs import prompt_observations
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
-from theorybench.baselines.dpo_hybrid import prompt_observations
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.envs.core.policy import checked_probs, inverse_cdf
 from theorybench.envs.core.validation import boolean, choice

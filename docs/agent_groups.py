@@ -7,7 +7,7 @@ from typing import Any
 import theorybench as tb
 from theorybench.agents.api.loading import agent_class
 from theorybench.agents.policies.catalogue import NETWORKS
-from theorybench.agents.reward_guided import SteeringAgent
+from theorybench.agents.reward_guided import RewardGuidedAgent
 from theorybench.agents.training.gradient import GradientAgent
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.grpo import GRPO
@@ -22,8 +22,8 @@ KINDS = {
     "Policy gradient": "they learn from rewards, by gradient steps on a policy",
     "Curricula": "they ask for easier tasks first, where a setting has a ladder of them",
     "Preferences": "they learn from comparisons, or from labels good and bad",
-    "Test time": "the base model stays as it is, and a reward model steers what it answers",
-    "Outside": "what other libraries ship, on our environments",
+    "Test time": "the base model stays as it is, and a reward model guides what it answers",
+    "External": "what other libraries ship, on our environments",
 }
 
 
@@ -40,16 +40,16 @@ def kind(name: str) -> str:
         return "References"
     if dataclasses.is_dataclass(cls) and "curriculum" in {field.name for field in dataclasses.fields(cls)}:
         return "Curricula"
-    if issubclass(cls, SteeringAgent):
+    if issubclass(cls, RewardGuidedAgent):
         return "Test time"
     if not issubclass(cls, GradientAgent):
-        return "Outside"
+        return "External"
     return "Policy gradient" if feedback == "reward" else "Preferences"
 
 
 def curve_group(name: str, hyperparameters: Mapping[str, Any]) -> str:
     """Return the row of a picture of curves that an agent belongs to: kinds, the larger ones split."""
-    if kind(name) == "Outside" or hyperparameters.get("policy") in NETWORKS:
+    if kind(name) == "External" or hyperparameters.get("policy") in NETWORKS:
         return "Networks"
     if kind(name) == "Policy gradient":
         return "REINFORCE" if issubclass(agent_class(name), RLVR) else "Policy gradient"

@@ -1,1 +1,1 @@
-"""Outside libraries as agents: stable-baselines3 and TRL."""
+"""External libraries as agents: stable-baselines3 and TRL."""

@@ -1,4 +1,4 @@
-"""What outside libraries need around them: versions that differ are refused, global generators are put back."""
+"""What external libraries need around them: versions that differ are refused, global generators are put back."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""stable-baselines3 and sb3-contrib as outside agents: our vector environments as their VecEnv, their policies as ours.
+"""stable-baselines3 and sb3-contrib as external agents: our vector environments as their VecEnv, their policies ours.
 
     from theorybench.agents.external.sb3 import SB3Policy, VectorBridge
 

@@ -1,4 +1,4 @@
-"""TRL's trainers as outside agents: our language tasks as their prompts, rewards and data sets, their models as ours.
+"""TRL's trainers as external agents: our language tasks as their prompts, rewards and data sets, their models as ours.
 
 Everything runs offline and on the CPU. A trainer gets a model that is the base model of the setting, prompts as text,
 and a reward function whose every call is metered; nothing else.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.external.trl_options import TRLOptions
-from theorybench.agents.training.gradient import settled
+from theorybench.agents.training.gradient import resolve_defaults
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer
 
@@ -29,7 +29,7 @@ class TRLAgent(TRLOptions):
         from theorybench.agents.external.trl import Session  # TRL takes seconds to import
 
         session = Session(self, envs, seed, log)
-        return settled(self, session.task.setting).learn(session, budget.total)
+        return resolve_defaults(self, session.task.setting).learn(session, budget.total)
 
     @abstractmethod
     def learn(self, session: "Session", episodes: int) -> Policy:
@@ -67,3 +67,15 @@ class TRLGroupAgent(TRLAgent):
             **played,
             **settings,
         )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TRLDataAgent(TRLAgent):
+    """A trainer of TRL on data that were drawn beforehand and cost the budget."""
+
+    epochs: int = integer(4, 1, 10_000, "passes over the data")
+
+    def fit(self, session: "Session", trainer: str, data: Any, **settings: Any) -> Policy:
+        """Train on rows in mini-batches of `episodes_per_update`; `settings` are the configuration's."""
+        steps = self.epochs * len(data) // self.episodes_per_update
+        return session.train(trainer, data, steps=steps, batch=self.episodes_per_update, max_length=None, **settings)

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+import torch
 
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.policies.softmax import LinearSoftmax
@@ -13,21 +14,34 @@ from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, preset, real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PairAgent(GradientAgent):
+class RoundsAgent(GradientAgent):
+    """Learns from comparisons of pairs, labelled in rounds."""
+
+    feedback = "preference"
+
+    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
+    rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
+    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
+
+    @property
+    def num_envs(self) -> int:  # type: ignore[override]
+        """Pairs that are labelled at a time."""
+        return 256
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairAgent(RoundsAgent):
     """Labels pairs and fits a policy to them, in rounds.
 
     A subclass states the `loss` of any policy, and `minimise`, which solves the same loss exactly where log-ratios are
     linear: with pi_theta(y|x) ~ pi_ref(y|x) exp(theta . phi) the margin of a pair is theta . (phi - phi').
     """
 
-    feedback = "preference"
-
-    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
-    rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
     solver: str = choice(
         "auto",
         ("auto", "newton", "gradient"),
@@ -35,12 +49,6 @@ class PairAgent(GradientAgent):
     )
     ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True)
     ridge_to: str = choice("current", ("current", "reference"), "newton: where the ridge pulls to")
-    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
-
-    @property
-    def num_envs(self) -> int:  # type: ignore[override]
-        """Pairs that are labelled at a time."""
-        return 256
 
     def run(self, trainer: Trainer) -> None:
         """Label and fit, `rounds` times."""
@@ -49,8 +57,12 @@ class PairAgent(GradientAgent):
             self.round(trainer, trainer.remaining // left)
 
     def round(self, trainer: Trainer, labels: int) -> None:
-        """Label pairs of the current policy, and fit."""
-        self.fit(trainer, trainer.collect(labels))
+        """Label pairs, and fit."""
+        self.fit(trainer, self.pairs(trainer, labels))
+
+    def pairs(self, trainer: Trainer, count: int) -> Episodes:
+        """Label pairs of the current policy."""
+        return trainer.collect(count)
 
     def fit(self, trainer: Trainer, episodes: Episodes, **scalars: Any) -> None:
         """Fit the policy to labelled pairs, starting where it is, and report it with the scalars."""
@@ -93,9 +105,47 @@ class PairAgent(GradientAgent):
         """
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SampledPairAgent(PairAgent):
+    """Labels pairs of the current policy in rounds, or pairs of the initial policy at once."""
+
+    sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are labelled; offline: in one round")
+
+    def run(self, trainer: Trainer) -> None:
+        """Label and fit, in rounds or once."""
+        if self.sampler == "offline":
+            self.round(trainer, trainer.remaining)
+        else:
+            super().run(trainer)
+
+    def pairs(self, trainer: Trainer, count: int) -> Episodes:
+        """Label pairs of whom `sampler` names."""
+        return initial_pairs(trainer, count) if self.sampler == "offline" else super().pairs(trainer, count)
+
+
 def initial_pairs(trainer: Trainer, count: int) -> Episodes:
     """Label pairs of the initial policy: what an offline learner is given."""
     return trainer.collect(count, policy=SettingPolicy(trainer.setting, "initial"))
+
+
+def prompt_observations(setting: Setting) -> np.ndarray:
+    """Return the observation of every prompt before the response, integer (X, tokens).
+
+    Raises:
+        ParameterError: prompts are endless.
+    """
+    if setting.num_prompts is None:
+        raise ParameterError("num_prompts", None, "a number: each prompt is looked at")
+    tokens = setting.prompt_tokens(np.arange(setting.num_prompts))
+    return np.pad(tokens, ((0, 0), (0, setting.response_length)))
+
+
+def prompt_probs(trainer: Trainer, parameters: torch.Tensor) -> np.ndarray:
+    """Return each run's probabilities of the responses to every prompt, (R, X, K), from parameters (R, ...)."""
+    runs, observations = len(parameters), prompt_observations(trainer.setting)
+    run = np.repeat(np.arange(runs), len(observations))
+    probs, rows = trainer.softmax.probs(parameters, np.tile(observations, (runs, 1)), None, run)
+    return (probs if rows is None else probs[rows]).reshape(runs, len(observations), -1)
 
 
 def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

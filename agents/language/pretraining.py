@@ -126,7 +126,7 @@ def pretrain(model: Any, *, seed: int = 0, kind: str = "reference", goal: float 
     target, rate = SettingPolicy(setting, kind), RATE * min(1.0, 40 / model.config.hidden_size)
     for number in range(ROUNDS):
         rng = np.random.default_rng([root_key(seed, "pretraining", setting.fingerprint) % 2**63, number])
-        _descend(model, setting, target, UPDATES * 2**number, rate / 2**number, rng)
+        _train(model, setting, target, UPDATES * 2**number, rate / 2**number, rng)
         left = divergence(model, setting, target)
         if left <= goal:
             return left
@@ -187,7 +187,7 @@ class _Texts(NamedTuple):
     weights: torch.Tensor
 
 
-def _descend(
+def _train(
     model: Any, setting: Setting, target: SettingPolicy, updates: int, rate: float, rng: np.random.Generator
 ) -> None:
     """Take Adam's steps down the cross-entropy."""

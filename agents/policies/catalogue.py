@@ -63,8 +63,7 @@ class PolicyOptions:
 
     def build(self, setting: Setting) -> SoftmaxClass:
         """Return the policy class on a setting."""
-        name = self.policy
-        if name == "auto":
-            name = "linear" if setting.has_features else setting.policy_view
-        entry = CATALOGUE.get(name) or Entry(partial(TabularSoftmax, view=name))  # a view of the setting's own
+        if self.policy == "auto" and not setting.has_features:
+            return TabularSoftmax(setting, self.start, view=setting.policy_view)
+        entry = CATALOGUE["linear" if self.policy == "auto" else self.policy]
         return entry.make(setting, self.start, **{size: getattr(self, size) for size in entry.sizes})

@@ -9,8 +9,8 @@
    in the last layer). An optimiser that moves each number by its step size, as Adam does, then moves each unit by
    a few times that, at any width: the step size that suits a table suits a network.
 4. The first layer adds a vector of its own for each number of response tokens, of standard deviation 1, and there are
-   no other biases. What is learnt at one position then says little about another; a bias of the last layer would
-   repeat the first pick of a path at every position, so that a curriculum finds nothing on its second rung.
+   no other biases. What is learnt at one position then says little about another; a bias of the last layer would repeat
+   the first pick of a path at every position, so that a curriculum finds nothing on its second sub-task.
 5. All weights of a run are one flat vector, drawn from the run's own counter stream.
 """
 

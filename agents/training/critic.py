@@ -6,7 +6,7 @@ import torch
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.policies.softmax import SoftmaxClass
 from theorybench.agents.reward_guided import RewardModel
-from theorybench.agents.training.optimizer import Descent
+from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.setting import Setting
 
@@ -23,7 +23,7 @@ class Critic:
     def __init__(self, softmax: SoftmaxClass, keys: np.ndarray, learning_rate: float) -> None:
         self.softmax = softmax
         start = np.stack([softmax.value_start(int(key)) for key in keys])
-        self._descent = Descent(start, "adam", learning_rate, float("inf"), mapped=softmax.mapped)
+        self._optimizer = BatchedOptimizer(start, "adam", learning_rate, float("inf"), mapped=softmax.mapped)
 
     def _of_one(self, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         return self.softmax.values(parameters, data.encoded) * data.taken
@@ -31,7 +31,7 @@ class Critic:
     def values(self, data: Samples) -> torch.Tensor:
         """Return the value of the state before each action, float64 (R, N, T), 0 in padding."""
         with torch.no_grad():
-            return self._descent.each(self._of_one, data)
+            return self._optimizer.each(self._of_one, data)
 
     def loss(self, values: torch.Tensor, data: Samples) -> torch.Tensor:
         """Half the mean squared distance of one run's values (N, T) to `data.returns`, over the steps taken."""
@@ -39,7 +39,7 @@ class Critic:
 
     def update(self, data: Samples) -> None:
         """Take one step down the squared error."""
-        self._descent.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
+        self._optimizer.step(lambda parameters, part: self.loss(self._of_one(parameters, part), part), data)
 
 
 class FixedCritic:

@@ -1,6 +1,7 @@
-"""Ladders of sub-tasks inside a setting, and what curriculum agents have in common."""
+"""Curricula: easier sub-tasks of a setting before the full task, and what agents that ask for them have in common."""
 
-from typing import NamedTuple
+import dataclasses
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -9,13 +10,14 @@ from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import choice, integer
 
-#: What a curriculum raises from rung to rung.
+#: What a curriculum raises.
 CURRICULA = ("depth", "hint")
 
 
-class Rung(NamedTuple):
-    """What the episodes of a rung ask for.
+class SubTask(NamedTuple):
+    """What episodes ask for.
 
     Attributes:
         stage: of the setting.
@@ -26,8 +28,31 @@ class Rung(NamedTuple):
     hint: int
 
 
-def climb(setting: Setting, curriculum: str) -> list[Rung]:
-    """Return the rungs of a setting, the easiest first; the last is the full task.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Curriculum:
+    """Of an agent that asks for sub-tasks; stands before the agent's base class."""
+
+    strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
+
+    curriculum: str = choice("depth", CURRICULA, "what is raised: the stage, or the task with ever shorter hints")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScheduledCurriculum(Curriculum):
+    """Of an agent that asks for one sub-task after the other, each for a fixed share of the budget."""
+
+    rung_episodes: int = integer(0, 0, 10**9, "episodes of each sub-task but the last; 0: equal shares of the budget")
+
+    def schedule(self, trainer: Trainer) -> list[tuple[SubTask, int]]:
+        """Return each sub-task, and how much of the budget is left when it ends."""
+        tasks, budget = sub_tasks(trainer.setting, self.curriculum), trainer.remaining
+        each = self.rung_episodes
+        spent = [number * each if each else budget * number // len(tasks) for number in range(1, len(tasks))]
+        return list(zip(tasks, [*(max(budget - until, 0) for until in spent), 0], strict=True))
+
+
+def sub_tasks(setting: Setting, curriculum: str) -> list[SubTask]:
+    """Return the sub-tasks of a setting, the easiest first; the last is the full task.
 
     Args:
         setting: any; one without sub-tasks has the full task alone.
@@ -37,41 +62,41 @@ def climb(setting: Setting, curriculum: str) -> list[Rung]:
         ParameterError: hints where the setting has none.
     """
     if curriculum == "depth":
-        return [Rung(stage, 0) for stage in range(1, setting.num_stages + 1)]
+        return [SubTask(stage, 0) for stage in range(1, setting.num_stages + 1)]
     if setting.max_hint == 0 and setting.num_stages > 1:
         raise ParameterError("curriculum", curriculum, "'depth'", f"{type(setting).__name__} gives no hints.")
-    return [Rung(setting.num_stages, hint) for hint in range(setting.max_hint, -1, -1)]
+    return [SubTask(setting.num_stages, hint) for hint in range(setting.max_hint, -1, -1)]
 
 
-def collect_rungs(trainer: Trainer, rungs: list[Rung], numbers: np.ndarray, group_size: int = 1) -> Episodes:
-    """Roll out one episode for each number of a rung.
+def collect_sub_tasks(trainer: Trainer, tasks: list[SubTask], numbers: np.ndarray, group_size: int = 1) -> Episodes:
+    """Roll out one episode for each number of a sub-task.
 
     Args:
         trainer: of R runs.
-        rungs: of the setting.
-        numbers: int64 (R, N), the rung of each episode; the same in a group.
+        tasks: of the setting.
+        numbers: int64 (R, N), the sub-task of each episode; the same in a group.
         group_size: consecutive episodes that share a prompt.
 
     Returns:
         Episodes (R * N), run by run.
     """
-    asked = np.array(rungs, np.int64)[numbers.ravel()]
+    asked = np.array(tasks, np.int64)[numbers.ravel()]
     hint = asked[:, 1] if trainer.setting.max_hint else None
     stage = asked[:, 0] if trainer.setting.num_stages > 1 else None
     return trainer.collect(numbers.shape[1], group_size=group_size, stage=stage, hint=hint)
 
 
-def less_peers(rewards: torch.Tensor, rungs: torch.Tensor) -> torch.Tensor:
-    """Return how far each reward lies above the mean of the others on its rung, 0 where it is alone there.
+def leave_one_out(rewards: torch.Tensor, tasks: torch.Tensor) -> torch.Tensor:
+    """Return how far each reward lies above the mean of the others of its sub-task, 0 where it has none beside it.
 
     Args:
         rewards: float64 (n,).
-        rungs: float64 (n,), the number of each episode's rung.
+        tasks: float64 (n,), the number of each episode's sub-task.
 
     Returns:
         float64 (n,).
     """
-    peers = (rungs[:, None] == rungs).to(rewards.dtype)
+    peers = (tasks[:, None] == tasks).to(rewards.dtype)
     count = peers.sum(1)
     others = ((peers * rewards).sum(1) - rewards) / torch.clamp(count - 1, min=1)
     return torch.where(count > 1, rewards - others, 0.0)

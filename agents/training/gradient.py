@@ -37,7 +37,7 @@ def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: b
     return dataclasses.field(default=SETTING, metadata={**declared.metadata, SETTING: given})
 
 
-def settled(agent: A, setting: Setting) -> A:
+def resolve_defaults(agent: A, setting: Setting) -> A:
     """Return an agent with a number for every hyper-parameter that is "setting".
 
     The parameter `beta` of a setting is the weight of KL(pi || pi_ref) in its objective.
@@ -76,9 +76,9 @@ class GradientAgent(ConfiguredAgent, PolicyOptions):
         """Whether runs are worth training together: not those of networks."""
         return self.policy not in NETWORKS
 
-    def settled(self, setting: Setting) -> Self:
-        """Return this agent with a number for every hyper-parameter that is "setting"; see `settled`."""
-        return settled(self, setting)
+    def resolve_defaults(self, setting: Setting) -> Self:
+        """Return this agent with a number for every hyper-parameter that is "setting"; see `resolve_defaults`."""
+        return resolve_defaults(self, setting)
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:
@@ -116,5 +116,5 @@ class GradientAgent(ConfiguredAgent, PolicyOptions):
             learning_rate=self.learning_rate,
             max_gradient_norm=self.max_gradient_norm,
         )
-        self.settled(trainer.setting).run(trainer)
+        self.resolve_defaults(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

@@ -1,6 +1,5 @@
 """Gradient descent of many runs at once: each run's parameters go down its own gradient, as if it were alone."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
-class Descent:
+class BatchedOptimizer:
     """Parameters of R runs and their optimiser.
 
     Args:
@@ -29,14 +28,9 @@ class Descent:
         self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float, *, mapped: bool = True
     ) -> None:
         self.parameters = torch.from_numpy(np.array(start)).requires_grad_()
-        self._make = functools.partial(OPTIMIZERS[optimizer], [self.parameters])
+        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
         self._learning_rate, self._max_norm = learning_rate, max_norm
         self._mapped = mapped
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget the optimiser's moments."""
-        self._optimizer = self._make(lr=self._learning_rate)
 
     def step(self, loss: Callable[[torch.Tensor, Any], torch.Tensor], data: Any, rate: float = 1.0) -> None:
         """Take one step.
@@ -46,16 +40,16 @@ class Descent:
             data: tensors with a leading axis of runs.
             rate: of the learning rate, the part that this step takes.
         """
-        for group in self._optimizer.param_groups:
+        for group in self._stock.param_groups:
             group["lr"] = rate * self._learning_rate
-        self._optimizer.zero_grad()
+        self._stock.zero_grad()
         self.each(loss, data).sum().backward()
         gradient = self.parameters.grad
         if gradient is not None and np.isfinite(self._max_norm):
             norms = torch.linalg.vector_norm(gradient.flatten(1), dim=1)
             factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
             gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
-        self._optimizer.step()
+        self._stock.step()
 
     def each(self, function: Callable[[torch.Tensor, Any], torch.Tensor], data: Any) -> torch.Tensor:
         """Apply a function of the parameters and the data of one run to every run, (R, ...)."""

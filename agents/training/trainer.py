@@ -18,7 +18,7 @@ from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
-from theorybench.agents.training.optimizer import Descent
+from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
@@ -73,12 +73,13 @@ class Trainer:
         self.softmax = policy.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
-        self._descent = Descent(first, optimizer, learning_rate, max_gradient_norm, mapped=self.softmax.mapped)
+        mapped = self.softmax.mapped
+        self._optimizer = BatchedOptimizer(first, optimizer, learning_rate, max_gradient_norm, mapped=mapped)
 
     @property
     def parameters(self) -> torch.Tensor:
         """Parameters of the policies, (R, ...)."""
-        return self._descent.parameters
+        return self._optimizer.parameters
 
     # Data.
 
@@ -113,7 +114,7 @@ class Trainer:
             episodes: for each run, a multiple of `group_size`.
             group_size: consecutive episodes that share a prompt.
             prompts: int64 (R, episodes / group_size), or None to draw them.
-            stage: rung of the ladder, or None for what was set before.
+            stage: of the ladder, or None for what was set before.
             hint: given tokens, or None for what was set before.
             policy: a fixed policy to sample from; None for each run's own.
             given: pairs alone, int64 (R, episodes, 2): responses that are not sampled, -1 where they are. The
@@ -247,7 +248,7 @@ class Trainer:
         def one(parameters: torch.Tensor, part: Samples) -> torch.Tensor:
             return loss(self.log_probs(parameters, part), part)
 
-        self._descent.step(one, data, rate)
+        self._optimizer.step(one, data, rate)
         if log:
             self.report(data, **scalars)
 
@@ -274,7 +275,7 @@ class Trainer:
 
     def set_parameters(self, values: np.ndarray) -> None:
         """Replace the parameters of all runs: (R, ...); for algorithms with an exact solver."""
-        self._descent.assign(values)
+        self._optimizer.assign(values)
 
     def critic(self, learning_rate: float) -> Critic:
         """Make a critic of every run, 0 everywhere at the start."""

@@ -25,7 +25,8 @@ def logsumexp(values: np.ndarray, axis: int = -1, keepdims: bool = False) -> Any
 
 def log_softmax(logits: np.ndarray, axis: int = -1) -> np.ndarray:
     """Return the logarithms of `softmax` without underflow, of the shape of the logits."""
-    return np.asarray(logits - logsumexp(logits, axis, keepdims=True))
+    shifted = logits - np.max(logits, axis=axis, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True)))
 
 
 def divergence(first: np.ndarray, second: np.ndarray | float) -> Any:

@@ -1,4 +1,4 @@
-"""Reward models and steered laws against dictionaries, enumeration of responses, and search that is really done."""
+"""Reward models and guided laws against dictionaries, enumeration of responses, and search that is really done."""
 
 import itertools
 from collections import defaultdict
@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from theorybench.agents import RewardModel, SteeredPolicy, make_agent, rollout, train
+from theorybench.agents import RewardGuidedPolicy, RewardModel, make_agent, rollout, train
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import lookup
 
@@ -76,9 +76,9 @@ class Reference(Policy):
         return self.setting.reference_probs(observations)
 
 
-def steered(table, name, **hyperparameters):
+def guided(table, name, **hyperparameters):
     agent = make_agent(name, **hyperparameters)
-    return SteeredPolicy(table.setting, table.model.observations, agent.steer(table.model), 1.0)
+    return RewardGuidedPolicy(table.setting, table.model.observations, agent.guide(table.model), 1.0)
 
 
 def best_of_three(scores, masses):
@@ -106,9 +106,9 @@ LAWS = [
 
 @cases
 @pytest.mark.parametrize(("name", "hyperparameters", "weight"), LAWS, ids=[name for name, *_ in LAWS])
-def test_the_policy_is_the_law_of_the_steered_response(env_id, parameters, budget, name, hyperparameters, weight):
+def test_the_policy_is_the_law_of_the_guided_response(env_id, parameters, budget, name, hyperparameters, weight):
     table = Table(env_id, parameters, budget)
-    policy, reference = steered(table, name, **hyperparameters), Reference(table.setting)
+    policy, reference = guided(table, name, **hyperparameters), Reference(table.setting)
     unseen = 0
     for prompt in table.prompts[:6]:
         base = table.responses(prompt, reference)
@@ -125,7 +125,7 @@ def test_the_policy_is_the_law_of_the_steered_response(env_id, parameters, budge
 @cases
 def test_process_rewards_are_the_mean_reward_of_rollouts_through_a_prefix(env_id, parameters, budget):
     table = Table(env_id, parameters, budget)
-    greedy, sampled = steered(table, "prm-greedy"), steered(table, "prm-sample")
+    greedy, sampled = guided(table, "prm-greedy"), guided(table, "prm-sample")
     rewarded = 0
     for prompt, actions in sorted(table.visits)[:400]:
         if table.visits[prompt, actions] == 0 or len(actions) == table.setting.horizon:
@@ -144,7 +144,7 @@ def test_process_rewards_are_the_mean_reward_of_rollouts_through_a_prefix(env_id
 @cases
 def test_the_doob_transform_is_the_conditional_expectation(env_id, parameters, budget):
     table = Table(env_id, parameters, budget)
-    greedy, reference = steered(table, "dprm-greedy", inverse_temperature=4.0), Reference(table.setting)
+    greedy, reference = guided(table, "dprm-greedy", inverse_temperature=4.0), Reference(table.setting)
     for prompt in table.prompts[:4]:
         base = table.responses(prompt, reference)
         for length, first in itertools.product(range(1, table.setting.horizon), range(table.setting.num_actions)):
@@ -174,7 +174,7 @@ def test_best_of_n_that_is_really_drawn_follows_the_law():
     actions = [tuple(row) for row in answers.actions.tolist()]
     score = np.array([table.reward(prompts[i // 5], response) for i, response in enumerate(actions)])
     kept = score.reshape(groups, 5).argmax(axis=1) + 5 * np.arange(groups)
-    policy = steered(table, "best-of-n", samples=5)
+    policy = guided(table, "best-of-n", samples=5)
     for prompt in table.prompts:
         law = table.responses(prompt, policy)
         mine = [actions[i] for i, asked in zip(kept, prompts, strict=True) if asked == prompt]
@@ -193,7 +193,7 @@ def test_responses_that_end_early_and_illegal_actions_are_counted(toys):
     assert ends == 1550 and model.rewards[model.child < 0].sum() == sum(part.rewards.sum() for part in table.rollouts)
     assert (model.visits[model.reference == 0] == 0).all() and (model.reference == 0).any()
     for name in ("best-of-n", "soft-best-of-n", "prm-greedy", "prm-sample", "dprm-greedy", "dprm-sample"):
-        rows = make_agent(name).steer(model)
+        rows = make_agent(name).guide(model)
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
         assert (rows >= 0).all() and (rows[model.reference == 0] == 0).all()
 
@@ -201,9 +201,9 @@ def test_responses_that_end_early_and_illegal_actions_are_counted(toys):
 def test_off_the_seen_prefixes_it_is_the_reference():
     parameters = {"L": 6, "M0": 5, "M": 5, "num_tasks": 5, "instance": 1}
     table = Table(TREE, parameters, 60)
-    policy = steered(table, "prm-greedy")
+    policy = guided(table, "prm-greedy")
     seen = {row.tobytes() for row in table.model.observations}
-    everywhere = np.concatenate([lookup(TREE).oracle(table.setting).listing.observations(t) for t in range(5)])
+    everywhere = np.concatenate([lookup(TREE).oracle(table.setting).enumeration.observations(t) for t in range(5)])
     known = np.array([row.tobytes() in seen for row in everywhere])
     assert 0 < known.sum() < len(known)
     reference = table.setting.reference_probs(everywhere)
@@ -212,13 +212,13 @@ def test_off_the_seen_prefixes_it_is_the_reference():
     np.testing.assert_array_equal(policy.probs(everywhere.astype(np.int64)), policy.probs(everywhere))
 
 
-def test_a_steered_policy_can_be_saved(tmp_path):
+def test_a_guided_policy_can_be_saved(tmp_path):
     (outcome,) = train(make_agent("best-of-n[samples=5]"), TREE, {}, [0], 300)
     outcome.policy.save(tmp_path / "policy")
     loaded = Policy.load(tmp_path / "policy")
     seen = outcome.policy.observations
     np.testing.assert_array_equal(loaded.probs(seen), outcome.policy.probs(seen))
-    assert loaded.queries_per_response == 5.0 and type(loaded) is SteeredPolicy
+    assert loaded.queries_per_response == 5.0 and type(loaded) is RewardGuidedPolicy
 
 
 def test_wide_tokens_are_told_apart():
@@ -228,7 +228,7 @@ def test_wide_tokens_are_told_apart():
     tokens[:, 1] = [0, 1, 0, 0]
     order = np.argsort(tokens.view("S8")[:, 0])
     table = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
-    policy = SteeredPolicy(setting, tokens[order], table[order], 0.0)
+    policy = RewardGuidedPolicy(setting, tokens[order], table[order], 0.0)
     np.testing.assert_array_equal(policy.probs(tokens), table)
     other = np.array([[3, 0, 0, 0], [1, 2, 0, 0], [126, 1, 0, 0]])
     np.testing.assert_array_equal(policy.probs(other), setting.reference_probs(other))

@@ -11,7 +11,7 @@ from theorybench.agents import make_agent
 from theorybench.agents.api.budget import attach, batch_of
 from theorybench.agents.api.harness import train
 from theorybench.agents.api.rollout import collect
-from theorybench.agents.training.curriculum import Rung, climb
+from theorybench.agents.training.curriculum import SubTask, sub_tasks
 from theorybench.baselines import adaptive_curriculum
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
@@ -68,10 +68,10 @@ def test_direct_search_finds_nothing_there():
 
 def test_the_rungs_of_a_setting():
     setting = lookup(TREE).make_setting({"d": 3, "L": 2})
-    assert climb(setting, "depth") == [Rung(1, 0), Rung(2, 0), Rung(3, 0)]
-    assert climb(setting, "hint") == [Rung(3, 2), Rung(3, 1), Rung(3, 0)]
+    assert sub_tasks(setting, "depth") == [SubTask(1, 0), SubTask(2, 0), SubTask(3, 0)]
+    assert sub_tasks(setting, "hint") == [SubTask(3, 2), SubTask(3, 1), SubTask(3, 0)]
     without = lookup("TheoryBench/TreeMarkovChain-v0").make_setting({})
-    assert climb(without, "depth") == climb(without, "hint") == [Rung(1, 0)]
+    assert sub_tasks(without, "depth") == sub_tasks(without, "hint") == [SubTask(1, 0)]
 
 
 def test_each_episode_may_have_a_stage_and_a_hint_of_its_own():
@@ -139,8 +139,8 @@ def test_rewards_less_their_kl_term_are_compared_within_a_rung(name, kl):
     expected = -(compared_within(Data.values.numpy(), rewards) * likelihood.sum(1).numpy()).mean()
     assert float(agent.loss(likelihood, Data)) == pytest.approx(expected)
     if name == "mixture-rlvr":
-        assert agent.settled(lookup(TREE).make_setting({})).kl == kl
-        assert make_agent(name).settled(lookup(TREE).make_setting({})).kl == 0
+        assert agent.resolve_defaults(lookup(TREE).make_setting({})).kl == kl
+        assert make_agent(name).resolve_defaults(lookup(TREE).make_setting({})).kl == 0
     without = make_agent("mixture-rlvr", kl=kl, baseline="none").loss(likelihood, Data)
     assert float(without) == pytest.approx(-(rewards * likelihood.sum(1).numpy()).mean())
 
@@ -157,13 +157,13 @@ def test_a_kl_penalty_holds_a_mixture_near_the_reference():
 @pytest.mark.parametrize("review", [0.0, 0.25, 0.5])
 def test_reviews_ask_for_rungs_below_in_their_share(monkeypatch, review):
     asked = []
-    original = adaptive_curriculum.collect_rungs
+    original = adaptive_curriculum.collect_sub_tasks
 
     def listening(trainer, rungs, numbers, group_size=1):
         asked.append(numbers.copy())
         return original(trainer, rungs, numbers, group_size)
 
-    monkeypatch.setattr(adaptive_curriculum, "collect_rungs", listening)
+    monkeypatch.setattr(adaptive_curriculum, "collect_sub_tasks", listening)
     outcomes = train(make_agent("adaptive-curriculum", review=review), TREE, SMALL, [0, 1], 12_000)
     entry = lookup(TREE)
     oracle = entry.oracle(entry.make_setting(SMALL))

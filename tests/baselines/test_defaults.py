@@ -42,13 +42,13 @@ def learnt(reference, place, budget, seed=0, **options):
 )
 def test_the_kl_weight_is_the_settings_unless_given(name, field, env_id, value):
     setting = lookup(env_id).make_setting({"beta": 0.4})
-    assert getattr(make_agent(name).settled(setting), field) == pytest.approx(value)
-    assert getattr(make_agent(name, **{field: 0.7}).settled(setting), field) == 0.7
+    assert getattr(make_agent(name).resolve_defaults(setting), field) == pytest.approx(value)
+    assert getattr(make_agent(name, **{field: 0.7}).resolve_defaults(setting), field) == 0.7
 
 
 @pytest.mark.parametrize(("name", "values"), [("rlvr", {"kl": 0.0}), ("astar-po", {"beta_1": 0.5, "beta_2": 0.05})])
 def test_without_a_kl_term_the_weight_is_what_it_was(name, values):
-    agent = make_agent(name).settled(lookup("TheoryBench/TreeMarkovChain-v0").make_setting({}))
+    agent = make_agent(name).resolve_defaults(lookup("TheoryBench/TreeMarkovChain-v0").make_setting({}))
     assert {field: getattr(agent, field) for field in values} == values
 
 

@@ -259,8 +259,8 @@ def test_the_bonus_finds_what_the_reference_hardly_gives():
 )
 def test_weights_are_the_settings_unless_given(name, field, value):
     setting = lookup(CYCLIC).make_setting({"beta": 0.4})
-    assert getattr(make_agent(name).settled(setting), field) == pytest.approx(value)
-    assert getattr(make_agent(name, **{field: 0.7}).settled(setting), field) == 0.7
+    assert getattr(make_agent(name).resolve_defaults(setting), field) == pytest.approx(value)
+    assert getattr(make_agent(name, **{field: 0.7}).resolve_defaults(setting), field) == 0.7
 
 
 @pytest.mark.parametrize("policy", ["prompt", "mlp"])

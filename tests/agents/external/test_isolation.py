@@ -1,4 +1,4 @@
-"""Versions of outside libraries that an adapter does not know are refused, with the command that puts it right."""
+"""Versions of external libraries that an adapter does not know are refused, with the command that puts it right."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""stable-baselines3 and sb3-contrib as outside agents: bridge, snapshots, masks, budget and global generators."""
+"""stable-baselines3 and sb3-contrib as external agents: bridge, snapshots, masks, budget and global generators."""
 
 import gymnasium as gym
 import numpy as np

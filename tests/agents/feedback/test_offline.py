@@ -1,4 +1,4 @@
-"""Outside libraries without a network: sockets are blocked, the hub's switch is unset, and no warning is printed."""
+"""External libraries without a network: sockets are blocked, the hub's switch is unset, and no warning is printed."""
 
 import os
 import re
