@@ -1,11 +1,11 @@
 """What arXiv 2503.15477 says of RewardTeacher, as tests that run."""
 
+import functools
 import math
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.preference.reward_teacher.experiments import (
-    SAMPLES,
     BestOfN,
     BoundHolds,
     BoundRatio,
@@ -15,75 +15,56 @@ from theorybench.envs.preference.reward_teacher.experiments import (
     GradientShare,
     Race,
 )
-from theorybench.envs.preference.reward_teacher.training import Lesson
+from theorybench.envs.preference.reward_teacher.training import Training
 
 #: A variance so small that gradient ascent would take 10^4 times as long.
 NO_VARIANCE = 2e-10
 
 
-claim = ClaimMaker("teacher", "arXiv 2503.15477")
-
-
-#: Step and batch of training leave the flow by the next order; single runs scatter around it.
-_NEXT_ORDER = "tolerance: 3 %, the next order in step and batch"
 #: Breaks every prediction of the flow.
 _OTHER_CLOCK = "rewards divided by their deviation, as GRPO does, which undo a scale; or a sampler that stays"
+#: Breaks every prediction of gradients from roll-outs.
+_OTHER_SCORES = "noise on the rewards, or responses of another policy than the one whose scores weigh them"
+_NEXT_ORDER = "3 %, the next order in step and batch"
 #: The even start and the widest rewards at which the bounds are sharp.
 _EVEN: dict[str, Any] = {"num_responses": 2, "num_contexts": 1, "accuracy": 1.0, "variance": 1.0, "tilt": 0.0}
 #: Two responses with gap 1 of which the better begins at .01.
 _RARE: dict[str, Any] = {**_EVEN, "variance": 0.0099, "tilt": math.log(0.01 / 0.99) / 2}
-_ACCURATE, _COIN = (("accuracy", 1.0),), (("accuracy", 0.5),)
-_FLIP = "Which of two models teaches faster depends on the initial policy: "
+#: A race of a perfect ranking with a coin's, both of full range.
+_COIN = Race({"accuracy": 1.0}, {"accuracy": 0.5}, Training(gain=0.1, learning_rate=0.02), full_range=True)
 
-
-def _flip(id: str, statement: str, lesson: Lesson, tolerance: float, tilt: float) -> Claim:
-    race = Race(_ACCURATE, _COIN, lesson, full_range=True)
-    return claim(
-        f"flip-{id}",
-        race,
-        source="other policies need other reward models",
-        statement=_FLIP + statement,
-        falsified_by="a sampler that stays, or pay by the ground truth instead of the model",
-        formula="T_flow(accuracy 1) / T_flow(accuracy 1/2), the same two tables of rewards in both flips",
-        tolerance=tolerance,
-        tolerance_reason="4 %, the next order in step and batch",
-        parameters={"num_responses": 4, "num_contexts": 1, "accuracy": 1.0, "tilt": tilt, "instance": 1},
-    )
-
-
-_TWO = GainTime(Lesson(gain=1.0, learning_rate=0.25))
-_MANY = GainTime(Lesson(gain=0.5, learning_rate=0.5))
-_SHARP = BoundRatio(Lesson(gain=0.1, learning_rate=0.004, episodes=4096))
-_EXPONENT = Exponent((0.1, 0.01, 0.001), Lesson(gain=0.5, learning_rate=1.0))
-_RACE = Race(
-    (("accuracy", 1.0), ("variance", 0.001)),
-    (("accuracy", 0.75), ("variance", 0.02)),
-    Lesson(gain=0.5, learning_rate=1.0),
+claim = ClaimMaker("teacher", "arXiv 2503.15477")
+_flip = functools.partial(
+    claim,
+    source="other policies need other reward models",
+    falsified_by="a sampler that stays, or pay by the ground truth instead of the model",
+    formula="T_flow(accuracy 1) / T_flow(accuracy 1/2), the same two tables of rewards in both flips",
+    tolerance_reason="4 %, the next order in step and batch",
 )
-_RANGE = Race(_ACCURATE, (("accuracy", 2 / 3),), Lesson(gain=0.3, learning_rate=0.05), full_range=True)
+_FLIPPED: dict[str, Any] = {"num_responses": 4, "num_contexts": 1, "accuracy": 1.0, "instance": 1}
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "two-responses",
-        _TWO,
+        GainTime(Training(gain=1.0, learning_rate=0.25)),
         source="two responses in closed form",
         statement="From probability .01, two responses with gap 1 take a time of 54.17 to reach .51",
         falsified_by=_OTHER_CLOCK,
         formula="(F(p1) - F(p0)) / (2 D), F = -1/p + 1/(1-p) + 2 ln(p/(1-p))",
         tolerance=1.6,
-        tolerance_reason="3 %, the next order in step and batch",
-        parameters={**_RARE},
+        tolerance_reason=_NEXT_ORDER,
+        parameters=_RARE,
     ),
     claim(
         "flow",
-        _MANY,
+        GainTime(Training(gain=0.5, learning_rate=0.5)),
         source="gradient flow",
         statement="An inaccurate model of many responses in two contexts raises E r_G by 1/2 in the time of the "
         "exact flow",
         falsified_by=_OTHER_CLOCK,
         formula="T_flow, from d theta / dt = pi (r_M - E r_M) / X",
         tolerance=2.0,
-        tolerance_reason="3 %, the next order in step and batch",
+        tolerance_reason=_NEXT_ORDER,
         parameters={"num_contexts": 2, "variance": 0.1, "tilt": -1.0},
     ),
     claim(
@@ -96,7 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "bound-sharp",
-        _SHARP,
+        BoundRatio(Training(gain=0.1, learning_rate=0.004, episodes=4096)),
         source="low variance is a flat landscape, for tabular softmax",
         statement="Two even responses with rewards -1 and +1 gain 1/10 in 1.06 times the least time: the "
         "constant 2 is sharp",
@@ -104,11 +85,11 @@ CLAIMS: tuple[Claim, ...] = (
         formula="T(1/2 -> .55) / (2 (1 - e^-.1))",
         tolerance=0.02,
         tolerance_reason="2 %, the next order in step and batch",
-        parameters={**_EVEN},
+        parameters=_EVEN,
     ),
     claim(
         "exponent",
-        _EXPONENT,
+        Exponent((0.1, 0.01, 0.001), Training(gain=0.5, learning_rate=1.0)),
         source="low variance is a flat landscape (exponent -1/3 for general policies)",
         statement="With the ranking fixed, the time to a gain goes as variance^(-1/2), exactly",
         falsified_by=_OTHER_CLOCK,
@@ -119,36 +100,54 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "accuracy-is-not-enough",
-        _RACE,
+        Race(
+            {"accuracy": 1.0, "variance": 0.001},
+            {"accuracy": 0.75, "variance": 0.02},
+            Training(gain=0.5, learning_rate=1.0),
+        ),
         source="more accurate models are not always better teachers",
         statement="A perfectly accurate model of variance .001 is 4.2 times slower than one of accuracy .75 and "
         "variance .02",
         falsified_by=_OTHER_CLOCK,
         formula="T_flow(accuracy 1, variance .001) / T_flow(accuracy .75, variance .02)",
         tolerance=0.13,
-        tolerance_reason="3 %, the next order in step and batch",
+        tolerance_reason=_NEXT_ORDER,
         parameters={"num_contexts": 1},
     ),
     claim(
         "equal-range",
-        _RANGE,
+        Race({"accuracy": 1.0}, {"accuracy": 2 / 3}, Training(gain=0.3, learning_rate=0.05), full_range=True),
         source="more accurate models are not always better teachers",
         statement="With rewards from -1 to 1 in both, a model of accuracy 2/3 teaches 2.2 times faster than a "
         "perfect one",
         falsified_by="a sampler that stays, or pay by the ground truth instead of the model",
         formula="T_flow(accuracy 1) / T_flow(accuracy 2/3), both of full range",
         tolerance=0.07,
-        tolerance_reason="3 %, the next order in step and batch",
+        tolerance_reason=_NEXT_ORDER,
         parameters={"num_responses": 4, "num_contexts": 1, "accuracy": 1.0, "tilt": -2.0},
     ),
-    _flip("rare", "the accurate one, where good responses are rare", Lesson(0.1, 0.02), 0.01, -0.5),
-    _flip("common", "one of accuracy 1/2, where they are common", Lesson(0.1, 0.02), 0.05, 1.0),
+    _flip(
+        "flip-rare",
+        _COIN,
+        statement="Which of two models teaches faster depends on the initial policy: the accurate one, where good "
+        "responses are rare",
+        tolerance=0.01,
+        parameters={**_FLIPPED, "tilt": -0.5},
+    ),
+    _flip(
+        "flip-common",
+        _COIN,
+        statement="Which of two models teaches faster depends on the initial policy: one of accuracy 1/2, where they "
+        "are common",
+        tolerance=0.05,
+        parameters={**_FLIPPED, "tilt": 1.0},
+    ),
     claim(
         "gradient",
         GradientShare(),
         source="low variance is a flat landscape",
         statement="|grad E r_M|^2 / variance of eight responses is as computed, below 1/2",
-        falsified_by="noise on the rewards, or responses of another policy than the one whose scores weigh them",
+        falsified_by=_OTHER_SCORES,
         formula="sum pi^2 (r_M - E r_M)^2 / Var r_M",
         parameters={"num_contexts": 1},
     ),
@@ -157,7 +156,7 @@ CLAIMS: tuple[Claim, ...] = (
         GradientShare(),
         source="low variance is a flat landscape",
         statement="Two even responses have |grad E r_M|^2 = variance / 2",
-        falsified_by="noise on the rewards, or responses of another policy than the one whose scores weigh them",
+        falsified_by=_OTHER_SCORES,
         formula="1/2",
         tolerance=0.001,
         tolerance_reason="the variance of a finite sample of rewards stands in the denominator",
@@ -175,14 +174,14 @@ CLAIMS: tuple[Claim, ...] = (
         "best-of-n",
         BestOfN(),
         source="best-of-N",
-        statement=f"E r_G of the best of {SAMPLES} by a model of variance 2e-10 follows from the model's ranking",
+        statement="E r_G of the best of 8 by a model of variance 2e-10 follows from the model's ranking",
         falsified_by="noise on the rewards, however small beside rewards of order 1",
         formula="sum_m r_G(m) (F_m^N - F_{m-1}^N), m = ranks by r_M",
         parameters={"variance": NO_VARIANCE},
     ),
     claim(
         "best-of-n-variance",
-        BestOfN((("variance", 0.02),), (("variance", NO_VARIANCE),)),
+        BestOfN(({"variance": 0.02}, {"variance": NO_VARIANCE})),
         source="best-of-N",
         statement="Variance does not matter to best-of-N: at .02 and at 2e-10 it is the same",
         falsified_by="noise on the rewards, however small beside rewards of order 1",
@@ -190,7 +189,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "best-of-n-accuracy",
-        BestOfN(_ACCURATE, (("accuracy", 0.75),)),
+        BestOfN(({"accuracy": 1.0}, {"accuracy": 0.75})),
         source="best-of-N",
         statement="Accuracy matters to best-of-N: a perfect model beats one of accuracy .75",
         falsified_by="noise on the rewards",

@@ -1,35 +1,64 @@
 """What claims about RewardTeacher predict and measure.
 
-Times are predicted by the exact gradient flow (`flow`) and measured by training on
-sampled pay (`training`). Intervals are three standard errors wide on each side.
+Times are predicted by the exact gradient flow (`flow`) and measured by training on sampled pay (`training`). Intervals
+are three standard errors wide on each side.
 """
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point, ratio_of_means
 from theorybench.envs.core.evidence.lab import Lab
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.reward_teacher.flow import time_bound, two_response_time
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
-from theorybench.envs.preference.reward_teacher.training import (
-    Lesson,
-    exact_best_of_n,
-    finite_mean,
-    nearly_even_settings,
-    random_settings,
-    sampled_best_of_n,
-    spread,
-    squared_gradient,
-    widest,
-)
+from theorybench.envs.preference.reward_teacher.training import Training, finite_mean
 
-#: N of best-of-N, and groups of N that are rolled out.
-SAMPLES, GROUPS = 8, 60_000
+#: A variance that every setting reaches, to ask it for its largest.
+TINY = 1e-12
+#: Keys of the streams of random settings, and of those with two nearly even responses.
+RANDOM, EVEN = 2503, 2504
+#: Parts of the roll-outs for a gradient, whose spread gives the interval.
+PARTS = 32
+
+
+def widest(setting: RewardTeacher) -> RewardTeacher:
+    """Give the setting whose reward model uses all of [-1, 1] in the context that allows the least variance."""
+    narrow = dataclasses.replace(setting, variance=TINY)
+    return dataclasses.replace(narrow, variance=narrow.largest_variance)
+
+
+def random_settings(seed: int, count: int) -> list[RewardTeacher]:
+    """Draw settings with one context: responses, tilt, accuracy, variance and instance."""
+    rng, drawn = np.random.default_rng([RANDOM, seed]), []
+    for _ in range(count):
+        responses = int(rng.choice([2, 3, 4, 8]))
+        pairs = responses * (responses - 1) // 2
+        setting = RewardTeacher(
+            num_responses=responses,
+            num_contexts=1,
+            accuracy=rng.integers(pairs // 2, pairs + 1) / pairs,
+            variance=TINY,
+            tilt=rng.uniform(-1.5, 1.0),
+            instance=int(rng.integers(10_000)),
+        )
+        drawn.append(dataclasses.replace(setting, variance=setting.largest_variance * rng.uniform(0.01, 1.0)))
+    return drawn
+
+
+def nearly_even_settings(seed: int, count: int) -> list[RewardTeacher]:
+    """Draw settings of two nearly even responses, in which gains of .1 to .2 take 1.05 to 1.16 times their bound."""
+    tilts = np.random.default_rng([EVEN, seed]).uniform(-0.05, 0.05, count)
+    return [
+        widest(RewardTeacher(num_responses=2, num_contexts=1, accuracy=1.0, variance=TINY, tilt=tilt)) for tilt in tilts
+    ]
+
+
+# Times of training.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,22 +66,22 @@ class GainTime:
     """Mean time to a gain of E r_G.
 
     Attributes:
-        lesson: how to train.
+        training: how to train.
     """
 
-    lesson: Lesson
+    training: Training
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """Two responses: in closed form; else the flow's time."""
         setting = oracle.setting
         if setting.num_responses > 2 or setting.num_contexts > 1:
-            return self.lesson.exact(setting)
+            return oracle.gain_time(self.training.gain)
         best = float(setting.start.max() if setting.tilt > 0 else setting.start.min())
-        return two_response_time(best, best + self.lesson.gain / 2, float(np.ptp(setting.tables.model)))
+        return two_response_time(best, best + self.training.gain / 2, float(np.ptp(setting.tables.model)))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
-        return finite_mean(self.lesson.times(lab, seed))
+        return finite_mean(self.training.times(lab, seed))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +90,11 @@ class BoundRatio(GainTime):
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """The exact time over the bound."""
-        return super().predicted(oracle) / oracle.time_bound(self.lesson.gain)
+        return super().predicted(oracle) / oracle.time_bound(self.training.gain)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
-        return finite_mean(self.lesson.times(lab, seed) / lab.oracle.time_bound(self.lesson.gain))
+        return finite_mean(self.training.times(lab, seed) / lab.oracle.time_bound(self.training.gain))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +117,8 @@ class BoundHolds:
     episodes: int = 512
     seeds: int = 4
 
-    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
-        """All."""
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
+        """In every one."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -99,10 +128,9 @@ class BoundHolds:
         settings = [*random_settings(seed, self.settings), *nearly_even_settings(seed, self.even)]
         for drawn, gain in zip(settings, gains, strict=True):
             rate = time_bound(gain, drawn.variance) / self.updates
-            lesson = Lesson(gain, rate, self.episodes, self.seeds, points=1)
-            held.append(lesson.gains(lab.at(**drawn.parameters), seed, self.updates)[1].max() < gain)
-        share = float(np.mean(held))
-        return point(share)
+            training = Training(gain, rate, self.episodes, self.seeds, points=1)
+            held.append(training.gains(lab.at(**drawn.parameters), seed, self.updates)[1].max() < gain)
+        return point(float(np.mean(held)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,20 +139,19 @@ class Exponent:
 
     Attributes:
         variances: at least three.
-        lesson: how to train.
+        training: how to train.
     """
 
     variances: tuple[float, ...]
-    lesson: Lesson
+    training: Training
 
-    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """-1/2: r -> c r makes the clock c times as fast and the variance c^2 times as large."""
         return -0.5
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Least-squares slope."""
-        labs = [lab.at(variance=variance) for variance in self.variances]
-        times = np.array([self.lesson.times(other, seed) for other in labs])
+        times = np.array([self.training.times(lab.at(variance=variance), seed) for variance in self.variances])
         if not np.isfinite(times).all():
             return point(-math.inf)
         logs, x = np.log(times.mean(axis=1)), np.log(self.variances) - np.mean(np.log(self.variances))
@@ -139,34 +166,37 @@ class Race:
     Attributes:
         first: parameters of the one.
         second: of the other.
-        lesson: how to train.
+        training: how to train.
         full_range: give both models all of [-1, 1], instead of the variance that is set.
     """
 
-    first: tuple[tuple[str, Any], ...]
-    second: tuple[tuple[str, Any], ...]
-    lesson: Lesson
+    first: Mapping[str, Any]
+    second: Mapping[str, Any]
+    training: Training
     full_range: bool = False
 
     def settings(self, setting: RewardTeacher) -> list[RewardTeacher]:
         """Both settings."""
-        both = [dataclasses.replace(setting, **dict(model)) for model in (self.first, self.second)]
+        both = [dataclasses.replace(setting, **model) for model in (self.first, self.second)]
         return [widest(one) for one in both] if self.full_range else both
 
-    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """The ratio of the flows' times."""
-        first, second = (self.lesson.exact(one) for one in self.settings(oracle.setting))
+        first, second = (self.training.exact(one) for one in self.settings(oracle.setting))
         return first / second
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """The ratio of mean times."""
-        times = [self.lesson.times(lab.at(**one.parameters), seed) for one in self.settings(lab.setting)]
+        times = [self.training.times(lab.at(**one.parameters), seed) for one in self.settings(lab.setting)]
         return ratio_of_means(*times)
+
+
+# Roll-outs of the initial policy.
 
 
 @dataclasses.dataclass(frozen=True)
 class GradientShare:
-    """|grad E r_M|^2 / variance of r_M at the initial policy.
+    """|grad E r_M|^2 / variance of r_M at the initial policy, in one context.
 
     Attributes:
         episodes: of each of the parts.
@@ -180,8 +210,16 @@ class GradientShare:
         return values["gradient_norm"] ** 2 / values["variance"]
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over parts of roll-outs."""
-        return mean_interval(squared_gradient(lab, self.episodes, seed))
+        """Mean over parts of roll-outs.
+
+        Two halves of a part give independent estimates of the gradient, mean r (e_y - pi); the product of them has the
+        square as its mean. The variance is that of all rewards.
+        """
+        played = lab.simulate(lab.oracle.initial_policy, self.episodes * PARTS, seed)
+        policy = lab.oracle.table(lab.oracle.initial_policy)
+        chosen = np.eye(lab.setting.num_responses)[played.actions[:, 0]] - policy
+        halves = (played.rewards[:, None] * chosen).reshape(PARTS, 2, self.episodes // 2, -1).mean(axis=2)
+        return mean_interval((halves[:, 0] * halves[:, 1]).sum(axis=1) / played.rewards.var())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,43 +234,47 @@ class GradientHolds:
     settings: int = 40
     episodes: int = 1000
 
-    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
-        """All."""
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
+        """In every one."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """The share of settings whose interval reaches down to 1/2."""
-        labs = [lab.at(**drawn.parameters) for drawn in random_settings(seed, self.settings)]
-        lows = [mean_interval(squared_gradient(other, self.episodes, seed))[1] for other in labs]
-        share = float(np.mean(np.array(lows) <= 0.5))
-        return point(share)
+        share = GradientShare(self.episodes)
+        drawn = random_settings(seed, self.settings)
+        return point(float(np.mean([share.measure(lab.at(**one.parameters), seed).low <= 0.5 for one in drawn])))
 
 
 @dataclasses.dataclass(frozen=True)
 class BestOfN:
-    """E r_G of the best of N responses by one reward model, less that by another if there is one.
+    """E r_G of the best of N responses by one reward model, or by the first less that by the second.
 
     Attributes:
-        first: parameters of the one.
-        second: of the other, or None.
+        models: parameters of each.
+        samples: N.
+        groups: of N responses, which are rolled out.
     """
 
-    first: tuple[tuple[str, Any], ...] = ()
-    second: tuple[tuple[str, Any], ...] | None = None
+    models: tuple[Mapping[str, Any], ...] = ({},)
+    samples: int = 8
+    groups: int = 60_000
 
-    @property
-    def _models(self) -> list[dict[str, Any]]:
-        return [dict(model) for model in (self.first, self.second) if model is not None]
-
-    def predicted(self, oracle: Oracle[RewardTeacher]) -> float:
+    def predicted(self, oracle: RewardTeacherOracle) -> float:
         """By the exact law, in which r_M is a ranking."""
-        values = [exact_best_of_n(dataclasses.replace(oracle.setting, **model), SAMPLES) for model in self._models]
+        settings = [dataclasses.replace(oracle.setting, **model) for model in self.models]
+        values = [RewardTeacherOracle(setting).best_of_n(self.samples) for setting in settings]
         return values[0] - sum(values[1:])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Roll-outs in groups of N of which the best paid is kept."""
-        kept = [
-            sampled_best_of_n(lab.at(**model), SAMPLES, GROUPS, seed * len(self._models) + number)
-            for number, model in enumerate(self._models)
-        ]
-        return interval(kept[0].mean() - sum(other.mean() for other in kept[1:]), spread(kept))
+        labs = [lab.at(**model) for model in self.models]
+        kept = [self.kept(one, seed * len(labs) + number) for number, one in enumerate(labs)]
+        error = math.sqrt(sum(sample.var(ddof=1) / len(sample) for sample in kept))
+        return interval(kept[0].mean() - sum(other.mean() for other in kept[1:]), error)
+
+    def kept(self, lab: Lab, seed: int) -> np.ndarray:
+        """Roll out the initial policy in groups; give r_G of the best paid of each, (groups,)."""
+        played = lab.simulate(lab.oracle.initial_policy, self.groups * self.samples, seed, group_size=self.samples)
+        truth = lab.setting.tables.truth[played.prompts, played.actions[:, 0]].reshape(self.groups, self.samples)
+        best = played.rewards.reshape(self.groups, self.samples).argmax(axis=1)
+        return truth[np.arange(self.groups), best]

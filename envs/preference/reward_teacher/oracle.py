@@ -7,6 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.selection import Candidates, best_of_n
 from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.reward_teacher.flow import TeacherFlow, gradient, time_bound, variance
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
@@ -56,6 +57,14 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
             "variance": float(variance(probs, model).mean()),
             "gradient_norm": float(np.linalg.norm(gradient(probs, model))),
         }
+
+    def best_of_n(self, samples: int) -> float:
+        """E r_G of the best of N responses of the initial policy by r_M: sum r_G (F_m^N - F_{m-1}^N), m = ranks."""
+        model, truth = self.setting.tables
+        contexts = np.repeat(np.arange(len(model)), model.shape[1])
+        mass = self.setting.start.ravel()
+        weights = best_of_n(Candidates(mass, model.ravel(), contexts), samples)
+        return float((weights * mass * truth.ravel()).sum() / len(model))
 
     # What gradient flow does.
 

@@ -11,7 +11,7 @@ from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.reward_teacher.flow import time_bound
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
-from theorybench.envs.preference.reward_teacher.training import Lesson, exact_best_of_n, finite_mean
+from theorybench.envs.preference.reward_teacher.training import Training, finite_mean
 
 #: Variances at which runs are trained, and at which theory is drawn.
 MEASURED, DRAWN = (0.1, 0.02, 0.004), (0.1, 0.02, 0.004, 0.0008, 0.00016)
@@ -28,15 +28,15 @@ RACE: dict[str, dict[str, float]] = {
 }
 #: Updates of the race, and the N of its table.
 UPDATES, TRIES = 320, (2, 8, 32)
-#: Training of the both charts.
-LESSON = Lesson(gain=0.5, learning_rate=0.5, episodes=512, patience=1.2, points=40)
+#: Training of both charts.
+TRAINING = Training(gain=0.5, learning_rate=0.5, episodes=512, patience=1.2, points=40)
 BOUND = "bound for any teacher"
 
 
 def teacher(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show the time to a gain of 1/2 against variance, and how E r_G grows under two teachers."""
     times, rows = _times(lab, seed, seeds)
-    course, ends = _race(lab, seed, seeds)
+    curves, ends = _race(lab, seed, seeds)
     columns = (Column("teacher"), Column("variance", "g"), *(Column(n, ".1f") for n in ("theory", "runs", "bound")))
     note = (
         "Time is updates times learning rate; E r_G is the expected ground truth, -1 to 1. A poor start is the "
@@ -45,48 +45,48 @@ def teacher(lab: Lab, seed: int, seeds: int) -> StudyResult:
         "accurate or not, can be below the bound. Runs take steps of .5, and lag behind the flow by up to 3 % at "
         "variance .1."
     )
-    gains = Table(f"Time until E r_G has gained {LESSON.gain:g}", columns, tuple(rows), note)
-    return StudyResult(tables=(gains, ends), charts=(times, course), groups=(*TEACHERS, BOUND, *RACE))
+    gains = Table(f"Time until E r_G has gained {TRAINING.gain:g}", columns, tuple(rows), note)
+    return StudyResult(tables=(gains, ends), charts=(times, curves), groups=(*TEACHERS, BOUND, *RACE))
 
 
 def _times(lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
-    lesson = dataclasses.replace(LESSON, seeds=seeds)
+    training = dataclasses.replace(TRAINING, seeds=seeds)
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     for name, parameters in TEACHERS.items():
-        exact = [lesson.exact(lab.at(**parameters, variance=variance).setting) for variance in DRAWN]
-        runs = [lesson.times(lab.at(**parameters, variance=variance), seed) for variance in MEASURED]
-        arrived = [place for place, times in enumerate(runs) if np.isfinite(times).all()]
-        if arrived:
-            samples = np.array([runs[place] for place in arrived]).T
-            series.append(measured(name, [MEASURED[place] for place in arrived], samples))
+        exact = [training.exact(lab.at(**parameters, variance=variance).setting) for variance in DRAWN]
+        runs = [training.times(lab.at(**parameters, variance=variance), seed) for variance in MEASURED]
+        finished = [place for place, times in enumerate(runs) if np.isfinite(times).all()]
+        if finished:
+            samples = np.array([runs[place] for place in finished]).T
+            series.append(measured(name, [MEASURED[place] for place in finished], samples))
         series.append(Series(name, "predicted", DRAWN, exact))
         for variance, time, own in zip(MEASURED, exact, runs, strict=False):
-            bound = time_bound(lesson.gain, variance)
+            bound = time_bound(training.gain, variance)
             rows.append((name, variance, time, finite_mean(own), bound))
-    bounds = [time_bound(lesson.gain, variance) for variance in DRAWN]
+    bounds = [time_bound(training.gain, variance) for variance in DRAWN]
     series.append(Series(BOUND, "predicted", DRAWN, bounds))
     x = Axis("variance of the model r_M under the initial policy", "log", ticks=(0.0001, 0.001, 0.01, 0.1))
     y = Axis("time, updates x learning rate", "log", ticks=(1, 10, 100, 1000))
-    return Chart(f"Time until E r_G has gained {lesson.gain:g}", x, y, tuple(series)), rows
+    return Chart(f"Time until E r_G has gained {training.gain:g}", x, y, tuple(series)), rows
 
 
 def _race(lab: Lab, seed: int, seeds: int) -> tuple[Chart, Table]:
-    lesson = dataclasses.replace(LESSON, seeds=seeds)
+    training = dataclasses.replace(TRAINING, seeds=seeds)
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     for name, parameters in RACE.items():
         other = lab.at(**parameters)
         oracle: RewardTeacherOracle = other.oracle
-        moments, gains = lesson.gains(other, seed, UPDATES)
+        moments, gains = training.gains(other, seed, UPDATES)
         flow = [oracle.evaluate(oracle.policy(table))["objective"] for table in oracle.flow.policies(moments)]
         series.append(measured(name, moments[1:], oracle.reference_value + gains[:, 1:], style="band"))
         series.append(Series(name, "predicted", moments, flow))
-        best = [exact_best_of_n(other.setting, tries) for tries in TRIES]
+        best = [oracle.best_of_n(tries) for tries in TRIES]
         rows.append((name, oracle.reference_value, flow[-1], oracle.ceiling, *best))
     heads = (
         "at the start",
-        f"flow at {LESSON.learning_rate * UPDATES:g}",
+        f"flow at {TRAINING.learning_rate * UPDATES:g}",
         "in the limit",
         *(f"best of {tries}" for tries in TRIES),
     )

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.reward_teacher.flow import (
     TeacherFlow,
     gradient,
@@ -15,11 +16,6 @@ from theorybench.envs.preference.reward_teacher.flow import (
     two_response_time,
     variance,
 )
-
-
-def softmax(logits):
-    weights = np.exp(logits)
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def problem(seed, contexts=1, responses=4):
