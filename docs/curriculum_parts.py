@@ -7,7 +7,7 @@ from reference_data import Numbers
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import Entry, lookup
-from theorybench.leaderboard.showing.table import format_number
+from theorybench.leaderboard.showing.words import format_number
 
 #: Ladders of difficulty of the table, and two of the values of each: short, and long.
 SHOWN = (

@@ -9,7 +9,7 @@ from families import Family
 from templates import template
 
 import theorybench as tb
-from theorybench.leaderboard.showing.table import format_number
+from theorybench.leaderboard.showing.words import format_number
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

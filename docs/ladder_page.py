@@ -8,14 +8,15 @@ import reference_data as data
 import reference_tables as tables
 from templates import template
 
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import Board
 from theorybench.leaderboard.comparing.growth import Growth
-from theorybench.leaderboard.comparing.ladders import Climb, LadderBoard, LawLine, Point
-from theorybench.leaderboard.comparing.ranking import Estimate
+from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult, LawLine, Point
+from theorybench.leaderboard.records.record import json_value
 from theorybench.leaderboard.running.config import Suite, named_suite
 from theorybench.leaderboard.running.matrix import plan
-from theorybench.leaderboard.showing.ladder_table import HEADS, rows
+from theorybench.leaderboard.showing.words import cell, ladder_table
 
 
 def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str, Any]:
@@ -28,18 +29,18 @@ def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str
     """
     values = {"suite": suite.name, "seeds": board.seeds, "runs": board.runs, "failed": len(board.failures)}
     values |= {"provenance": data.provenance_of(board), **asked(suite), "pictures": pictures}
-    return values | {"ladders": [_rounded(dataclasses.asdict(ladder)) for ladder in board.ladders]}
+    return values | {"ladders": [_rounded(json_value(dataclasses.asdict(ladder))) for ladder in board.ladders]}
 
 
 def asked(suite: Suite) -> dict[str, list[dict[str, Any]]]:
-    """Return the rungs and the agents that a suite asks for now."""
+    """Return the levels of difficulty and the agents that a suite asks for now."""
     names = ("env_id", "parameters", "fingerprint", "budget")
     jobs = [(*job.names, job.runs[0]) for job in plan(suite).jobs]
-    rungs = {label: {"label": label} | {name: getattr(run, name) for name in names} for label, _, run in jobs}
+    levels = {label: {"label": label} | {name: getattr(run, name) for name in names} for label, _, run in jobs}
     agents = {
         label: {"label": label, "agent": run.agent, "hyperparameters": run.hyperparameters} for _, label, run in jobs
     }
-    return {"environments": list(rungs.values()), "agents": list(agents.values())}
+    return {"environments": list(levels.values()), "agents": list(agents.values())}
 
 
 def _rounded(value: Any) -> Any:
@@ -58,16 +59,21 @@ def read_ladders(suite: str) -> list[LadderBoard]:
 
 def _ladder(values: dict[str, Any]) -> LadderBoard:
     laws = tuple(LawLine(**law | {name: tuple(law[name]) for name in ("sizes", "queries")}) for law in values["laws"])
-    climbs = tuple(_climb(climb) for climb in values["climbs"])
+    results = tuple(_result(one) for one in values["results"])
     held = {name: tuple(values[name]) for name in ("values", "sizes")}
-    return LadderBoard(**values | held | {"laws": laws, "climbs": climbs})
+    return LadderBoard(**values | held | {"laws": laws, "results": results})
 
 
-def _climb(values: dict[str, Any]) -> Climb:
+def _result(values: dict[str, Any]) -> LadderResult:
     growth = values["growth"]
-    estimates = {name: growth[name] and Estimate(**growth[name]) for name in ("factor", "exponent")}
-    made = {"growth": Growth(**growth | estimates), "points": tuple(Point(**point) for point in values["points"])}
-    return Climb(**values | made | {"theory": values["theory"] and tuple(values["theory"])})
+    known = {name: growth[name] and _interval(growth[name]) for name in ("factor", "exponent")}
+    made = {"growth": Growth(**growth | known), "points": tuple(Point(**point) for point in values["points"])}
+    return LadderResult(**values | made | {"theory": values["theory"] and tuple(values["theory"])})
+
+
+def _interval(values: dict[str, float | None]) -> Interval:
+    """Read a number with its interval, whose ends are null where they are not known."""
+    return Interval(*(math.nan if values[name] is None else float(values[name] or 0.0) for name in Interval._fields))
 
 
 def _regularised(oracle: Any, beta: float) -> float:
@@ -79,16 +85,21 @@ def render(name: str) -> str:
     """Return the page of a suite. Its template is given:
 
     - `ladder(label)`: theory's laws and the table of a ladder;
-    - `oracle(label, value)`: of a rung, by its parameter's value; `regularised(oracle, beta)`: the score of the best
+    - `oracle(label, value)`: of a level, by its parameter's value; `regularised(oracle, beta)`: the score of the best
       table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
-    - `climb(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table;
+    - `result(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table, by column;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
     pages = {agent["label"]: f"[{agent['label']}](agents/{agent['agent']}.md)" for agent in kept["agents"]}
 
-    def climb(label: str, agent: str) -> Climb:
-        return next(own for own in ladders[label].climbs if own.label == agent)
+    def result(label: str, agent: str) -> LadderResult:
+        return next(own for own in ladders[label].results if own.label == agent)
+
+    def rows(label: str) -> list[dict[str, str]]:
+        table = ladder_table(ladders[label])
+        written = ([cell(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows)
+        return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in written]
 
     def oracle(label: str, value: float) -> Any:
         ladder = ladders[label]
@@ -97,19 +108,19 @@ def render(name: str) -> str:
 
     def shown(label: str) -> str:
         ladder = ladders[label]
-        laws = [f"- theory, {law.way}: `{law.formula}`, {law.growth} ({law.source})" for law in ladder.laws]
-        cells = [(pages[row.agent], *row[1:]) for row in rows(ladder)]
-        return "\n".join([*laws, "", tables.table([head for head, _ in HEADS], cells)])
+        laws = [f"- theory, {law.strategy}: `{law.formula}`, {law.growth} ({law.source})" for law in ladder.laws]
+        lines = [{**row, "agent": pages[row["agent"]]} for row in rows(label)]
+        return "\n".join([*laws, "", tables.table(tuple(lines[0]), [tuple(line.values()) for line in lines])])
 
     return template(f"{name}.md.j2").render(
         ladder=shown,
         ladders=ladders,
-        climb=climb,
+        result=result,
         oracle=oracle,
         regularised=_regularised,
         steep=math.log2(oracle("Relative budget", 0.2).first_reward_queries())
         - math.log2(oracle("Relative budget", 0.4).first_reward_queries()),
-        cells=lambda label, agent: next(row for row in rows(ladders[label]) if row.agent == agent),
+        cells=lambda label, agent: next(row for row in rows(label) if row["agent"] == agent),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,
         made=tables.provenance(data.Provenance(**kept["provenance"])),

@@ -11,7 +11,7 @@ import reference_tables as tables
 from family_page import about
 from templates import template
 
-from theorybench.leaderboard.showing.table import format_number
+from theorybench.leaderboard.showing.words import format_number
 
 SUITE = "language"
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "table_and_transformer.py"

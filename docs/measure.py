@@ -35,9 +35,7 @@ from theorybench.leaderboard.evidence.report import check_claim, show_study
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import named_suite
 from theorybench.leaderboard.running.matrix import plan, sweep
-from theorybench.leaderboard.showing.curve_picture import picture_of_curves
-from theorybench.leaderboard.showing.exhibit_pictures import write_pictures
-from theorybench.leaderboard.showing.picture import picture
+from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, write_pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
@@ -88,7 +86,7 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[P
     drawn = []
     for page, kinds in parts.items():
         for kind, places in kinds.items():
-            learnt = {line.label for entry in places for line in entry.curves}
+            learnt = {group for entry in places for group in entry.curves.groups}
             groups = _groups(agent for agent in agents if agent.label in learnt)
             count = -(-len(places) // COLUMNS)
             size = -(-len(places) // count)

@@ -13,7 +13,7 @@ from theorybench.envs.preference.bandit.setting import PreferenceBandit
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
 from theorybench.leaderboard.running.config import named_suite
-from theorybench.leaderboard.showing.picture import save
+from theorybench.leaderboard.showing.still import save
 from theorybench.leaderboard.showing.styles import COLOURS, INK, QUIET, RULE
 
 #: theta_init of the table of coverage; chance of a separated coordinate at its batch threshold.

@@ -15,7 +15,7 @@ from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running import provenance as meters
 from theorybench.leaderboard.running.config import list_suites, named_suite
-from theorybench.leaderboard.showing.exhibit_table import cell
+from theorybench.leaderboard.showing.words import cell, is_known
 
 FOLDER = Path(__file__).parent / "reference"
 #: Numbers of tries whose pass@K is kept, where an environment has it.
@@ -153,9 +153,9 @@ def provenance_of(board: Board) -> Provenance:
 
 def _rows(entry: EnvironmentBoard) -> list[Row]:
     passes = {
-        series.label: {f"{k:g}": round(v, 4) for k, v in zip(series.x, series.value, strict=True) if k in TRIES}
-        for panel in entry.passes[:1]
-        for series in panel.series
+        series.group: {f"{k:g}": round(v, 4) for k, v in zip(series.x, series.y, strict=True) if k in TRIES}
+        for chart in entry.passes[:1]
+        for series in chart.series
     }
     return [
         Row(
@@ -163,8 +163,8 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
             agent=row.label,
             rank=row.rank,
             score=_rounded(row.score.value),
-            low=_rounded(row.score.low if row.score.low is not None else row.score.value),
-            high=_rounded(row.score.high if row.score.high is not None else row.score.value),
+            low=_rounded(row.score.low if is_known(row.score) else row.score.value),
+            high=_rounded(row.score.high if is_known(row.score) else row.score.value),
             passes=passes.get(row.label, {}),
             queries=row.queries_per_response,
             seconds=float(f"{row.seconds_wall:.2g}"),

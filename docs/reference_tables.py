@@ -10,7 +10,7 @@ from reference_data import Agent, Environment, Numbers, Provenance, Row
 
 import theorybench as tb
 from theorybench.envs.core.evidence.claim import Claim
-from theorybench.leaderboard.showing.table import format_number, format_queries, format_seconds
+from theorybench.leaderboard.showing.words import format_number, format_queries, format_seconds
 
 #: Rows of a table that a page shows without being asked.
 LONG = 14

@@ -117,7 +117,7 @@ def register(
     if held is not None and held.setting.__qualname__ != setting.__qualname__:
         raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")
     known = {field.name for field in dataclasses.fields(setting)}
-    for name in (name for difficulty in difficulties for name in difficulty.rungs()[0]):
+    for name in (name for difficulty in difficulties for name in difficulty.levels()[0]):
         if name not in known:
             raise ParameterError("difficulties", name, f"parameters of {setting.__name__}", closest(name, known))
     document(setting)

@@ -8,14 +8,15 @@ import json
 from collections.abc import Iterable, Sequence
 
 from theorybench.envs.core.errors import RecordError
+from theorybench.envs.core.evidence.study import Chart
+from theorybench.leaderboard.comparing.charts import learning_chart, pass_charts, profile_chart
 from theorybench.leaderboard.comparing.groups import AgentInfo, EnvironmentInfo, Group, group_records
 from theorybench.leaderboard.comparing.ladders import LadderBoard, ladder_boards
 from theorybench.leaderboard.comparing.ranking import RANKED_SEEDS, Ranker, Row
-from theorybench.leaderboard.comparing.series import Panel, Series, learning_curves, pass_panels, profiles
-from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
-BOARD_SCHEMA = 2
+BOARD_SCHEMA = 3
 #: What agents are told, in titles of tracks on which not all are told the same.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
@@ -39,12 +40,12 @@ LADDER_METHOD = (
     METHOD[0],
     "A run on a ladder ends when its score reaches the target; a run that does not reach it took longer than its "
     "budget, and counts so. Between two scored policies the score is linear in the logarithm of the episodes.",
-    "Rungs for which theory asks for more episodes than the budget holds are left out for agents of its way.",
+    "Levels for which theory asks for more episodes than the budget holds are left out for agents of its strategy.",
     "Laws of growth are fitted to the runs by maximum likelihood, ln q = ln(c + e^(a + b x)) + noise (exponential) and "
-    "ln q = ln(c + e^a x^b) + noise (polynomial), on four climbed rungs or more.",
-    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each rung: they speak of "
-    "these rungs. The likelier law is that of most draws.",
-    "Theory's rate is that of its law on the rungs that the agent climbed.",
+    "ln q = ln(c + e^a x^b) + noise (polynomial), on four levels or more that some run learnt.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each level: they speak of "
+    "these levels. The likelier law is that of most draws.",
+    "Theory's rate is that of its law on the levels that the agent learnt.",
 )
 
 
@@ -58,7 +59,7 @@ class Standing:
         split: of its environments.
         environments: their ids.
         rows: ranked agents, then unranked, then privileged ones.
-        profiles: share of runs above a score, by agent; empty for one environment.
+        profiles: share of runs above a score, by agent; None for one environment.
     """
 
     title: str
@@ -66,7 +67,7 @@ class Standing:
     split: str
     environments: tuple[str, ...]
     rows: tuple[Row, ...]
-    profiles: tuple[Series, ...] = ()
+    profiles: Chart | None = None
 
     @property
     def queried(self) -> bool:
@@ -76,12 +77,12 @@ class Standing:
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentBoard:
-    """One environment: its standing, learning curves (score by episodes) and pass@K panels."""
+    """One environment: its standing, learning curves (score by episodes) and pass@K."""
 
     environment: EnvironmentInfo
     standing: Standing
-    curves: tuple[Series, ...]
-    passes: tuple[Panel, ...]
+    curves: Chart
+    passes: tuple[Chart, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,8 +148,11 @@ class Board:
         return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the board as strict JSON: the fields of these classes by name, and "schema"."""
-        values = {"schema": BOARD_SCHEMA, **dataclasses.asdict(self)}
+        """Return the board as strict JSON: the fields of these classes by name, and "schema".
+
+        An end of an interval that is not known is null.
+        """
+        values = {"schema": BOARD_SCHEMA, **json_value(dataclasses.asdict(self))}
         return json.dumps(values, indent=indent, allow_nan=False)
 
 
@@ -172,7 +176,7 @@ def make_board(
     every = group_records(held)
     agents = {group.agent.id: group.agent for group in every}.values()
     groups = [group for group in every if group.records[0].rung is None]
-    climbing = [group for group in every if group.records[0].rung is not None]
+    graded = [group for group in every if group.records[0].rung is not None]
     environments = list({group.environment.id: group.environment for group in groups}.values())
     ranker = Ranker(draws, seed)
     return Board(
@@ -182,7 +186,7 @@ def make_board(
         agents=tuple(sorted(agents, key=lambda agent: agent.label)),
         standings=tuple(_standings(environments, groups, ranker)),
         environments=tuple(_environment_board(info, groups, ranker) for info in environments),
-        ladders=ladder_boards(climbing, min(draws, LADDER_DRAWS), seed),
+        ladders=ladder_boards(graded, min(draws, LADDER_DRAWS), seed),
         failures=tuple(
             Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
             for group in every
@@ -190,7 +194,7 @@ def make_board(
             if record.status != "ok"
         ),
         provenance=_provenance(held),
-        method=METHOD + LADDER_METHOD[1:] if groups and climbing else LADDER_METHOD if climbing else METHOD,
+        method=METHOD + LADDER_METHOD[1:] if groups and graded else LADDER_METHOD if graded else METHOD,
     )
 
 
@@ -205,11 +209,11 @@ def _leaders(standing: Standing) -> str:
 
 
 def _highest(ladder: LadderBoard) -> str:
-    """Say in a sentence who climbs a ladder highest."""
-    top = ladder.climbs[0].top
-    if top == 0:
+    """Say in a sentence who learns the hardest task of a ladder."""
+    first = ladder.results[0]
+    if first.top == 0:
         return ""
-    return f"{ladder.title}: {ladder.climbs[0].label} climbs highest, to {top:g} of {ladder.sizes[-1]:g}."
+    return f"{ladder.title}: {first.label} gets furthest, to {first.top:g} of {ladder.sizes[-1]:g}."
 
 
 def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
@@ -217,9 +221,9 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker
 
     def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
         members = [group for group in groups if group.environment in own]
-        series = profiles(members, ranker.draws, ranker.seed)
-        ids = tuple(info.id for info in own)
-        return Standing(scope.capitalize() + ending, scope, split, ids, ranker.rows(members), series)
+        title, ids = scope.capitalize() + ending, tuple(info.id for info in own)
+        chart = profile_chart(title, members, ranker.draws, ranker.seed)
+        return Standing(title, scope, split, ids, ranker.rows(members), chart)
 
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
     for track in dict.fromkeys(info.track for info in infos):
@@ -246,7 +250,7 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker
 def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], ranker: Ranker) -> EnvironmentBoard:
     own = [group for group in groups if group.environment.id == info.id]
     standing = Standing(info.label, info.id, info.split, (info.id,), ranker.rows(own))
-    return EnvironmentBoard(info, standing, learning_curves(own, ranker.draws, ranker.seed), pass_panels(own))
+    return EnvironmentBoard(info, standing, learning_chart(info, own, ranker.draws, ranker.seed), pass_charts(own))
 
 
 def _provenance(records: Sequence[Record]) -> Provenance:

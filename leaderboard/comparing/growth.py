@@ -1,6 +1,6 @@
-"""How a cost grows with size: exponential and polynomial laws fitted to runs, some of which never arrived.
+"""How a cost grows with size: exponential and polynomial laws fitted to runs, some of which never solved it.
 
-A run on a ladder of difficulty costs q episodes at size x, or more than its budget where it did not arrive. Two laws
+A run on a ladder of difficulty costs q episodes at size x, or more than its budget where it did not solve it. Two laws
 are fitted to the logarithms,
 
     exponential   ln q = ln(c + e^(a + b x)) + noise       (what grows is multiplied by e^b for each unit of size),
@@ -8,10 +8,10 @@ are fitted to the logarithms,
 
 c > 0 being what learning costs however small the task and b >= 0: laws of growth, so that of a cost that falls they
 say that it does not grow. They are fitted by maximum likelihood with normal noise, a run
-that did not arrive counting with its probability to take longer than it was given (a Tobit model; Tobin 1958): the
+that did not solve it counting with its probability to take longer than it was given (a Tobit model; Tobin 1958): the
 expectation step replaces its logarithm by its conditional mean, a damped Gauss-Newton step (Levenberg 1944) moves
-(a, b, ln c). Intervals are percentile bootstrap intervals: runs are drawn with replacement within each rung, so that
-they speak of the rungs that were run and of no others. The same draws compare the two laws, which have equally many
+(a, b, ln c). Intervals are percentile bootstrap intervals: runs are drawn with replacement within each level, so that
+they speak of the levels that were run and of no others. The same draws compare the two laws, which have equally many
 parameters: the share of draws in which the exponential one is likelier.
 """
 
@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from theorybench.leaderboard.comparing.ranking import Estimate
+from theorybench.envs.core.evidence.interval import Interval
 
-#: Rungs on which some run must arrive before a law is fitted: three parameters go through three.
-FEWEST_RUNGS = 4
+#: Levels on which some run must solve it before a law is fitted: three parameters go through three.
+FEWEST_LEVELS = 4
 #: Where c starts, as a share of the smallest cost; the likeliest end is kept.
 STARTS = (0.02, 0.5, 0.95)
 #: Steps of the fit, and how its damping changes when a step is taken or refused.
@@ -55,22 +55,23 @@ class Growth:
     """What is known of the growth of a cost.
 
     Attributes:
-        factor: by which the cost grows for each unit of size, if its growth is exponential; None where too few rungs
-            were climbed.
+        factor: by which the cost grows for each unit of size, if its growth is exponential; None where too few levels
+            were solved.
         exponent: of the size, if its growth is polynomial; None likewise.
         exponential_share: of the bootstrap draws in which the exponential law is likelier; None likewise.
     """
 
-    factor: Estimate | None
-    exponent: Estimate | None
+    factor: Interval | None
+    exponent: Interval | None
     exponential_share: float | None
 
     @property
     def verdict(self) -> str:
-        """Which law it is: "exponential", "polynomial", "undecided", "no growth", or "too few rungs"."""
+        """Which law it is: "exponential", "polynomial", "undecided", "no growth", or "too few levels"."""
         if self.exponential_share is None or self.exponent is None:
-            return "too few rungs"
-        if (self.exponent.value if self.exponent.high is None else self.exponent.high) <= FLAT:
+            return "too few levels"
+        known = not math.isnan(self.exponent.high)  # it is where a level has one run only
+        if (self.exponent.high if known else self.exponent.value) <= FLAT:
             return "no growth"
         if self.exponential_share >= SURE:
             return "exponential"
@@ -78,29 +79,29 @@ class Growth:
 
 
 def fit_growth(
-    sizes: Sequence[float], costs: Sequence[Sequence[float]], arrived: Sequence[Sequence[bool]], draws: int, seed: int
+    sizes: Sequence[float], costs: Sequence[Sequence[float]], solved: Sequence[Sequence[bool]], draws: int, seed: int
 ) -> Growth:
     """Fit both laws to the runs of an agent.
 
     Args:
-        sizes: of the rungs, positive.
-        costs: of the runs of each rung: episodes until it arrived, or those it was given.
-        arrived: whether each run did.
+        sizes: of the levels, positive.
+        costs: of the runs of each level: episodes until it was solved, or those it was given.
+        solved: whether each run did.
         draws: of the bootstrap.
         seed: of these draws.
     """
-    climbed = sum(any(rung) for rung in arrived)
-    if climbed < FEWEST_RUNGS:
+    solved_levels = sum(any(level) for level in solved)
+    if solved_levels < FEWEST_LEVELS:
         return Growth(None, None, None)
     rng = np.random.default_rng(seed)
-    x = np.repeat(np.array(sizes, np.float64), [len(rung) for rung in costs])
-    y, known = np.log(np.concatenate(costs)), np.concatenate(arrived).astype(bool)
-    weights = np.concatenate([_multiplicities(rng, len(rung), draws) for rung in costs], axis=1)
+    x = np.repeat(np.array(sizes, np.float64), [len(level) for level in costs])
+    y, known = np.log(np.concatenate(costs)), np.concatenate(solved).astype(bool)
+    weights = np.concatenate([_multiplicities(rng, len(level), draws) for level in costs], axis=1)
     exponential, polynomial = (fit_law(place, y, known, weights) for place in (x, np.log(x)))
     better = (exponential.likelihood - polynomial.likelihood)[1:]
     share = float(np.mean((better > 0) + 0.5 * (better == 0)))
-    alone = any(len(rung) < 2 for rung in costs)
-    return Growth(_estimate(np.exp(exponential.slope), alone), _estimate(polynomial.slope, alone), share)
+    alone = any(len(level) < 2 for level in costs)
+    return Growth(_interval(np.exp(exponential.slope), alone), _interval(polynomial.slope, alone), share)
 
 
 def fit_law(x: np.ndarray, y: np.ndarray, known: np.ndarray, weights: np.ndarray) -> Fit:
@@ -193,7 +194,7 @@ def law_growth(sizes: Sequence[float], costs: Sequence[float]) -> tuple[float, f
     """Return factor and exponent of theory's costs: both laws fitted to them by least squares.
 
     Args:
-        sizes: of two rungs or more, positive.
+        sizes: of two levels or more, positive.
         costs: positive and finite.
     """
     x, y = np.array(sizes, np.float64), np.log(costs)
@@ -207,7 +208,7 @@ def _multiplicities(rng: np.random.Generator, runs: int, draws: int) -> np.ndarr
     return np.concatenate([np.ones((1, runs)), drawn])
 
 
-def _estimate(values: np.ndarray, alone: bool) -> Estimate:
-    """Return the first value with the percentiles of the others, unknown where a rung has one run only."""
-    low, high = (None, None) if alone else (float(end) for end in np.quantile(values[1:], [0.025, 0.975]))
-    return Estimate(float(values[0]), low, high)
+def _interval(values: np.ndarray, alone: bool) -> Interval:
+    """Return the first value with the percentiles of the others, unknown where a level has one run only."""
+    low, high = (math.nan, math.nan) if alone else np.quantile(values[1:], [0.025, 0.975])
+    return Interval(float(values[0]), float(low), float(high))

@@ -1,4 +1,4 @@
-"""Ladders of difficulty on a board: what learning costs each agent on each rung, beside what theory asks for."""
+"""Ladders of difficulty on a board: what learning costs each agent on each level, beside what theory asks for."""
 
 import dataclasses
 import itertools
@@ -18,19 +18,19 @@ from theorybench.leaderboard.records.record import Record
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """The runs of an agent on a rung.
+    """The runs of an agent on a level of difficulty.
 
     Attributes:
         size: of the task.
-        arrived: how many runs reached the target.
+        solved: how many runs reached the target.
         runs: how many there are.
-        median: episodes of the median run; None where it did not arrive.
-        fastest: episodes of the fastest run; None where none arrived.
-        slowest: episodes of the slowest run; None where some did not arrive.
+        median: episodes of the median run; None where it did not reach it.
+        fastest: episodes of the fastest run; None where none did.
+        slowest: episodes of the slowest run; None where some did not.
     """
 
     size: float
-    arrived: int
+    solved: int
     runs: int
     median: float | None
     fastest: float | None
@@ -38,28 +38,28 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True)
-class Climb:
+class LadderResult:
     """An agent on a ladder.
 
     Attributes:
         agent: id of the agent.
         label: of the agent.
-        way: "direct" or "curriculum".
-        points: by size; rungs for which theory asks for more than the budget are left out.
+        strategy: "direct" or "curriculum".
+        points: by size; levels for which theory asks for more than the budget are left out.
         growth: of its cost.
-        theory: factor and exponent of the law of its way on the rungs on which it arrived; None where theory is silent.
+        theory: factor and exponent of its strategy's law on levels that some run solved; None where it is silent.
     """
 
     agent: str
     label: str
-    way: str
+    strategy: str
     points: tuple[Point, ...]
     growth: Growth
     theory: tuple[float, float] | None
 
     @property
     def top(self) -> float:
-        """The largest size at which the median run arrived; 0 where there is none."""
+        """The largest size that the median run solved; 0 where there is none."""
         return max((point.size for point in self.points if point.median is not None), default=0.0)
 
 
@@ -68,15 +68,15 @@ class LawLine:
     """What theory asks for along a ladder.
 
     Attributes:
-        way: "direct" or "curriculum".
+        strategy: "direct" or "curriculum".
         growth: "exponential" or "polynomial".
         formula: as people read it.
         source: paper, theorem or equation.
-        sizes: of the rungs for which it is finite.
+        sizes: of the levels for which it is finite.
         queries: episodes there.
     """
 
-    way: str
+    strategy: str
     growth: str
     formula: str
     source: str
@@ -84,14 +84,14 @@ class LawLine:
     queries: tuple[float, ...]
 
     def growth_up_to(self, most: float) -> tuple[float, float] | None:
-        """Return factor and exponent on the rungs that ask for so many episodes at most; None for fewer than two."""
+        """Return factor and exponent on the levels that ask for so many episodes at most; None for fewer than two."""
         met = [(size, asked) for size, asked in zip(self.sizes, self.queries, strict=True) if asked <= most]
         return law_growth([size for size, _ in met], [asked for _, asked in met]) if len(met) > 1 else None
 
     def crossing(self, level: float, *, linear: bool) -> tuple[float, float]:
         """Return size and episodes where it first asks for so many, or its end where it never does.
 
-        Between rungs the logarithm of the episodes is taken to be linear in the size, or in its logarithm.
+        Between levels the logarithm of the episodes is taken to be linear in the size, or in its logarithm.
         """
         for (x, low), (z, high) in itertools.pairwise(zip(self.sizes, self.queries, strict=True)):
             if low < level <= high:
@@ -102,20 +102,20 @@ class LawLine:
 
 @dataclasses.dataclass(frozen=True)
 class LadderBoard:
-    """One ladder: rungs, laws, and the agents that climb it, the highest first.
+    """One ladder: levels of difficulty, laws, and the agents on it, the furthest first.
 
     Attributes:
-        label: of the environments, without the rung.
+        label: of the environments, without the level.
         env_id: of the setting.
-        parameters: of the setting, the same on all rungs.
+        parameters: of the setting, the same on all levels.
         parameter: that is raised.
         values: of the parameter.
         size: what growth is measured against.
-        sizes: of the rungs.
+        sizes: of the levels.
         budget: episodes of a run.
         target: score that counts as learnt.
         laws: what theory says.
-        climbs: the agents.
+        results: of the agents.
     """
 
     label: str
@@ -128,23 +128,12 @@ class LadderBoard:
     budget: int
     target: float
     laws: tuple[LawLine, ...]
-    climbs: tuple[Climb, ...]
+    results: tuple[LadderResult, ...]
 
     @property
     def title(self) -> str:
-        """What is climbed."""
+        """What gets harder."""
         return f"{self.label} along {self.parameter}"
-
-    @property
-    def exponential(self) -> bool:
-        """Whether theory has an exponential law on it: a straight line over linear sizes."""
-        return any(law.growth == "exponential" for law in self.laws)
-
-    @property
-    def missed_levels(self) -> dict[str, float]:
-        """Where agents are drawn on rungs that their median run did not learn: a row for each, above the budget."""
-        missing = [c.agent for c in self.climbs if any(point.median is None for point in c.points)]
-        return {agent: self.budget * 2.4 * 1.6**row for row, agent in enumerate(missing)}
 
 
 def episodes_to(record: Record, target: float) -> float | None:
@@ -170,7 +159,7 @@ def ladder_boards(groups: Sequence[Group], draws: int, seed: int) -> tuple[Ladde
     """Return the ladders on which records stand.
 
     Args:
-        groups: of records that have a rung.
+        groups: of records on a level.
         draws: of the bootstrap.
         seed: of these draws.
     """
@@ -203,12 +192,12 @@ def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | Non
     sizes = {value: difficulty.place(setting) for value, setting in settings.items()}
     every = sorted(sizes, key=sizes.__getitem__)
     oracles = {sizes[value]: entry.oracle(settings[value]) for value in every}
-    laws = tuple(_law_line(difficulty, way, oracles) for way in ("direct", "curriculum") if difficulty.law(way))
+    laws = tuple(_law_line(difficulty, name, oracles) for name in ("direct", "curriculum") if difficulty.law(name))
     agents: dict[str, list[Group]] = {}
     for group in sorted(groups, key=lambda g: sizes[float(g.environment.parameters[rung.ladder])]):
         agents.setdefault(group.agent.id, []).append(group)
-    climbs = [
-        _climb(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws, seed)
+    results = [
+        _result(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws, seed)
         for own in agents.values()
     ]
     label = first.label.removesuffix(f" {rung.ladder}={first.parameters[rung.ladder]:g}")
@@ -223,20 +212,22 @@ def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | Non
         budget=first.budget,
         target=rung.target,
         laws=laws,
-        climbs=tuple(sorted(climbs, key=lambda c: (-c.top, _cost_at_top(c), c.label))),
+        results=tuple(sorted(results, key=lambda one: (-one.top, _cost_at_top(one), one.label))),
     )
 
 
-def _law_line(difficulty: Difficulty, way: str, oracles: dict[float, Any]) -> LawLine:
-    law = difficulty.law(way)
+def _law_line(difficulty: Difficulty, strategy: str, oracles: dict[float, Any]) -> LawLine:
+    law = difficulty.law(strategy)
     assert law is not None
-    known = {size: difficulty.queries(oracle, way) or math.inf for size, oracle in oracles.items()}
+    known = {size: difficulty.queries(oracle, strategy) or math.inf for size, oracle in oracles.items()}
     finite = {size: queries for size, queries in known.items() if math.isfinite(queries)}
-    return LawLine(way, law.growth, law.formula, law.source, tuple(finite), tuple(finite.values()))
+    return LawLine(strategy, law.growth, law.formula, law.source, tuple(finite), tuple(finite.values()))
 
 
-def _climb(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int, seed: int) -> Climb:
-    """Make the climb of one agent: one group and one size for each rung."""
+def _result(
+    groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int, seed: int
+) -> LadderResult:
+    """Return what became of one agent: one group and one size for each level."""
     rung = groups[0].records[0].rung
     assert rung is not None
     found = [[episodes_to(record, rung.target) for record in group.records] for group in groups]
@@ -245,30 +236,30 @@ def _climb(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLi
         [float(g.environment.budget) if q is None else q for q in own] for g, own in zip(groups, found, strict=True)
     ]
     growth = fit_growth(sizes, costs, [[q is not None for q in own] for own in found], draws, seed)
-    law = next((law for law in laws if law.way == rung.way), None)
+    law = next((law for law in laws if law.strategy == rung.way), None)
     theory = None
     if law is not None:
         asked = dict(zip(law.sizes, law.queries, strict=True))
-        met = [point.size for point in points if point.arrived and point.size in asked]
+        met = [point.size for point in points if point.solved and point.size in asked]
         theory = law_growth(met, [asked[size] for size in met]) if len(met) > 1 else None
     agent = groups[0].agent
-    return Climb(agent.id, agent.label, rung.way, points, growth, theory)
+    return LadderResult(agent.id, agent.label, rung.way, points, growth, theory)
 
 
 def _point(size: float, found: Sequence[float | None]) -> Point:
-    arrived = sorted(q for q in found if q is not None)
-    costs = arrived + [math.inf] * (len(found) - len(arrived))
+    solved = sorted(q for q in found if q is not None)
+    costs = solved + [math.inf] * (len(found) - len(solved))
     median = statistics.median_low(costs)
     return Point(
         size=size,
-        arrived=len(arrived),
+        solved=len(solved),
         runs=len(found),
         median=median if math.isfinite(median) else None,
-        fastest=arrived[0] if arrived else None,
-        slowest=arrived[-1] if len(arrived) == len(found) else None,
+        fastest=solved[0] if solved else None,
+        slowest=solved[-1] if len(solved) == len(found) else None,
     )
 
 
-def _cost_at_top(climb: Climb) -> float:
+def _cost_at_top(result: LadderResult) -> float:
     """Return the median cost of the largest task that the agent learnt."""
-    return next((p.median for p in climb.points if p.size == climb.top and p.median is not None), math.inf)
+    return next((p.median for p in result.points if p.size == result.top and p.median is not None), math.inf)

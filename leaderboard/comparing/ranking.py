@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.statistics import (
-    Interval,
     bootstrap_interval,
     interquartile_mean,
     optimality_gap,
@@ -25,23 +25,8 @@ RESOLUTION = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A statistic with its 95 % interval, whose ends are None where an environment has one run only."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, interval: Interval) -> "Estimate":
-        """Make one of an Interval of numbers."""
-        known = not np.isnan(interval.low)
-        return cls(float(interval.value), *(float(end) if known else None for end in interval[1:]))
-
-
-@dataclasses.dataclass(frozen=True)
 class Row:
-    """What a table says of one agent.
+    """What a table says of one agent. Intervals are of 95 %; their ends are NaN where an environment has one run only.
 
     Attributes:
         agent: id of the agent.
@@ -71,10 +56,10 @@ class Row:
     privileged: bool
     rank: int | None
     remark: str
-    score: Estimate
-    optimality_gap: Estimate
-    improvement: Estimate | None
-    lead: Estimate | None
+    score: Interval
+    optimality_gap: Interval
+    improvement: Interval | None
+    lead: Interval | None
     runs: int
     failed: int
     seeds: int
@@ -98,9 +83,9 @@ class Ranker:
     def __init__(self, draws: int, seed: int) -> None:
         self.draws, self.seed = draws, seed
 
-    def estimate(self, statistic: Callable[..., Any], *samples: Sequence[np.ndarray]) -> Estimate:
+    def estimate(self, statistic: Callable[..., Any], *samples: Sequence[np.ndarray]) -> Interval:
         """Bootstrap a statistic."""
-        return Estimate.of(bootstrap_interval(statistic, *samples, draws=self.draws, seed=self.seed))
+        return Interval(*map(float, bootstrap_interval(statistic, *samples, draws=self.draws, seed=self.seed)))
 
     def rows(self, groups: Sequence[Group]) -> tuple[Row, ...]:
         """Return the ranked rows, then the unranked, then the privileged ones, the best first."""
@@ -151,7 +136,7 @@ class Ranker:
             lifted=any(record.lifted > 1 for record in records),
         )
 
-    def _compare(self, groups: Sequence[Group], others: Sequence[Group]) -> Estimate | None:
+    def _compare(self, groups: Sequence[Group], others: Sequence[Group]) -> Interval | None:
         """Return the probability of improvement on the environments that both have; scores that look equal are ties."""
         rivals = {group.environment.id: _shown(group.scores) for group in others}
         common = [group for group in groups if group.environment.id in rivals]
@@ -166,7 +151,6 @@ def _shown(scores: np.ndarray) -> np.ndarray:
 
 
 def _surely_better(a: Row, b: Row) -> bool:
-    assert a.score.low is not None and b.score.high is not None  # ranked rows have five runs on each environment
     return a.score.low > b.score.high + RESOLUTION
 
 

@@ -9,30 +9,17 @@ values are those of rliable.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.interval import Interval
 
 #: One array (..., runs) for each environment.
 Scores = Sequence[np.ndarray]
 #: Aggregates clip scores to this range: one diverged run must not decide a mean.
 CLIP = (-1.0, 1.0)
-
-
-class Interval(NamedTuple):
-    """A value and its confidence interval; the ends are NaN where an environment has one run only.
-
-    Attributes:
-        value: point estimate.
-        low: lower end.
-        high: upper end.
-    """
-
-    value: Any
-    low: Any
-    high: Any
 
 
 def clip_scores(scores: Any) -> np.ndarray:
@@ -157,9 +144,9 @@ def bootstrap_interval(
     if not 0 < confidence < 1:
         raise ParameterError("confidence", confidence, "a number in (0, 1)")
     checked = [_checked_all(sample) for sample in samples]
-    value = np.asarray(statistic(*checked))[()]
+    value: Any = np.asarray(statistic(*checked))[()]
     if min(array.shape[-1] for sample in checked for array in sample) < 2:
-        unknown = np.full(np.shape(value), np.nan)[()]
+        unknown: Any = np.full(np.shape(value), np.nan)[()]
         return Interval(value, unknown, unknown)
     rng = np.random.default_rng(seed)
     drawn = [
@@ -167,6 +154,8 @@ def bootstrap_interval(
         for sample in checked
     ]
     tail = (1 - confidence) / 2
+    low: Any
+    high: Any
     low, high = np.quantile(statistic(*drawn), [tail, 1 - tail], axis=-1)
     return Interval(value, low, high)
 

@@ -342,11 +342,15 @@ def parse_record(data: str | Mapping[str, Any], source: str = "record") -> Recor
 def json_value(value: Any, field: str = "value") -> Any:
     """Return a value as JSON holds it: tuples are lists, NumPy numbers are numbers, inf is the string "inf".
 
+    Named tuples are tables; a number in them that is not known, NaN, is null.
+
     Raises:
         RecordError: a value that JSON cannot hold, such as a function.
     """
     if isinstance(value, Mapping):
         return {_key_of(name, field): json_value(entry, f"{field}.{name}") for name, entry in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return json_value({name: None if entry != entry else entry for name, entry in value._asdict().items()}, field)
     if isinstance(value, list | tuple):
         return [json_value(entry, f"{field}[{i}]") for i, entry in enumerate(value)]
     if hasattr(value, "dtype") and hasattr(value, "tolist"):

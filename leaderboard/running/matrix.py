@@ -257,7 +257,7 @@ def _rungs(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
         entry.model_copy(
             update={"parameters": rung | entry.parameters, "label": f"{name} {entry.ladder}={rung[entry.ladder]:g}"}
         )
-        for rung in difficulty.rungs()
+        for rung in difficulty.levels()
     ]
 
 

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.running.matrix import Job, Plan, Watcher
 from theorybench.leaderboard.running.workers import Event
-from theorybench.leaderboard.showing.table import format_number
+from theorybench.leaderboard.showing.words import format_number
 
 
 class ProgressWatcher(Watcher):

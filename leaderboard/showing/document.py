@@ -11,13 +11,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from theorybench.leaderboard.records.store import atomic_write
-from theorybench.leaderboard.showing.table import (
+from theorybench.leaderboard.showing.words import (
+    cell,
     format_bytes,
     format_interval,
     format_number,
     format_queries,
     format_seconds,
     format_share,
+    is_known,
+    is_text,
 )
 
 FOLDER = Path(__file__).parent
@@ -85,6 +88,9 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         figures=Markup(_embedded(figures)),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
+        cell=cell,
+        is_text=is_text,
+        is_known=is_known,
         **values,
     )
 

@@ -4,16 +4,15 @@ import base64
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from theorybench.envs.core.evidence.interval import Interval
-from theorybench.envs.core.evidence.study import Chart, Picture, Table
+from theorybench.envs.core.evidence.study import Chart, Picture
 from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy
 from theorybench.leaderboard.showing.document import Scale, render_document, write_document
-from theorybench.leaderboard.showing.exhibit_charts import study_figure
-from theorybench.leaderboard.showing.exhibit_layout import chart_key
-from theorybench.leaderboard.showing.exhibit_table import cell, number
-from theorybench.leaderboard.showing.styles import Style, style
+from theorybench.leaderboard.showing.interactive import figure
+from theorybench.leaderboard.showing.layout import chart_key
+from theorybench.leaderboard.showing.styles import Style, group_styles
+from theorybench.leaderboard.showing.words import number
 
 TITLE = "Claims: what the papers say, and what was measured"
 
@@ -36,7 +35,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
     """Return the page. It opens offline and loads nothing."""
     sections = {study.id: _section(study) for chapter in chapters for study in chapter.studies}
     figures = {
-        place: {"": study_figure(chart, section.styles, place)}
+        place: {"": figure(chart, section.styles, place)}
         for section in sections.values()
         for place, chart in section.charts
     }
@@ -50,8 +49,6 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         sections=sections,
         claims=claims,
         strip=_strip,
-        cell=cell,
-        is_text=_is_text,
         key=chart_key,
         value=number,
     )
@@ -64,7 +61,7 @@ def _section(study: ShownStudy) -> Section:
     charts = [(f"chart-{study.id}-{i}", chart) for i, chart in enumerate(result.charts)]
     # An image runs no script and loads nothing, whatever its SVG says.
     drawn = [(picture, base64.b64encode(picture.svg.encode()).decode()) for picture in result.pictures]
-    return Section(study, charts, drawn, {group: style(i) for i, group in enumerate(result.all_groups())})
+    return Section(study, charts, drawn, group_styles(result.all_groups()))
 
 
 def _strip(claim: CheckedClaim) -> dict[str, str] | None:
@@ -86,9 +83,3 @@ def _strip(claim: CheckedClaim) -> dict[str, str] | None:
         "low": scale.at(low),
         "interval": scale.width(low, high),
     }
-
-
-def _is_text(table: Table, column: int) -> bool:
-    """Return whether a column holds no numbers."""
-    cells: list[Any] = [row[column] for row in table.rows]
-    return not any(isinstance(value, int | float | Interval) for value in cells)

@@ -1,6 +1,10 @@
 """Colours and marks: one map for pages, pictures and the terminal."""
 
 import dataclasses
+from collections.abc import Iterable
+
+from theorybench.leaderboard.comparing.board import Board
+from theorybench.leaderboard.comparing.ranking import REFERENCE_AGENT
 
 #: Distinguishable for all kinds of colour vision, on white and on near-black (after Okabe and Ito 2008).
 COLOURS = (
@@ -17,7 +21,7 @@ COLOURS = (
 )
 #: What is no agent: the optimum, the reference.
 LINE_COLOUR = "#868b94"
-#: Text, quiet text and rules of still pictures.
+#: Text, quiet text and rules of still pictures. Pages draw what is in ink in the colour of their text.
 INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 
@@ -30,17 +34,36 @@ class Style:
         colour: "#rrggbb".
         symbol: of its markers, as plotly names it.
         dash: of its lines.
+        width: of its lines and markers, as a multiple of the usual one.
     """
 
     colour: str
     symbol: str
     dash: str
+    width: float = 1.0
 
 
 def style(place: int) -> Style:
     """Return the style of the agent or group that has this place among those drawn together."""
     symbol = _SYMBOLS[(place + place // len(COLOURS)) % len(_SYMBOLS)]
     return Style(COLOURS[place % len(COLOURS)], symbol, "solid" if place < len(COLOURS) else "dot")
+
+
+def group_styles(groups: Iterable[str]) -> dict[str, Style]:
+    """Give each group a style, in their order."""
+    return {group: style(place) for place, group in enumerate(groups)}
+
+
+def agent_styles(board: Board) -> dict[str, Style]:
+    """Give each agent of a board, by label, a style; privileged agents and the reference are grey lines."""
+    lines = line_agents(board)
+    styles = {a.label: Style(LINE_COLOUR, "line-ew", "dash" if a.privileged else "dot") for a in board.agents}
+    return styles | group_styles(agent.label for agent in board.agents if agent.label not in lines)
+
+
+def line_agents(board: Board) -> set[str]:
+    """Return the labels of agents that lines stand for: those with the answer key, and the reference."""
+    return {agent.label for agent in board.agents if agent.privileged or agent.agent == REFERENCE_AGENT}
 
 
 def translucent(colour: str, opacity: float) -> str:

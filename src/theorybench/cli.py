@@ -168,20 +168,20 @@ def leaderboard(
 
     board = make_board(load_records(directory))
     if html is not None:
-        from theorybench.leaderboard.showing.page import write_page
+        from theorybench.leaderboard.showing.board_page import write_page
 
         write_page(board, html)
     if picture is not None:
-        from theorybench.leaderboard.showing.picture import picture as draw
+        from theorybench.leaderboard.showing.pictures import picture as draw
 
         draw(board, picture)
     if as_json:
         print(board.to_json())
         return
-    from theorybench.leaderboard.showing.table import render
+    from theorybench.leaderboard.showing.terminal import board_lines
 
     console = make_console()
-    console.print(render(board))
+    console.print(board_lines(board))
     if html is not None:
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
 
@@ -241,7 +241,7 @@ def evaluate(
         problem = f"{policy} fails on {env_id} ({type(error).__name__}: {error})"
         raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
     if picture is not None:
-        from theorybench.leaderboard.showing.picture import picture_of_policy
+        from theorybench.leaderboard.showing.pictures import picture_of_policy
 
         picture_of_policy(Path(policy).name, found, env_id, parameters, picture)
     if as_json:

@@ -39,7 +39,7 @@ def claims(
     """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
     from theorybench.leaderboard.evidence import catalogue
     from theorybench.leaderboard.evidence.report import check_claim
-    from theorybench.leaderboard.showing.exhibit_table import claim_lines
+    from theorybench.leaderboard.showing.terminal import claim_lines
 
     _one_thread()
     bound = catalogue.find_claims(ids or [])
@@ -82,7 +82,7 @@ def study(
 ) -> None:
     """Make the tables and figures that a paper would print, measured beside theory's. `theorybench list` names them."""
     from theorybench.leaderboard.evidence import catalogue
-    from theorybench.leaderboard.showing.exhibit_pictures import write_pictures
+    from theorybench.leaderboard.showing.pictures import write_pictures
 
     if seeds is not None and seeds < 2:
         raise ParameterError("seeds", seeds, "a number of runs >= 2", "One run has no interval.")
@@ -112,8 +112,8 @@ def _show(
 ) -> "list[ShownStudy]":
     """Run studies, and print each; where told to be quiet, one line of each and its error."""
     from theorybench.leaderboard.evidence.report import show_study
-    from theorybench.leaderboard.showing.exhibit_table import study_lines
-    from theorybench.leaderboard.showing.table import format_seconds
+    from theorybench.leaderboard.showing.terminal import study_lines
+    from theorybench.leaderboard.showing.words import format_seconds
 
     shown = []
     for one in studies:

@@ -195,7 +195,7 @@ def test_the_example_of_a_claim_runs_and_can_fail(tmp_path):
     own = load_module(str(OWN))
     (claim,) = tb.claims(f"{OWN}:MyLab/Tries-v0")
 
-    def copies(setting, lab, seed):
+    def copies(lab, seed):
         return tb.study.share_interval(own.hits(lab, 1, 5000, seed))  # eight copies of one response are right together
 
     assert not dataclasses.replace(claim, measure=copies).check().holds
@@ -218,8 +218,8 @@ def test_study(command, tmp_path):
     assert "study-two-arms-learning" in page.read_text()
     code, out, err = command("study", ENV, "--seeds", 2, "--json")
     learning, broken = json.loads(out)["studies"]
-    assert code == 1 and "ValueError: no such thing" in broken["error"] and broken["exhibit"] is None
-    assert [series["style"] for series in learning["exhibit"]["charts"][0]["series"]] == [
+    assert code == 1 and "ValueError: no such thing" in broken["error"] and broken["result"] is None
+    assert [series["style"] for series in learning["result"]["charts"][0]["series"]] == [
         "measured",
         "predicted",
         "published",

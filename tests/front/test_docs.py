@@ -138,11 +138,11 @@ def test_theory_still_asks_for_what_stands_beside_the_numbers_of_ladders(suite):
         difficulty = entry.difficulty(ladder.parameter)
         value = type(difficulty.values[0])(ladder.values[0])
         oracle = entry.oracle(entry.make_setting({**ladder.parameters, ladder.parameter: value}))
-        assert [(law.way, law.growth, law.formula, law.source) for law in ladder.laws] == [
-            (law.way, law.growth, law.formula, law.source) for law in difficulty.laws
+        assert [(law.strategy, law.growth, law.formula, law.source) for law in ladder.laws] == [
+            (law.strategy, law.growth, law.formula, law.source) for law in difficulty.laws
         ]
         for law in ladder.laws:
-            assert law.queries[0] == pytest.approx(difficulty.queries(oracle, law.way), rel=1e-4)
+            assert law.queries[0] == pytest.approx(difficulty.queries(oracle, law.strategy), rel=1e-4)
 
 
 @pytest.mark.parametrize("suite", data.ladder_suites())
@@ -150,7 +150,7 @@ def test_the_page_of_ladders_shows_every_ladder_agent_and_law(suite):
     page = generate.pages()[DOCS / f"{suite}.md"]
     for ladder in ladder_page.read_ladders(suite):
         assert f"### {ladder.label}" in page and all(law.formula in page for law in ladder.laws)
-        assert all(page.count(f"| [{climb.label}](agents/") >= 1 for climb in ladder.climbs)
+        assert all(page.count(f"| [{result.label}](agents/") >= 1 for result in ladder.results)
 
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():

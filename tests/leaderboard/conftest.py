@@ -1,8 +1,16 @@
-"""Synthetic records: no agent is trained here."""
+"""Synthetic records, claims and studies: no agent is trained here."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, Series, StudyResult, Style, Table
+from theorybench.leaderboard.comparing.board import make_board
+from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.record import make_record
 
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -122,3 +130,112 @@ def synthetic_run():
 @pytest.fixture(scope="session")
 def synthetic_sweep():
     return sweep()
+
+
+# What pages and terminals show of claims and studies, plain or hostile.
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>[red]\x1b[2J\x07$x^2$"
+VOID = {"meta", "img", "br", "link", "input"}
+
+
+class Page(HTMLParser):
+    """A page as a browser reads it: elements with their attributes, scripts, styles, and the text of all else."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.scripts, self.open, self.text, self.styles = [], [], [], "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        tag = self.open[-1] if self.open else ""
+        if tag == "script":
+            self.scripts.append(data)
+        elif tag == "style":
+            self.styles += data
+        else:
+            self.text += f" {data}"
+
+
+@pytest.fixture(scope="session")
+def read_page():
+    return Page
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def toys():
+    return f"{Path(__file__).parent / 'data' / 'toys.py'}:Toys/TwoArms-v0"
+
+
+@pytest.fixture(scope="session")
+def hostile_board():
+    """A board of records that hold mark-up wherever records hold text; none of it can be typed into a terminal."""
+    text = "".join(letter for letter in HOSTILE if letter.isprintable())
+    records = [
+        run(
+            f"a.py:{text}",
+            0.5 + 0.01 * seed,
+            seed=seed,
+            agent_label=text,
+            env_label=f"[bold]{text}[/bold]",
+            track=text,
+            metrics={"objective": 1.0, f"{text}/pass@1": 0.1, f"{text}/pass@2": 0.2},
+            hardware=text,
+            versions={text: text},
+        )
+        for seed in range(5)
+    ]
+    return make_board([*records, run(text, status="failed", error=f"{HOSTILE}\n[/red]", track=text)])
+
+
+@pytest.fixture(scope="session")
+def everything():
+    """Make what a study shows with every kind of thing, the same text wherever there is text."""
+
+    def make(text):
+        styles = get_args(Style)
+        series = [Series(text, name, (1, 2, 3), (1, 2, 3), (0, 1, 2), (2, 3, 4)) for name in styles]
+        row = (text, 10_000, Interval(1.5, 1, 2))
+        table = Table(text, (Column(text), Column("n", ",d"), Column("x")), (row,) * 15, text)
+        y, x = np.array([0.1, 0.2, 0.3, 0.4]), (1, 2, 4, 8)
+        for group in ("a", "b", text):
+            series += [Series(group, "measured", x, y + 0.01, y - 0.02, y + 0.03), Series(group, "predicted", x, y)]
+        charts = (
+            Chart(text, Axis(text), Axis(text), tuple(series[: len(styles)]), text),
+            Chart("Lines", Axis("tries K", "log", ticks=x), Axis("pass@K"), tuple(series[len(styles) :])),
+        )
+        return StudyResult((table,), charts, (Picture(text, f"<svg>{text}</svg>", text),), (text,))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def study():
+    def make(result=None, text="words", **changes):
+        fields = {"id": "two-arms", "source": text, "title": text, "text": text, "seed": 0, "seeds": 3, "seconds": 1.0}
+        return ShownStudy(**{"environment": "Toys/TwoArms-v0", "result": result, **fields, **changes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def checked():
+    def make(text="words", **changes):
+        words = dict.fromkeys(("source", "statement", "formula", "falsified_by", "tolerance_reason"), text)
+        numbers = {"tolerance": 0.1, "predicted": 1.0, "measured": 1.1, "low": 1.0, "high": 1.2, "seconds": 0.5}
+        about = {"id": "one-claim", "environment": "Toys/TwoArms-v0", "holds": True}
+        return CheckedClaim(**{**about, **words, **numbers, **changes})
+
+    return make

@@ -1,4 +1,4 @@
-"""How a setting gets harder: a parameter to climb, and what theory says that learning costs on each rung."""
+"""How a setting gets harder: levels of difficulty along a parameter, and what theory says that learning costs there."""
 
 import dataclasses
 import math
@@ -8,27 +8,27 @@ from typing import Any, Literal, get_args
 from theorybench.envs.core.errors import ParameterError
 
 #: How an agent goes about it: it trains on the full task alone, or on easier sub-tasks (stages, hints) first.
-Way = Literal["direct", "curriculum"]
+Strategy = Literal["direct", "curriculum"]
 #: What a law says of the growth along the ladder.
 Growth = Literal["exponential", "polynomial"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Law:
-    """What theory says that one way of learning costs on a setting.
+    """What theory says that one strategy costs on a setting.
 
     Attributes:
-        way: "direct" or "curriculum".
+        strategy: "direct" or "curriculum".
         growth: "exponential" or "polynomial" in the size of the task, as the paper states it.
         formula: of the queries, as people read it, such as "(d + 1)^(L + 1)".
         queries: the episodes that it takes, as a function of the setting's oracle; infinity where it never learns.
         source: paper, theorem or equation.
 
     Raises:
-        ParameterError: another way or growth.
+        ParameterError: another strategy or growth.
     """
 
-    way: Way
+    strategy: Strategy
     growth: Growth
     formula: str
     queries: Callable[[Any], float]
@@ -36,28 +36,28 @@ class Law:
 
     def __post_init__(self) -> None:
         """Validate."""
-        for name, allowed in (("way", get_args(Way)), ("growth", get_args(Growth))):
+        for name, allowed in (("strategy", get_args(Strategy)), ("growth", get_args(Growth))):
             if getattr(self, name) not in allowed:
                 raise ParameterError(name, getattr(self, name), " or ".join(map(repr, allowed)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difficulty:
-    """A ladder of ever harder settings of one id: the same task, with one parameter raised rung by rung.
+    """A ladder of ever harder settings of one id: the same task, with one parameter raised level by level.
 
-    It is not the ladder of stages inside a setting, which agents may climb while they train. Suites run an agent on
-    each rung until it has learnt the task; how the episodes that it took grow along the rungs is its score there.
+    It is not the ladder of stages inside a setting, which agents may go up while they train. Suites run an agent on
+    each level until it has learnt the task; how the episodes that it took grow along the levels is its score there.
 
     Attributes:
-        parameter: of the setting, changed from rung to rung.
+        parameter: of the setting, changed from level to level.
         values: of this parameter, the easiest first; at least three.
         size: what the growth is measured against, as people read it, such as "picks L + 1".
         size_of: the size as a function of the setting, positive and increasing; None for the value itself.
-        laws: what theory says, at most one for each way of learning.
-        parameters: of the setting, the same on all rungs.
+        laws: what theory says, at most one for each strategy.
+        parameters: of the setting, the same on all levels.
 
     Raises:
-        ParameterError: fewer than three values, or two laws of one way.
+        ParameterError: fewer than three values, or two laws of one strategy.
     """
 
     parameter: str
@@ -71,29 +71,29 @@ class Difficulty:
         """Validate."""
         if len(set(self.values)) < max(3, len(self.values)):
             raise ParameterError("values", self.values, "three or more different values, the easiest first")
-        ways = [law.way for law in self.laws]
-        if len(set(ways)) < len(ways):
-            raise ParameterError("laws", ways, "at most one law for each way of learning")
+        strategies = [law.strategy for law in self.laws]
+        if len(set(strategies)) < len(strategies):
+            raise ParameterError("laws", strategies, "at most one law for each strategy")
 
-    def rungs(self) -> list[dict[str, Any]]:
-        """Return the parameters of each rung, the easiest first."""
+    def levels(self) -> list[dict[str, Any]]:
+        """Return the parameters of each level, the easiest first."""
         return [{**self.parameters, self.parameter: value} for value in self.values]
 
     def place(self, setting: Any) -> float:
         """Return the size of a setting."""
         return float(getattr(setting, self.parameter) if self.size_of is None else self.size_of(setting))
 
-    def law(self, way: str) -> Law | None:
-        """Return what theory says of a way of learning, or None where it is silent."""
-        return next((law for law in self.laws if law.way == way), None)
+    def law(self, strategy: str) -> Law | None:
+        """Return what theory says of a strategy, or None where it is silent."""
+        return next((law for law in self.laws if law.strategy == strategy), None)
 
-    def queries(self, oracle: Any, way: str) -> float | None:
-        """Return the episodes that theory asks for, infinity where learning is hopeless, None where it is silent.
+    def queries(self, oracle: Any, strategy: str) -> float | None:
+        """Return the episodes that theory asks for, infinity where learning is infeasible, None where it is silent.
 
         Raises:
             ParameterError: a law that gives no positive number.
         """
-        law = self.law(way)
+        law = self.law(strategy)
         if law is None:
             return None
         value = float(law.queries(oracle))

@@ -5,8 +5,8 @@ Everything here is data. Terminals, pages and pictures draw it; no study knows h
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 
 #: How a series was come by, which is how it is drawn:
-#: "measured": points with intervals; "band": a measured line in the band of its intervals; "simulated": counted in
-#: roll-outs, an independent check; "predicted": theory's line; "published": what a paper prints; "censored": values
-#: below which measuring ended, the true ones lie above.
-Style = Literal["measured", "band", "simulated", "predicted", "published", "censored"]
+#: "measured": points with intervals; "line": such points joined; "band": a measured line in the band of its intervals;
+#: "simulated": counted in roll-outs, an independent check; "predicted": theory's line; "published": what a paper
+#: prints; "censored": values below which measuring ended, the true ones lie above.
+Style = Literal["measured", "line", "band", "simulated", "predicted", "published", "censored"]
 
 #: What a series is made from.
 Numbers = Sequence[float] | np.ndarray
@@ -102,6 +102,7 @@ class Series:
         y: values.
         low: lower ends of the intervals, or empty.
         high: upper ends likewise.
+        details: what is said of each point, in place of its value and interval; or empty.
 
     Raises:
         ParameterError: an unknown style, no points, lengths that differ, or a number that is not finite.
@@ -113,6 +114,7 @@ class Series:
     y: Numbers
     low: Numbers = ()
     high: Numbers = ()
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -148,6 +150,29 @@ class Agreement:
     distance: float
 
 
+class Level(NamedTuple):
+    """A horizontal line across a chart.
+
+    Attributes:
+        y: where it stands.
+        name: what it is.
+        is_limit: whether what lies above it is out of reach, and shaded.
+    """
+
+    y: float
+    name: str
+    is_limit: bool = False
+
+
+class Remark(NamedTuple):
+    """Words at a point of a chart: right or left of it, or below it."""
+
+    text: str
+    x: float
+    y: float
+    side: Literal["right", "left", "below"]
+
+
 @dataclasses.dataclass(frozen=True)
 class Chart:
     """Series over two axes.
@@ -160,6 +185,9 @@ class Chart:
         note: below it.
         points: what measured points are.
         bars: what their bars are.
+        levels: horizontal lines.
+        remarks: words beside points.
+        sayings: (group, words) that stand below the title in the colour of the group, in place of what marks mean.
     """
 
     title: str
@@ -169,11 +197,18 @@ class Chart:
     note: str = ""
     points: str = "mean of runs"
     bars: str = "three standard errors"
+    levels: tuple[Level, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    sayings: tuple[tuple[str, str], ...] = ()
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups, each once, in the order in which they occur."""
         return tuple(dict.fromkeys(series.group for series in self.series))
+
+    def of(self, groups: Collection[str]) -> "Chart":
+        """Return the chart of some of its groups."""
+        return dataclasses.replace(self, series=tuple(one for one in self.series if one.group in groups))
 
     def agreement(self) -> tuple[Agreement, ...]:
         """Compare points that have an interval with theory's at the same place, for each group that has both."""

@@ -273,14 +273,14 @@ DIFFICULTIES = (
         parameters={"prompts": 8, "candidates": 8, "min_target": 1000, "max_target": 9999, "instance": 10_000},
         laws=(
             Law(
-                way="direct",
+                strategy="direct",
                 growth="exponential",
                 formula="least t: mean of 1 - (1 - p/m)^t >= .9, p the base success of m prompts",
                 queries=CountdownOracle.direct_queries,
                 source="dynamic programming over multisets",
             ),
             Law(
-                way="curriculum",
+                strategy="curriculum",
                 growth="polynomial",
                 formula="the same, summed over n - 1 stages of one new move",
                 queries=CountdownOracle.curriculum_queries,

@@ -274,14 +274,14 @@ class KFoldOracle(Oracle[KFoldComposition]):
 
 _LAWS = (
     Law(
-        way="direct",
+        strategy="direct",
         growth="exponential",
         formula="(N - 1)^(2 (k - 1)) k N^2 ln(1 / (1 - .9^(1/k)))",
         queries=KFoldOracle.direct_queries,
         source="arXiv 2505.23683, statistical queries: N^Theta(k)",
     ),
     Law(
-        way="curriculum",
+        strategy="curriculum",
         growth="polynomial",
         formula="k N^2 ln(1 / (1 - .9^(1/k)))",
         queries=KFoldOracle.curriculum_queries,

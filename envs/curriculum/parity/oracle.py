@@ -196,14 +196,14 @@ DIFFICULTIES = (
         parameters={"d": 16, "instance": 10_000},
         laws=(
             Law(
-                way="direct",
+                strategy="direct",
                 growth="exponential",
                 formula="4.5 * 4^k",
                 queries=ParityOracle.direct_queries,
                 source="the size of the outcome's gradient at random tables",
             ),
             Law(
-                way="curriculum",
+                strategy="curriculum",
                 growth="polynomial",
                 formula="3 + (k - 1) 25/3",
                 queries=ParityOracle.curriculum_queries,

@@ -227,14 +227,14 @@ DIFFICULTIES = (
         parameters={"d": 4, "instance": 10_000},
         laws=(
             Law(
-                way="direct",
+                strategy="direct",
                 growth="exponential",
                 formula="(d + 1)^(L + 1)",
                 queries=ReasoningTreeOracle.direct_queries,
                 source=f"{_SOURCE}, lower bound without a curriculum",
             ),
             Law(
-                way="curriculum",
+                strategy="curriculum",
                 growth="polynomial",
                 formula="(L + 1)(d + 1)",
                 queries=ReasoningTreeOracle.curriculum_queries,

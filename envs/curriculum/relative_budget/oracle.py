@@ -304,14 +304,14 @@ DIFFICULTIES = (
         parameters={"K": 8, "A": 10, "p": 0.1, "instance": 10_000},
         laws=(
             Law(
-                way="direct",
+                strategy="direct",
                 growth="polynomial",
                 formula="1 / P[T <= H]",
                 queries=RelativeBudgetOracle.first_reward_queries,
                 source="the wait for the first reward under the base model",
             ),
             Law(
-                way="curriculum",
+                strategy="curriculum",
                 growth="polynomial",
                 formula="1 / P[T <= H] of each sub-step alone, those before being learnt, summed",
                 queries=RelativeBudgetOracle.staged_reward_queries,

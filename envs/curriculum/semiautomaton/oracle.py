@@ -266,14 +266,14 @@ DIFFICULTIES = (
         parameters={"N": 4, "m": 2, "instance": 10_000},  # six levels below 600,000 episodes, with m = 3 four
         laws=(
             Law(
-                way="direct",
+                strategy="direct",
                 growth="exponential",
                 formula="9 m N^2 (N - 1) (m N / (N - 1))^(T - 1)",
                 queries=SemiautomatonOracle.direct_queries,
                 source="what a right claim gains beside random tables",
             ),
             Law(
-                way="curriculum",
+                strategy="curriculum",
                 growth="polynomial",
                 formula="m N^2 (1 + 1/2 + ... + 1/(m N))",
                 queries=SemiautomatonOracle.curriculum_queries,

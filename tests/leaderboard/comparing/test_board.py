@@ -14,6 +14,7 @@ from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.comparing.labels import Subject, distinct_labels
 from theorybench.leaderboard.comparing.reproduction import configuration
 from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.showing.words import is_known
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +136,9 @@ def test_few_seeds_are_shown_unranked(synthetic_run):
 def test_one_seed_has_no_interval(synthetic_run):
     board = make_board([synthetic_run()])
     (row,) = board.standings[0].rows
-    assert (row.score.value, row.score.low, row.score.high) == (0.5, None, None)
-    assert board.environments[0].curves[0].low is None
+    assert row.score.value == 0.5 and not is_known(row.score) and board.environments[0].curves.series[0].low == ()
+    kept = json.loads(board.to_json())
+    assert kept["standings"][0]["rows"][0]["score"] == {"value": 0.5, "low": None, "high": None}
 
 
 @pytest.mark.parametrize(
@@ -175,20 +177,18 @@ def test_curves_hold_the_last_policy_and_end_where_the_run_ends(synthetic_run):
         synthetic_run(seed=1, score=0.8, curve=[point(20, 0.3)], spent={"episodes": 20, "steps": 1}),
         synthetic_run(seed=2, status="failed", curve=[]),
     ]
-    (curve,) = make_board(records[:2]).environments[0].curves
-    assert curve.x == (20, 30, 90) and curve.value == pytest.approx((0.45, 0.5, 0.6))
-    (curve,) = make_board(records).environments[0].curves
-    assert curve.x == (312, 20_000) and curve.value == pytest.approx([(0.4 + 0.8 - 1) / 3] * 2)
+    (curve,) = make_board(records[:2]).environments[0].curves.series
+    assert curve.x == (20, 30, 90) and curve.y == pytest.approx((0.45, 0.5, 0.6))
+    (curve,) = make_board(records).environments[0].curves.series
+    assert curve.x == (312, 20_000) and curve.y == pytest.approx([(0.4 + 0.8 - 1) / 3] * 2)
 
 
-def test_pass_panels_show_all_tasks_and_each(board):
-    panels = board.environments[0].passes
-    assert [panel.title for panel in panels] == ["all tasks", "task_0", "task_1"]
-    lines = {series.label: series for series in panels[0].series}
+def test_pass_charts_show_all_tasks_and_each(board):
+    charts = board.environments[0].passes
+    assert [chart.title for chart in charts] == ["all tasks", "task_0", "task_1"]
+    lines = {series.group: series for series in charts[0].series}
     assert lines["rlvr"].x == (1, 2, 4, 8, 16, 32, 64, 128)
-    assert (
-        lines["rlvr"].value[0] > lines["reference"].value[0] and lines["rlvr"].value[-1] < lines["reference"].value[-1]
-    )
+    assert lines["rlvr"].y[0] > lines["reference"].y[0] and lines["rlvr"].y[-1] < lines["reference"].y[-1]
     assert board.environments[-1].passes == ()
 
 
@@ -206,7 +206,7 @@ def test_the_order_of_records_does_not_matter(board, synthetic_sweep):
 
 def test_json_is_strict_and_says_what_the_board_says(board):
     values = json.loads(board.to_json(), parse_constant=pytest.fail)
-    assert values["schema"] == 2
+    assert values["schema"] == 3
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
         "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",

@@ -36,17 +36,17 @@ def test_a_polynomial_cost_is_found_with_its_exponent(limit):
 
 
 def test_what_does_not_arrive_counts():
-    costs, arrived = runs(lambda x: 4.0**x, limit=4_000.0)
-    blind = [np.where(own, cost, 4_000.0) for own, cost in zip(arrived, costs, strict=True)]
-    honest = fit_growth(SIZES, costs, arrived, draws=50, seed=0)
+    costs, solved = runs(lambda x: 4.0**x, limit=4_000.0)
+    blind = [np.where(own, cost, 4_000.0) for own, cost in zip(solved, costs, strict=True)]
+    honest = fit_growth(SIZES, costs, solved, draws=50, seed=0)
     naive = fit_growth(SIZES, blind, [np.ones(5, bool)] * len(SIZES), draws=50, seed=0)
     assert abs(honest.factor.value - 4) < abs(naive.factor.value - 4)
 
 
 def test_the_fit_maximises_the_likelihood():
-    costs, arrived = runs(lambda x: 500 + 3.0**x, noise=0.4, limit=6_000.0, seed=3)
+    costs, solved = runs(lambda x: 500 + 3.0**x, noise=0.4, limit=6_000.0, seed=3)
     x, y = np.repeat(SIZES, 5), np.log(np.concatenate(costs))
-    known = np.concatenate(arrived)
+    known = np.concatenate(solved)
 
     def loss(p):
         line, deviation = np.logaddexp(p[0] + p[1] * x, p[2]), np.exp(p[3])
@@ -64,9 +64,9 @@ def test_the_fit_maximises_the_likelihood():
 
 
 def test_few_rungs_fit_no_law():
-    costs, arrived = runs(lambda x: 4.0**x, limit=200.0)
-    assert sum(any(own) for own in arrived) < 4
-    assert fit_growth(SIZES, costs, arrived, draws=20, seed=0).verdict == "too few rungs"
+    costs, solved = runs(lambda x: 4.0**x, limit=200.0)
+    assert sum(any(own) for own in solved) < 4
+    assert fit_growth(SIZES, costs, solved, draws=20, seed=0).verdict == "too few levels"
 
 
 def test_a_cost_that_does_not_grow_or_falls_has_no_law_of_growth():
@@ -77,8 +77,8 @@ def test_a_cost_that_does_not_grow_or_falls_has_no_law_of_growth():
 
 
 def test_one_run_has_no_interval():
-    costs, arrived = runs(lambda x: 4.0**x, seeds=1)
-    assert fit_growth(SIZES, costs, arrived, draws=20, seed=0).factor.low is None
+    costs, solved = runs(lambda x: 4.0**x, seeds=1)
+    assert np.isnan(fit_growth(SIZES, costs, solved, draws=20, seed=0).factor.low)
 
 
 def test_the_growth_of_a_law():

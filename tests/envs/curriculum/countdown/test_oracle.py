@@ -174,7 +174,7 @@ def test_laws_of_learning_are_times_at_which_nine_prompts_in_ten_are_solved():
 def test_the_ladder_is_soon_hopeless_without_stages():
     (ladder,) = DIFFICULTIES
     entry = lookup(ID)
-    oracles = [entry.oracle(entry.make_setting(rung)) for rung in ladder.rungs()]
+    oracles = [entry.oracle(entry.make_setting(rung)) for rung in ladder.levels()]
     direct = [ladder.queries(oracle, "direct") for oracle in oracles]
     staged = [ladder.queries(oracle, "curriculum") for oracle in oracles]
     assert all(b > 5 * a for a, b in itertools.pairwise(direct))

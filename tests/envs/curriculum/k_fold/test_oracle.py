@@ -203,7 +203,7 @@ def test_laws_of_learning():
 
 def test_ladders_begin_within_reach_and_end_beyond_it():
     for ladder in DIFFICULTIES:
-        oracles = [KFoldOracle(KFoldComposition(**parameters)) for parameters in ladder.rungs()]
+        oracles = [KFoldOracle(KFoldComposition(**parameters)) for parameters in ladder.levels()]
         direct = [ladder.queries(oracle, "direct") for oracle in oracles]
         curriculum = [ladder.queries(oracle, "curriculum") for oracle in oracles]
         assert 3 <= sum(queries < 6e5 for queries in direct) <= 5 and direct == sorted(direct)

@@ -179,7 +179,7 @@ def test_false_declarations_are_found(hashed, chain_of_thought):
 
 def test_laws_of_the_ladder():
     (difficulty,) = DIFFICULTIES
-    for rung in difficulty.rungs():
+    for rung in difficulty.levels():
         oracle = ParityOracle(Parity(**rung))
         k = oracle.setting.k
         assert difficulty.queries(oracle, "direct") == 4.5 * 4**k

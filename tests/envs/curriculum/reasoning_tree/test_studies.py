@@ -58,7 +58,7 @@ def test_searches_cost_what_theory_says_and_learners_that_do_not_arrive_are_said
         theory = lines(chart, "predicted")
         growth = np.diff(np.log(theory["search, full task"].y))
         assert growth == pytest.approx(np.log(5), rel=0.05)
-    assert np.diff(lines(training, "predicted")["search, rung by rung"].y) == pytest.approx(5)
+    assert np.diff(lines(training, "predicted")["search, stage by stage"].y) == pytest.approx(5)
     arrived = {row[:2]: row[2] for row in result.tables[0].rows}
     assert arrived["REINFORCE, rung by rung", 1] == arrived["REINFORCE, rung by rung", 3] == 2
     assert arrived["REINFORCE, full task", 2] < 2
@@ -69,7 +69,7 @@ def test_a_search_that_knows_a_pick_is_off_the_lines(monkeypatch):
     whole = reasoning_tree_studies.depth_ladder
     monkeypatch.setattr(reasoning_tree_studies, "depth_ladder", lambda setting, p: whole(setting, p)[-1:])
     result = STUDY["length"].result(seeds=2)
-    (ladder,) = [group for group in result.charts[0].agreement() if group.group == "search, rung by rung"]
+    (ladder,) = [group for group in result.charts[0].agreement() if group.group == "search, stage by stage"]
     assert ladder.inside < ladder.points
 
 

@@ -296,7 +296,7 @@ def test_best_of_n_counts_all_ways_to_a_state():
 
 def test_the_ladder_gets_out_of_reach_but_its_stages_do_not():
     (difficulty,) = DIFFICULTIES
-    oracles = [RelativeBudgetOracle(RelativeBudget(**rung)) for rung in difficulty.rungs()]
+    oracles = [RelativeBudgetOracle(RelativeBudget(**rung)) for rung in difficulty.levels()]
     sizes = [difficulty.place(oracle.setting) for oracle in oracles]
     direct = [difficulty.queries(oracle, "direct") for oracle in oracles]
     ladder = [difficulty.queries(oracle, "curriculum") for oracle in oracles]

@@ -246,7 +246,7 @@ def test_false_declarations_are_found(chain_of_thought):
 def test_laws_along_the_ladder():
     (difficulty,) = DIFFICULTIES
     direct = []
-    for rung in difficulty.rungs():
+    for rung in difficulty.levels():
         setting = Semiautomaton(**rung)
         oracle, rows = SemiautomatonOracle(setting), setting.m * setting.N
         direct.append(difficulty.queries(oracle, "direct"))

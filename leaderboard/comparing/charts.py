@@ -1,12 +1,13 @@
-"""What is drawn as lines: learning curves, performance profiles, pass@K."""
+"""Charts of a board: learning curves, performance profiles, pass@K. Series are named by the labels of agents."""
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from theorybench.leaderboard.comparing.groups import FAILED_SCORE, Group
+from theorybench.envs.core.evidence.study import Axis, Chart, Level, Series
+from theorybench.leaderboard.comparing.groups import FAILED_SCORE, EnvironmentInfo, Group
 from theorybench.leaderboard.comparing.statistics import (
     bootstrap_interval,
     clip_scores,
@@ -17,61 +18,42 @@ from theorybench.leaderboard.records.record import Record
 
 #: Scores at which performance profiles are computed.
 THRESHOLDS = np.linspace(-1.0, 1.0, 81)
+#: The two scores that are known: lines of every chart of scores.
+KNOWN = (Level(0.0, "reference"), Level(1.0, "optimum"))
+#: What the shades and bars of a board are.
+BARS = "95 % interval"
 _PASS = re.compile(r"(?:(?P<task>.+)/)?pass@(?P<k>[1-9]\d*)")
 
 
-@dataclasses.dataclass(frozen=True)
-class Series:
-    """One line, with a band where it is known.
-
-    Attributes:
-        agent: id of the agent.
-        label: of the agent.
-        x: episodes, scores or numbers of tries.
-        value: at each x.
-        low: lower end of the 95 % interval, or None where an environment has one run only.
-        high: upper end likewise.
-    """
-
-    agent: str
-    label: str
-    x: tuple[float, ...]
-    value: tuple[float, ...]
-    low: tuple[float, ...] | None
-    high: tuple[float, ...] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Panel:
-    """Lines that are drawn together under a title."""
-
-    title: str
-    series: tuple[Series, ...]
-
-
-def learning_curves(groups: Sequence[Group], draws: int, seed: int) -> tuple[Series, ...]:
-    """Return the interquartile mean over runs of the clipped score by episodes spent, for each agent.
+def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int, seed: int) -> Chart:
+    """Return the interquartile mean over runs of the clipped score by episodes spent, for each unprivileged agent.
 
     A run holds its last scored policy until the next one. A failed run ends at -1; where none of its policies was
     scored it is at -1 throughout. A curve begins where all runs have a score.
     """
-    return tuple(_curve(group, draws, seed) for group in groups if not group.agent.privileged)
+    ticks = sorted({max(1, info.budget // part) for part in (64, 16, 4, 1)})
+    episodes = Axis("episodes", "log", (info.budget / 80, info.budget * 1.15), tuple(ticks))
+    curves = tuple(_curve(group, draws, seed) for group in groups if not group.agent.privileged)
+    low = min((min(one.low or one.y) for one in curves), default=0.0)
+    score = Axis("score", range=(min(-0.06, low - 0.04), 1.1))
+    return Chart(info.label, episodes, score, curves, points="interquartile mean of runs", bars=BARS, levels=KNOWN)
 
 
-def profiles(groups: Sequence[Group], draws: int, seed: int) -> tuple[Series, ...]:
+def profile_chart(title: str, groups: Sequence[Group], draws: int, seed: int) -> Chart:
     """Return the share of runs above each score, averaged over environments, for each agent that is not privileged."""
-    agents = {group.agent.id: group.agent for group in groups if not group.agent.privileged}
+    labels = sorted({group.agent.label for group in groups if not group.agent.privileged})
     found = []
-    for agent in sorted(agents.values(), key=lambda a: a.label):
-        scores = [group.scores for group in groups if group.agent.id == agent.id]
+    for label in labels:
+        scores = [group.scores for group in groups if group.agent.label == label]
         interval = bootstrap_interval(
             lambda sample: performance_profile(sample, THRESHOLDS), scores, draws=draws, seed=seed
         )
-        found.append(_series(agent.id, agent.label, THRESHOLDS, *interval))
-    return tuple(found)
+        found.append(_series(label, THRESHOLDS, *interval))
+    score, share = Axis("score", range=(-1.02, 1.02)), Axis("share of runs above it", range=(-0.02, 1.04))
+    return Chart(title, score, share, tuple(found), points="share of runs", bars=BARS)
 
 
-def pass_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
+def pass_charts(groups: Sequence[Group]) -> tuple[Chart, ...]:
     """Return pass@K by K of the final policies, mean of the runs that did not fail: all tasks first, then each task.
 
     Squeezing shows here: the line of a squeezed policy begins above the reference's and ends below it.
@@ -89,9 +71,14 @@ def pass_panels(groups: Sequence[Group]) -> tuple[Panel, ...]:
         for task, line in found.items():
             if len(line) > 1:
                 tries = sorted(line)
-                x, shares = tuple(map(float, tries)), tuple(line[k] for k in tries)
-                tasks.setdefault(task, []).append(Series(group.agent.id, group.agent.label, x, shares, None, None))
-    return tuple(Panel(task or "all tasks", tuple(tasks[task])) for task in sorted(tasks))
+                one = Series(group.agent.label, "band", tries, [line[k] for k in tries])
+                tasks.setdefault(task, []).append(one)
+    return tuple(_pass_chart(task or "all tasks", tasks[task]) for task in sorted(tasks))
+
+
+def _pass_chart(title: str, series: Sequence[Series]) -> Chart:
+    tries = Axis("tries K", "log", ticks=tuple(sorted({x for one in series for x in one.x})))
+    return Chart(title, tries, Axis("pass@K"), tuple(series))
 
 
 def _curve(group: Group, draws: int, seed: int) -> Series:
@@ -100,7 +87,7 @@ def _curve(group: Group, draws: int, seed: int) -> Series:
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
     scores = np.array([[_held(line, episodes) for line in lines] for episodes in grid])
     interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, seed=seed)
-    return _series(group.agent.id, group.agent.label, grid, *interval)
+    return _series(group.agent.label, grid, *interval)
 
 
 def _line(record: Record) -> list[tuple[int, float]]:
@@ -117,9 +104,6 @@ def _held(line: list[tuple[int, float]], episodes: int) -> float:
     return next(score for spent, score in reversed(line) if spent <= episodes)
 
 
-def _series(
-    agent: str, label: str, x: Sequence[float] | np.ndarray, value: object, low: object, high: object
-) -> Series:
-    middle, lower, upper = (tuple(np.asarray(line, dtype=float).tolist()) for line in (value, low, high))
-    known = not np.isnan(lower).any()
-    return Series(agent, label, tuple(map(float, x)), middle, lower if known else None, upper if known else None)
+def _series(label: str, x: Sequence[float] | np.ndarray, value: Any, low: Any, high: Any) -> Series:
+    """Return a line in its band, which has none where an environment has one run only."""
+    return Series(label, "band", x, value, *(() if np.isnan(low).any() else (low, high)))

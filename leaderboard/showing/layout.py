@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Series
-from theorybench.leaderboard.showing.table import plain
+from theorybench.leaderboard.showing.words import plain
 
 #: What each style says, in keys and under the pointer.
 WORDS = {
     "measured": "measured",
+    "line": "measured",
     "band": "measured",
     "simulated": "counted in roll-outs",
     "predicted": "theory",
@@ -17,9 +18,11 @@ WORDS = {
     "censored": "not reached: more than",
 }
 #: A label stands at the end of the first of these that its group has.
-LABELLED = ("band", "measured", "predicted", "simulated", "published", "censored")
+LABELLED = ("band", "line", "measured", "predicted", "simulated", "published", "censored")
 #: Share of an axis that its data leave free at each end.
 MARGIN = 0.05
+#: A line with so many points has no markers.
+FEW = 12
 #: Letters of a name beside its line.
 LETTERS = 28
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -97,7 +100,7 @@ def shortened(group: str) -> str:
 
 def format_tick(value: float) -> str:
     """Write a number of an axis: "128", "20,000", "0.1"."""
-    return f"{value:,.0f}" if value == round(value) and abs(value) >= 1 else f"{value:g}"
+    return f"{value:,.0f}" if value == round(value) and abs(value) >= 1 else f"{value:.3g}"
 
 
 def log_ticks(ends: tuple[float, float]) -> list[tuple[float, str]]:
@@ -127,12 +130,23 @@ def has_band(chart: Chart, group: str | None = None) -> bool:
     return any(series.group == (group or series.group) and series.style == "band" for series in chart.series)
 
 
-def dodge(chart: Chart, group: str) -> float:
-    """Return where among the marks of values that were not reached a group's stands, -1 left to 1 right: they coincide
-    where several learners stop at the same budget.
+def has_markers(series: Series) -> bool:
+    """Return whether the points of a line in a band are few enough to be marked."""
+    return len(series.x) <= FEW
+
+
+def dodge(chart: Chart, series: Series) -> float:
+    """Return how many steps right of its place the marks of a series stand, so that none hides another.
+
+    Values that were not reached coincide where several learners stop at the same budget, policies that were scored
+    once where they spent the same.
     """
-    groups = list(dict.fromkeys(series.group for series in chart.series if series.style == "censored"))
-    return 2 * groups.index(group) / (len(groups) - 1) - 1 if len(groups) > 1 else 0.0
+
+    def place(one: Series) -> set[float]:
+        return set(one.y) if one.style == "censored" else set(one.x) if len(one.x) == 1 else set()
+
+    rivals = [one for one in chart.series if one.style == series.style and place(one) & place(series)]
+    return rivals.index(series) - (len(rivals) - 1) / 2 if rivals else 0.0
 
 
 def _end(chart: Chart, group: str, side: str) -> float:
@@ -150,6 +164,7 @@ def chart_key(chart: Chart) -> list[str]:
     words = {
         "band": f"line and shade: {chart.points} and {chart.bars}",
         "measured": f"● {chart.points}, bar: {chart.bars}",
+        "line": f"marks: {chart.points}, bar: {chart.bars}",
         "simulated": "× counted in roll-outs",
         "predicted": "dashed: theory" if "band" in used else "line: theory",
         "published": "○ published",

@@ -1,0 +1,125 @@
+"""The board as one HTML file that needs nothing else: plotly.js, figures and styles stand in it."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from theorybench.envs.core.evidence.study import Chart
+from theorybench.leaderboard.comparing.board import Board, Standing
+from theorybench.leaderboard.comparing.ladders import LadderBoard
+from theorybench.leaderboard.comparing.reproduction import configuration
+from theorybench.leaderboard.showing.document import Scale, render_document, write_document
+from theorybench.leaderboard.showing.interactive import figure
+from theorybench.leaderboard.showing.ladder_chart import SizeScale, ladder_chart, ladder_styles, natural_scale
+from theorybench.leaderboard.showing.styles import Style, agent_styles, line_agents
+from theorybench.leaderboard.showing.words import is_known, ladder_table
+
+#: Names of the scales of sizes.
+SCALES: dict[SizeScale, str] = {"linear": "sizes linear", "log": "sizes logarithmic"}
+
+
+class Place(NamedTuple):
+    """One place of the page: its title, and the charts among which the reader chooses, by name."""
+
+    title: str
+    charts: dict[str, Chart]
+
+
+class Section(NamedTuple):
+    """A section of figures: what it shows, its places with an id each, and the groups that occur in them."""
+
+    title: str
+    text: str
+    places: list[tuple[str, Place]]
+    groups: set[str]
+
+
+def write_page(board: Board, path: str | Path) -> Path:
+    """Write the page, atomically; return its absolute path."""
+    return write_document(render_page(board), path)
+
+
+def render_page(board: Board) -> str:
+    """Return the page: ranking, curves, profiles, failures, provenance. It opens offline and loads nothing."""
+    agents = agent_styles(board)
+    styles: dict[str, dict[str, Style]] = {one.title: ladder_styles(one, agents) for one in board.ladders}
+    sections = _sections(board)
+    return render_document(
+        "board.html.j2",
+        {
+            id: {name: figure(chart, styles.get(place.title, agents)) for name, chart in place.charts.items()}
+            for section in sections
+            for id, place in section.places
+        },
+        board=board,
+        styles=agents,
+        labels={entry.environment.id: entry.environment.label for entry in board.environments},
+        ranking=[(standing, _scale(standing)) for standing in board.standings],
+        environment_rankings=[(entry.standing, _scale(entry.standing)) for entry in board.environments],
+        lifted=any(row.lifted for standing in board.standings for row in standing.rows),
+        sections=sections,
+        configuration=configuration(board),
+        laws=[ladder_table(ladder) for ladder in board.ladders],
+    )
+
+
+def _sections(board: Board) -> list[Section]:
+    """Return the sections of figures that have any."""
+    learners = {agent.label for agent in board.agents} - line_agents(board)
+    profiles = {one.title: one.profiles.of(learners) for one in board.standings if one.profiles}
+    sections = [
+        (
+            "Learning curves",
+            "Interquartile mean of the exact score over seeds by episodes spent, with its 95 % interval. A failed run "
+            "is at -1 at the end.",
+            [Place(entry.environment.label, {"": entry.curves.of(learners)}) for entry in board.environments],
+        ),
+        (
+            "How the cost of learning grows",
+            "Episodes until a score counts as learnt, against the size of the task: the median run, and a bar from the "
+            "fastest to the slowest. Thick lines: agents that train on the full task alone; thin ones: on easier "
+            "sub-tasks first. Lines without marks are theory's, dotted and dashed likewise. An arrow: the median run "
+            "did not learn the task within the budget. Where theory asks for more than the budget, agents of its "
+            "strategy skip the level.",
+            [_ladder(ladder) for ladder in board.ladders],
+        ),
+        (
+            "Pass@K of the final policies",
+            "Mean over runs that did not fail. A squeezed policy begins above the reference and ends below it: it has "
+            "lost answers that its base model could still find.",
+            [
+                Place(entry.environment.label, {chart.title: chart for chart in entry.passes})
+                for entry in board.environments
+                if entry.passes
+            ],
+        ),
+        (
+            "Performance profiles",
+            "The share of runs that score above each value, with its 95 % interval: higher is better everywhere.",
+            [Place("Performance profiles", profiles)] if profiles else [],
+        ),
+    ]
+    numbers = itertools.count()
+    return [
+        Section(title, text, [(f"chart-{next(numbers)}", place) for place in places], _groups(places))
+        for title, text, places in sections
+        if places
+    ]
+
+
+def _ladder(ladder: LadderBoard) -> Place:
+    """Return the chart of a ladder over both scales of sizes, that of theory first."""
+    first = natural_scale(ladder)
+    scales = sorted(SCALES, key=lambda scale: scale != first)
+    return Place(ladder.title, {SCALES[scale]: ladder_chart(ladder, scale) for scale in scales})
+
+
+def _groups(places: Sequence[Place]) -> set[str]:
+    return {group for place in places for chart in place.charts.values() for group in chart.groups}
+
+
+def _scale(standing: Standing) -> Scale:
+    """Place scores: from the lowest, or 0, to 1."""
+    lowest = min(row.score.low if is_known(row.score) else row.score.value for row in standing.rows)
+    return Scale.around(min(0.0, lowest), 1.0)

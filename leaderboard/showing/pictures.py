@@ -1,0 +1,227 @@
+"""Pictures for documents: rankings, learning curves, ladders of difficulty, studies, policies."""
+
+import dataclasses
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.core.environments.render import policy_picture
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.study import Chart, StudyResult
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.board import Board, Standing
+from theorybench.leaderboard.comparing.ranking import Row
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.ladder_chart import (
+    DASHES,
+    STRATEGIES,
+    WIDTHS,
+    ladder_chart,
+    ladder_styles,
+    natural_scale,
+)
+from theorybench.leaderboard.showing.layout import chart_key
+from theorybench.leaderboard.showing.still import Sheet, bare, checked_path, draw_panels, line_handle, save
+from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_styles, group_styles
+from theorybench.leaderboard.showing.words import is_known, plain
+
+#: Panels of studies, of ladders and of learning curves.
+STUDY = Sheet(width=5.6, height=3.7, columns=2, dpi=160, font=8.5)
+LADDERS = Sheet(width=4.1, height=3.5, columns=3, dpi=130, font=8, named=False, foot=0.85)
+CURVES = Sheet(width=2.0, height=1.85, columns=1, dpi=110, font=7.5, named=False, side=1.75)
+#: Learning curves lower than the first are cut, for they would leave no room for the rest; all reach the second.
+LEAST, MARGIN = -0.55, -0.08
+
+
+def picture(board: Board, path: str | Path) -> Path:
+    """Draw scores with their intervals, one panel for each standing, and write a picture, atomically.
+
+    A board that has ladders of difficulty alone shows these.
+
+    Args:
+        board: what is drawn.
+        path: ends in .png, .svg or .pdf.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ParameterError: another ending.
+    """
+    path = checked_path(path)
+    return save(_ranking(board) if board.standings else _ladders(board), path)
+
+
+def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Sequence[str]]) -> Path:
+    """Draw the score by episodes spent, with its interval, and write a picture, atomically.
+
+    Args:
+        board: what is drawn: a column for each environment.
+        path: ends in .png, .svg or .pdf.
+        groups: labels of agents by title; each group has a row, and its agents are told apart by colour.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ParameterError: another ending, or no group.
+    """
+    path = checked_path(path)
+    if not groups:
+        raise ParameterError("groups", groups, "at least one")
+    charts = [entry.curves.of(labels) for labels in groups.values() for entry in board.environments]
+    bottom = min([MARGIN, *(min(line.low or line.y) for chart in charts for line in chart.series)])
+    score = dataclasses.replace(charts[0].y, range=(max(LEAST, bottom), 1.06))
+    styles = [group_styles(labels) for labels in groups.values() for _ in board.environments]
+    columns = len(board.environments)
+    cut = [_with_few_ticks(dataclasses.replace(chart, y=score)) for chart in charts]
+    figure = draw_panels(cut, styles, CURVES._replace(columns=columns))
+    for place, axes in enumerate(figure.axes):
+        axes.label_outer()
+        axes.set_title("", loc="left")
+        if place < columns:
+            axes.set_title(plain(cut[place].title), fontsize=8.5, color=INK)
+    for row, (title, labels) in enumerate(groups.items()):
+        handles = [line_handle(own, label) for label, own in group_styles(labels).items()]
+        _key(figure.axes[(row + 1) * columns - 1], handles, title, (1.04, 1.04), CURVES.font)
+    return save(figure, path)
+
+
+def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
+    """Draw a policy beside the reference and write the picture, atomically.
+
+    Args:
+        name: what the policy is called.
+        policy: any object with `probs`.
+        env_id: the registered id of its environment.
+        parameters: of the setting.
+        path: ends in .png, .svg or .pdf.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ParameterError: another ending, or a setting without pictures of policies.
+    """
+    path, setting = checked_path(path), lookup(env_id).make_setting(parameters)
+    return save(policy_picture(setting, {"reference": SettingPolicy(setting, "reference"), name: policy}), path)
+
+
+def write_pictures(result: StudyResult, folder: Path, name: str) -> list[Path]:
+    """Write `<name>.png` with the charts of a study as panels, and `<name>-<number>.svg` of each of its drawings.
+
+    Returns:
+        The paths, atomically written; none for a study of tables alone.
+    """
+    written = []
+    if result.charts:
+        styles = group_styles(result.all_groups())
+        written.append(save(draw_panels(result.charts, [styles] * len(result.charts), STUDY), folder / f"{name}.png"))
+    for number, drawing in enumerate(result.pictures, 1):
+        written.append(folder / f"{name}-{number}.svg")
+        with atomic_write(written[-1]) as file:
+            file.write(drawing.svg)
+    return written
+
+
+def _with_few_ticks(chart: Chart) -> Chart:
+    """Leave the first, the middle and the last tick: panels are small."""
+    ticks = chart.x.ticks
+    few = tuple(dict.fromkeys(ticks[place] for place in (0, len(ticks) // 2, -1)))
+    return dataclasses.replace(chart, x=dataclasses.replace(chart.x, ticks=few))
+
+
+def _ranking(board: Board) -> Any:
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    standings = board.standings
+    columns = min(3, len(standings))
+    lines = -(-len(standings) // columns)
+    rows = max(sum(not row.privileged for row in standing.rows) for standing in standings)
+    engine, styles = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1), agent_styles(board)
+    with rc_context({"text.parse_math": False, "font.size": 8}):
+        figure = Figure(figsize=(4.6 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
+        for place, standing in enumerate(standings):
+            axes = figure.add_subplot(lines, columns, place + 1)
+            _standing(axes, standing, styles)
+            axes.set_ylim(rows - 0.4, -0.6)
+    return figure
+
+
+def _standing(axes: Any, standing: Standing, styles: Mapping[str, Style]) -> None:
+    """Draw one standing: the best agent above, optimum and reference as lines, unranked agents hollow."""
+    rows = [row for row in standing.rows if not row.privileged]
+    for level in (0.0, 1.0):
+        axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
+    for place, row in enumerate(rows):
+        colour = styles[row.label].colour
+        if is_known(row.score):
+            axes.plot(row.score[1:], [place] * 2, color=colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
+        filling = colour if row.rank else "white"
+        axes.plot(row.score.value, place, "o", color=colour, markersize=5.5, markerfacecolor=filling)
+    axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
+    lowest = [row.score.low if is_known(row.score) else row.score.value for row in rows]
+    axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
+    above = axes.secondary_xaxis("top")
+    above.set_xticks([0, 1], ["reference", "optimum"])
+    above.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=1)
+    above.spines["top"].set_visible(False)
+    axes.set_title(plain(standing.title), loc="left", fontsize=10, fontweight="bold", color=INK)
+    bare(axes, grid="x")
+    axes.tick_params(labelcolor=INK)
+
+
+def _name(row: Row) -> str:
+    """Return rank and label, shortened."""
+    label = textwrap.shorten(row.label, 36, placeholder="...") if " " in row.label else row.label[:36]
+    return f"{plain(label)}  {row.rank or '–'}"
+
+
+def _ladders(board: Board) -> Any:
+    """Draw the ladders of a board; sizes are linear where theory's direct law is exponential, else logarithmic."""
+    agents = agent_styles(board)
+    charts = [ladder_chart(ladder, natural_scale(ladder)) for ladder in board.ladders]
+    styles = [ladder_styles(ladder, agents) for ladder in board.ladders]
+    figure = draw_panels(charts, styles, LADDERS)
+    for axes in figure.axes:
+        if not axes.get_subplotspec().is_first_col():
+            axes.set_ylabel("")
+    strategies = {one.label: one.strategy for ladder in board.ladders for one in ladder.results}
+    laws = {law.strategy for ladder in board.ladders for law in ladder.laws}
+    left, height = 0.012, LADDERS.foot / figure.get_figheight()
+    for strategy, title in STRATEGIES.items():
+        own = {label: dataclasses.replace(agents[label], width=WIDTHS[strategy]) for label in sorted(strategies)}
+        handles = [line_handle(own[label], label) for label in own if strategies[label] == strategy]
+        if strategy in laws:
+            handles.append(line_handle(Style(INK, "", DASHES[strategy]), "theory"))
+        if handles:
+            columns = -(-len(handles) // 3)
+            _key(figure, handles, title, (left, height), LADDERS.font, columns).set_in_layout(False)
+            left += (1.75 * columns + 0.25) / figure.get_figwidth()
+    every = dataclasses.replace(charts[0], series=tuple(one for chart in charts for one in chart.series))
+    figure.text(left, height, "\n".join(chart_key(every)), va="top", color=QUIET, fontsize=LADDERS.font)
+    return figure
+
+
+def _key(
+    place: Any, handles: Sequence[Any], title: str, corner: tuple[float, float], size: float, columns: int = 1
+) -> Any:
+    """Add a key to a panel or a figure, its upper left corner at a place of it."""
+    return place.legend(
+        handles=handles,
+        title=plain(title),
+        loc="upper left",
+        bbox_to_anchor=corner,
+        ncols=columns,
+        frameon=False,
+        fontsize=size,
+        title_fontproperties={"size": size, "weight": "bold"},
+        alignment="left",
+        labelcolor=INK,
+        handlelength=1.6,
+        borderaxespad=0,
+    )

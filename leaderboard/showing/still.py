@@ -1,0 +1,273 @@
+"""Charts as still pictures, for documents: panels of studies, learning curves and ladders of difficulty."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.layout import (
+    chart_key,
+    dodge,
+    has_band,
+    has_markers,
+    log_ticks,
+    place_labels,
+    shortened,
+    tick_texts,
+    x_range,
+    y_range,
+)
+from theorybench.leaderboard.showing.styles import INK, QUIET, RULE, Style
+from theorybench.leaderboard.showing.words import plain
+
+#: What a name may end with.
+FORMATS = (".png", ".svg", ".pdf")
+#: Distance of labels as a share of the height of a panel, and letters of a line of its note.
+GAP, LETTERS = 0.062, 84
+#: Points between marks that would hide each other.
+STEP = 6.0
+_MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X", "line-ew": ""}
+_DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2.5)), "dot": (0, (1.2, 1.6))}
+
+
+class Sheet(NamedTuple):
+    """What a picture of panels is drawn on.
+
+    Attributes:
+        width: of a panel, in inches.
+        height: likewise.
+        columns: panels beside each other.
+        dpi: of the picture.
+        font: size of its text, in points.
+        named: whether the names of groups stand beside their lines, and what marks mean below the title.
+        foot: inches that are left free below the panels.
+        side: inches that are left free right of them.
+    """
+
+    width: float
+    height: float
+    columns: int
+    dpi: int
+    font: float
+    named: bool = True
+    foot: float = 0.0
+    side: float = 0.0
+
+
+def draw_panels(charts: Sequence[Chart], styles: Sequence[Mapping[str, Style]], sheet: Sheet) -> Any:
+    """Draw charts as panels, line by line; `styles` says of each how its groups are drawn.
+
+    Returns:
+        A matplotlib Figure, whose axes are those of the charts, in their order.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    columns = min(sheet.columns, len(charts))
+    rows = -(-len(charts) // columns)
+    size = sheet.width * columns + sheet.side, sheet.height * rows + sheet.foot
+    engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, rect=(0, sheet.foot / size[1], 1, 1 - sheet.foot / size[1]))
+    with rc_context({"text.parse_math": False, "font.size": sheet.font}):
+        figure = Figure(figsize=size, layout=engine, dpi=sheet.dpi)
+        for place, (chart, own) in enumerate(zip(charts, styles, strict=True)):
+            _panel(figure.add_subplot(rows, columns, place + 1), chart, own, sheet.named)
+    return figure
+
+
+def checked_path(path: str | Path) -> Path:
+    """Check the ending of a picture's name.
+
+    Raises:
+        ParameterError: another ending than .png, .svg or .pdf.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
+    return path
+
+
+def save(figure: Any, path: Path) -> Path:
+    """Write a Figure atomically, the same bytes every time; return its absolute path."""
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower()[1:]
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}), atomic_write(path, "wb") as file:
+        figure.savefig(file, format=kind, metadata=metadata, facecolor="white")
+    return path.resolve()
+
+
+def bare(axes: Any, grid: str = "both") -> None:
+    """Leave of a frame its lower edge and a quiet grid."""
+    axes.tick_params(which="both", length=0, labelcolor=QUIET)
+    axes.grid(axis=grid, color=RULE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(RULE)
+
+
+def line_handle(own: Style, label: str) -> Any:
+    """Return what stands for a group in a key."""
+    from matplotlib.lines import Line2D
+
+    look = {"color": own.colour, "linestyle": _DASHES[own.dash], "linewidth": 1.5 * own.width}
+    return Line2D([], [], marker=_MARKERS.get(own.symbol, ""), markersize=3.4 * own.width, label=plain(label), **look)
+
+
+def _panel(axes: Any, chart: Chart, styles: Mapping[str, Style], named: bool) -> None:
+    for level in chart.levels:
+        _level(axes, chart, level)
+    for series in chart.series:
+        _draw(axes, chart, series, styles[series.group])
+    _scale(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, x_range(chart))
+    _scale(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, y_range(chart))
+    for remark in chart.remarks:
+        _remark(axes, remark)
+    if named:
+        _name_groups(axes, chart, styles)
+    words = _key_lines(chart) if named else []
+    lines = len(words) or bool(chart.sayings)
+    axes.set_title(plain(chart.title), loc="left", fontsize="large", fontweight="bold", color=INK, pad=7 + 11 * lines)
+    _below_title(axes, words, [(words, styles[group].colour) for group, words in chart.sayings])
+    axes.set_xlabel(plain(chart.x.title), color=QUIET)
+    axes.set_ylabel(plain(chart.y.title), color=QUIET)
+    if chart.note:
+        lines_of_note = "\n".join(textwrap.wrap(plain(chart.note), LETTERS))
+        _beside(axes, lines_of_note, (0, 0), (0, -34), va="top", color=QUIET, fontsize="small")
+    bare(axes)
+
+
+def _name_groups(axes: Any, chart: Chart, styles: Mapping[str, Style]) -> None:
+    """Put each group's name where its line ends."""
+    labels = place_labels(chart, GAP)
+    right = labels.side == "right"
+    for group, height in labels.heights.items():
+        place = (1.0 if right else 0.0, height)
+        look = {"ha": "left" if right else "right", "va": "center", "annotation_clip": False}
+        _beside(axes, shortened(group), place, (6 if right else -6, 0), color=styles[group].colour, **look)
+    if not right:
+        axes.yaxis.set_label_position("right")
+        axes.yaxis.tick_right()
+
+
+def _beside(axes: Any, text: str, place: tuple[float, float], shift: tuple[float, float], **look: Any) -> None:
+    """Write at a place of the panel, both in shares of it, moved by so many points."""
+    axes.annotate(text, place, xycoords="axes fraction", xytext=shift, textcoords="offset points", **look)
+
+
+def _below_title(axes: Any, words: Sequence[str], sayings: Sequence[tuple[str, str]]) -> None:
+    """Write between title and panel what marks mean, or words side by side, each in its colour."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
+
+    if not sayings:
+        _beside(axes, "\n".join(words), (0, 1), (0, 7), color=QUIET, fontsize="small")
+        return
+    said: list[Any] = [TextArea(plain(text), textprops={"color": colour, "size": "small"}) for text, colour in sayings]
+    row, place = HPacker(children=said, pad=0, sep=11), ((0, 1), (0, 4), "axes fraction", "offset points")
+    box = AnnotationBbox(row, *place, box_alignment=(0, 0), frameon=False, pad=0)
+    box.set_in_layout(False)
+    axes.add_artist(box)
+
+
+def _key_lines(chart: Chart) -> list[str]:
+    """Return what marks mean, in lines that are no wider than a panel."""
+    lines = [""]
+    for words in chart_key(chart):
+        if lines[-1] and len(lines[-1]) + len(words) > LETTERS:
+            lines.append("")
+        lines[-1] += f"   {words}" if lines[-1] else words
+    return lines
+
+
+def _scale(axis: Any, set_scale: Any, set_limits: Any, wanted: Axis, ends: tuple[float, float]) -> None:
+    set_scale(wanted.scale)
+    if wanted.ticks:
+        axis.set_ticks(wanted.ticks, tick_texts(wanted.ticks))
+        axis.set_ticks([], minor=True)
+    elif wanted.scale == "log":  # matplotlib's own labels are formulas, which are not parsed here
+        axis.set_ticks(*zip(*log_ticks(ends), strict=True))
+        axis.set_ticks([], minor=True)
+    set_limits(*ends)  # last: ticks beyond the ends would widen them
+
+
+def _level(axes: Any, chart: Chart, level: Level) -> None:
+    if not level.is_limit:
+        axes.axhline(level.y, color=QUIET, linewidth=0.8, linestyle=":")
+        return
+    axes.axhspan(level.y, y_range(chart)[1], color=RULE, alpha=0.7, linewidth=0)
+    axes.axhline(level.y, color=QUIET, linewidth=0.7)
+    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "fontsize": "small"}
+    axes.annotate(plain(level.name), (0, level.y), (3, 3), va="bottom", color=QUIET, **place)
+
+
+def _remark(axes: Any, remark: Remark) -> None:
+    from matplotlib.patheffects import withStroke
+
+    axes.annotate(
+        plain(remark.text),
+        (remark.x, remark.y),
+        {"right": (6, 0), "left": (-6, 0), "below": (0, -5)}[remark.side],
+        textcoords="offset points",
+        ha="left" if remark.side == "right" else "right",
+        va="top" if remark.side == "below" else "center",
+        fontsize="small",
+        color=INK,
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        zorder=5,
+    )
+
+
+def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
+    if series.style == "predicted":
+        colour = INK if has_band(chart, series.group) else own.colour
+        dashed = "dash" if has_band(chart) else own.dash
+        mark = "_" if len(series.x) == 1 else ""
+        width = 1.0 if has_band(chart) else 1.4
+        look = {"color": colour, "linestyle": _DASHES[dashed], "linewidth": width, "marker": mark, "markersize": 14}
+        axes.plot(series.x, series.y, zorder=2.6 if own.colour == INK else 2.2, **look)
+    elif series.style == "published":
+        ring = {"markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.7, "clip_on": False}
+        axes.plot(series.x, series.y, "o", color=own.colour, **ring)
+    elif series.style == "censored":
+        _censored(axes, chart, series, own.colour)
+    elif series.style == "band" and len(series.x) > 1:
+        if series.low:
+            axes.fill_between(series.x, series.low, series.high, color=own.colour, alpha=0.2, linewidth=0)
+        marks = {"marker": _MARKERS[own.symbol], "markersize": 2.6} if has_markers(series) else {}
+        look = {"linewidth": 1.6 * own.width, "linestyle": _DASHES[own.dash], **marks}
+        axes.plot(series.x, series.y, color=own.colour, zorder=2.1, **look)
+    else:
+        _points(axes, chart, series, own)
+
+
+def _points(axes: Any, chart: Chart, series: Series, own: Style) -> None:
+    """Draw points with bars, joined where they are a line."""
+    from matplotlib.transforms import offset_copy
+
+    aside = offset_copy(axes.transData, axes.figure, STEP * dodge(chart, series), units="points")
+    thick = series.style == "band"
+    if series.low:
+        bars = {"linewidth": 3 if thick else 1.1, "alpha": 1 if series.style in ("measured", "simulated") else 0.5}
+        for x, low, high in zip(series.x, series.low, series.high, strict=True):
+            axes.plot([x, x], [low, high], color=own.colour, zorder=2.4, transform=aside, **bars)
+    joined = {"linestyle": _DASHES[own.dash], "linewidth": 1.5 * own.width} if series.style == "line" else {}
+    mark = "x" if series.style == "simulated" else _MARKERS[own.symbol]
+    look = {"marker": mark, "markersize": 5 if not joined else 3.4 * own.width, "linestyle": "", **joined}
+    axes.plot(series.x, series.y, color=own.colour, zorder=2.4 + 0.1 * own.width, transform=aside, **look)
+
+
+def _censored(axes: Any, chart: Chart, series: Series, colour: str) -> None:
+    """Draw a dash with an arrow that points up from it."""
+    from matplotlib.transforms import offset_copy
+
+    aside = offset_copy(axes.transData, axes.figure, STEP * dodge(chart, series), units="points")
+    dash = {"color": colour, "markersize": 7, "markeredgewidth": 1.4, "linestyle": ""}
+    axes.plot(series.x, series.y, marker="_", transform=aside, zorder=2.5, **dash)
+    arrow = {"arrowstyle": "<|-", "color": colour, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
+    for point in zip(series.x, series.y, strict=True):
+        axes.annotate("", point, (0, 10), xycoords=aside, textcoords="offset points", arrowprops=arrow)

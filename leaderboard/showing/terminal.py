@@ -1,0 +1,238 @@
+"""Boards, claims and studies in the terminal: legible from 80 columns on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from theorybench.envs.core.evidence.study import Axis, Chart, Series, Table
+from theorybench.leaderboard.comparing.board import Board, Standing
+from theorybench.leaderboard.comparing.ranking import Row
+from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
+from theorybench.leaderboard.showing.layout import WORDS, format_tick, x_range, y_range
+from theorybench.leaderboard.showing.styles import Style, group_styles
+from theorybench.leaderboard.showing.words import (
+    cell,
+    format_bytes,
+    format_interval,
+    format_number,
+    format_queries,
+    format_seconds,
+    format_share,
+    is_text,
+    ladder_table,
+    number,
+    plain,
+)
+
+#: Failed runs that are listed; the page and the JSON form have all.
+LISTED_FAILURES = 10
+#: Letters of a line in small, columns of a chart's numbers, letters of a name before it is broken, and those it keeps.
+SPARK, SHOWN, NAME, LEAST_NAME = 12, 5, 34, 15
+#: The column that only tables with test-time methods have.
+QUERIES = "queries"
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_GLYPHS = {"measured": "●", "line": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○"}
+_GLYPHS |= {"censored": "↥"}
+#: Heads of a standing, and which of them are numbers.
+_HEADS = {
+    "rank": True,
+    "agent": False,
+    "score": True,
+    "95 % interval": False,
+    "> ref": True,
+    "failed": True,
+    QUERIES: True,
+    "time": True,
+    "memory": True,
+}
+
+
+def board_lines(board: Board) -> RenderableType:
+    """Return the whole board; print it with `rich.console.Console().print`."""
+    parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(board.summary)), Text()]
+    labels = {entry.environment.id: entry.environment.label for entry in board.environments}
+    shown = {standing.environments for standing in board.standings}
+    apart = [entry.standing for entry in board.environments if entry.standing.environments not in shown]
+    for standing in (*board.standings, *apart):
+        parts += [*_standing(standing, labels), Text()]
+    for ladder in board.ladders:
+        parts += [*_table(ladder_table(ladder)), Text()]
+    return Group(*parts, *_failures(board), *_notes(board))
+
+
+def claim_lines(claim: CheckedClaim) -> RenderableType:
+    """Return a claim: its verdict, its statement, predicted beside measured, and what would make it fail."""
+    verdict = Text(
+        "error" if claim.error else "holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"
+    )
+    head = Text.assemble(verdict, "  ", (claim.id, "bold"), (f"  {format_seconds(claim.seconds)}", "dim"))
+    body = Grid.grid(padding=(0, 2))
+    body.add_column(style="dim", no_wrap=True)
+    body.add_column(overflow="fold")
+    body.add_row("claim", Text(plain(claim.statement)))
+    if claim.error:
+        body.add_row("error", Text(plain(claim.error), "red"))
+    else:
+        body.add_row("predicted", Text.assemble(number(claim.predicted), (f"   {plain(claim.formula)}", "dim")))
+        interval = f" [{number(claim.low)}, {number(claim.high)}]"
+        margin = f"   tolerance {number(claim.tolerance)}" if claim.tolerance else ""
+        body.add_row("measured", Text.assemble(number(claim.measured), interval, (margin, "dim")))
+    body.add_row("fails for", Text(plain(claim.falsified_by)))
+    body.add_row("source", Text(plain(claim.source)))
+    return Group(head, Padding(body, (0, 0, 1, 7)))
+
+
+def study_lines(study: ShownStudy) -> RenderableType:
+    """Return a study: what it is about, its tables, a summary of each chart, and what it found."""
+    facts = (plain(study.source), study.id, f"{study.seeds} seeds", format_seconds(study.seconds))
+    parts: list[RenderableType] = [
+        Text(plain(study.title), "bold"),
+        Text(plain(study.text)),
+        Text(" · ".join(facts), "dim"),
+        Text(),
+    ]
+    if study.result is None:
+        return Group(*parts, Text(f"error: {plain(study.error or '')}", "red"), Text())
+    styles = group_styles(study.result.all_groups())
+    for table in study.result.tables:
+        parts += [*_table(table), Text()]
+    for chart in study.result.charts:
+        parts += [*_chart(chart, styles), Text()]
+    for picture in study.result.pictures:
+        parts.append(Text(f"{plain(picture.title)}: a picture; see --html or --pictures", "dim"))
+    return Group(*parts, *(Text(f"- {plain(note)}") for note in study.result.notes), Text())
+
+
+def _grid(heads: Mapping[str, bool] | Sequence[tuple[str, bool]], first: str = "") -> Grid:
+    """Return an empty table: heads, and whether they are numbers; the column `first` is the last that is broken."""
+    grid = Grid(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+    for head, is_number in heads.items() if isinstance(heads, Mapping) else heads:
+        least = LEAST_NAME if head == first else None
+        grid.add_column(
+            plain(head),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+            min_width=least,
+            max_width=NAME if least else None,
+        )
+    return grid
+
+
+def _table(table: Table) -> Iterable[RenderableType]:
+    yield Text(plain(table.title), "bold")
+    grid = _grid([(column.name, not is_text(table, place)) for place, column in enumerate(table.columns)], "agent")
+    for row in table.rows:
+        grid.add_row(*(Text(plain(cell(value, column))) for value, column in zip(row, table.columns, strict=True)))
+    yield grid
+    if table.note:
+        yield Text(plain(table.note), "dim")
+
+
+def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[RenderableType]:
+    """Yield the table of one standing; `labels` name its environments by id."""
+    names = [labels[id] for id in standing.environments]
+    title = Text(plain(standing.title), style="bold")
+    if standing.title not in names:
+        title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
+    yield title
+    grid = _grid({head: number for head, number in _HEADS.items() if head != QUERIES or standing.queried}, "agent")
+    for row in standing.rows:
+        cells = dict(zip(_HEADS, _cells(row), strict=True))
+        grid.add_row(*(cells[str(column.header)] for column in grid.columns), style="" if row.rank else "dim")
+    yield grid
+    remarks = [f"{row.label} ({row.remark.replace('environments', 'envs')})" for row in standing.rows if row.remark]
+    if remarks:
+        yield Text(plain(f"unranked: {', '.join(remarks)}"), "dim")
+
+
+def _cells(row: Row) -> tuple[RenderableType, ...]:
+    """Return what a standing says of an agent, in the order of its heads."""
+    together = "°" * row.lifted
+    return (
+        str(row.rank or "-"),
+        Text(plain(row.label), style="bold" if row.rank == 1 else ""),
+        format_number(row.score.value),
+        format_interval(row.score),
+        format_share(row.improvement),
+        Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim"),
+        format_queries(row.queries_per_response),
+        format_seconds(row.seconds_wall) + together,
+        format_bytes(row.peak_memory_bytes) + together,
+    )
+
+
+def _failures(board: Board) -> Iterable[RenderableType]:
+    if not board.failures:
+        return
+    yield Text(f"failed runs: {len(board.failures)}", style="bold red")
+    for failure in board.failures[:LISTED_FAILURES]:
+        line = f"{failure.agent} on {failure.environment}, seed {failure.seed}: {failure.status}: {failure.error}"
+        yield Padding(Text(plain(line).splitlines()[0], overflow="ellipsis", no_wrap=True), (0, 2))
+    if len(board.failures) > LISTED_FAILURES:
+        yield Padding(Text(f"and {len(board.failures) - LISTED_FAILURES} more: see --json or --html"), (0, 2))
+    yield Text()
+
+
+def _notes(board: Board) -> Iterable[RenderableType]:
+    for sentence in board.method:
+        yield Text(sentence, style="dim")
+    if board.standings:
+        yield Text(
+            "> ref: probability that a run beats one of the reference agent. Time and memory are those of a run; "
+            "°: runs were trained together, so that time is a share and memory that of all.",
+            style="dim",
+        )
+
+
+def _chart(chart: Chart, styles: Mapping[str, Style]) -> Iterable[RenderableType]:
+    """Yield a chart as a table: each series in small, its values at a few places, and how it agrees with theory."""
+    places = _shown_places(chart)
+    yield Text.assemble((plain(chart.title), "bold"), (f"   {plain(chart.y.title)} by {plain(chart.x.title)}", "dim"))
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    grid.add_column("", max_width=26, overflow="fold")
+    grid.add_column("", no_wrap=True)
+    for place in places:
+        grid.add_column(format_tick(place), justify="right", no_wrap=True)
+    for series in chart.series:
+        values, colour = dict(zip(series.x, series.y, strict=True)), styles[series.group].colour
+        name = Text.assemble((_GLYPHS[series.style], colour), f" {plain(series.group)}")
+        numbers = [f"{values[place]:.3g}" if place in values else "" for place in places]
+        grid.add_row(name, Text(_spark(chart, series), colour), *numbers)
+    yield grid
+    used = dict.fromkeys((_GLYPHS[series.style], WORDS[series.style]) for series in chart.series)
+    yield Text(", ".join(f"{glyph} {word}" for glyph, word in used), "dim")
+    for found in chart.agreement():
+        inside = f"theory lies in {found.inside} of {found.points} intervals; largest distance {found.distance:.2g}"
+        yield Text(f"{plain(found.group)}: {inside}", "dim")
+    if chart.note:
+        yield Text(plain(chart.note), "dim")
+
+
+def _shown_places(chart: Chart) -> list[float]:
+    """Return a few x at which series have values: labelled ones first, else those of the longest measured series."""
+    known = {x for series in chart.series for x in series.x}
+    ticks = [tick for tick in chart.x.ticks if tick in known]
+    longest = max(chart.series, key=lambda series: (series.style in ("measured", "line", "band"), len(series.x)))
+    held: Sequence[float] = ticks if len(ticks) > 1 else sorted(longest.x)
+    last = len(held) - 1
+    return list(dict.fromkeys(held[round(last * i / (SHOWN - 1))] for i in range(SHOWN)))
+
+
+def _spark(chart: Chart, series: Series) -> str:
+    """Draw a series in one line of blocks, on the axes of its chart; a single point has none."""
+    if len(series.x) == 1:
+        return ""
+    letters = [" "] * SPARK
+    for x, y in zip(series.x, series.y, strict=True):
+        across, up = _share(chart.x, x, x_range(chart)), _share(chart.y, y, y_range(chart))
+        letters[min(int(across * SPARK), SPARK - 1)] = _BLOCKS[min(int(up * len(_BLOCKS)), len(_BLOCKS) - 1)]
+    return "".join(letters)
+
+
+def _share(axis: Axis, value: float, ends: tuple[float, float]) -> float:
+    low, high, middle = (axis.place(number) for number in (*ends, value))
+    return min(max((middle - low) / (high - low), 0.0), 1.0)

@@ -1,0 +1,159 @@
+"""One chart, whatever it is of: its axes, its labels, its marks, on pages and in pictures."""
+
+import dataclasses
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
+from theorybench.leaderboard.showing.interactive import figure
+from theorybench.leaderboard.showing.layout import (
+    axis_range,
+    chart_key,
+    dodge,
+    format_tick,
+    log_ticks,
+    place_labels,
+    tick_texts,
+)
+from theorybench.leaderboard.showing.pictures import STUDY
+from theorybench.leaderboard.showing.still import draw_panels
+from theorybench.leaderboard.showing.styles import COLOURS, INK, Style, group_styles
+
+UNIT = Axis("", range=(0, 1))
+
+
+def chart(*series, y=UNIT, **changes):
+    return Chart("", Axis(""), y, tuple(series), **changes)
+
+
+def drawn(chart, place="place"):
+    """The traces and the layout of its figure, which plotly knows."""
+    found = figure(chart, group_styles(chart.groups), place)
+    assert len(go.Figure(found).data) == len(found["data"])
+    return found["data"], found["layout"]
+
+
+def panel(chart):
+    (axes,) = draw_panels([chart], [group_styles(chart.groups)], STUDY).axes
+    return axes
+
+
+def test_axes_show_all_values_with_a_margin():
+    low, high = axis_range(Axis("x"), [0.0, 10.0])
+    assert low == pytest.approx(-0.5) and high == pytest.approx(10.5)
+    low, high = axis_range(Axis("x", "log"), [1.0, 100.0, 0.0])
+    assert low == pytest.approx(10**-0.1) and high == pytest.approx(10**2.1)
+    assert axis_range(Axis("x", range=(2, 3)), [0.0]) == (2, 3)
+    low, high = axis_range(Axis("x"), [4.0])
+    assert low < 4.0 < high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_keep_apart_and_in_order(seed):
+    ends = np.sort(np.random.default_rng(seed).uniform(0.4, 0.6, 7))
+    labels = place_labels(chart(*(Series(str(y), "predicted", (0, 1), (y, y)) for y in ends)), 0.06)
+    heights = np.array([labels.heights[str(y)] for y in ends])
+    assert (np.diff(heights) > 0.06 - 1e-9).all() and labels.side == "right"
+    assert abs(heights.mean() - ends.mean()) < 0.06
+
+
+def test_labels_stand_where_lines_are_apart():
+    lines = chart(*(Series(str(y), "predicted", (0, 1), (y, 0.5)) for y in (0.1, 0.4, 0.7)))
+    labels = place_labels(lines, 0.06)
+    assert labels.side == "left" and labels.heights == pytest.approx({"0.1": 0.1, "0.4": 0.4, "0.7": 0.7})
+    _, layout = drawn(lines)
+    assert layout["yaxis"]["side"] == "right" and {note["x"] for note in layout["annotations"]} == {0}
+    assert drawn(lines, "")[1]["annotations"] == []  # the page names its groups above
+
+
+def test_labels_stay_on_the_chart():
+    lines = [Series(str(y), "predicted", (0, 1), (y, y)) for y in (0.9, 0.95, 1.0)]
+    assert place_labels(chart(*lines), 0.06).heights == pytest.approx({"0.9": 0.88, "0.95": 0.94, "1.0": 1.0})
+    many = [Series(str(y), "predicted", (0, 1), (y, y)) for y in np.linspace(0, 1, 40)]
+    assert list(place_labels(chart(*many), 0.06).heights.values()) == pytest.approx(np.linspace(0, 1, 40))
+
+
+def test_ticks_are_short():
+    assert [format_tick(x) for x in (1.0, 128.0, 20_000.0, 0.1, 2 / 3)] == ["1", "128", "20,000", "0.1", "0.667"]
+    assert tick_texts((1.0, 10.0, 100.0, 1e5)) == ["1", "10", "100", "100,000"]
+    assert tick_texts((1e-2, 1.0, 10.0, 1e3, 1e12)) == ["10⁻²", "1", "10", "10³", "10¹²"]
+    assert tick_texts((1e6, 2e6)) == ["1,000,000", "2,000,000"]
+
+
+def test_logarithmic_axes_are_labelled_at_powers_of_ten_or_between():
+    assert log_ticks((0.5, 2e3)) == [(1, "1"), (10, "10"), (100, "100"), (1000, "1,000")]
+    assert [text for _, text in log_ticks((0.9, 30))] == ["1", "2", "5", "10", "20"]
+    assert [text for _, text in log_ticks((3, 2e7))][-1] == "10⁷"
+
+
+def test_ticks_beyond_the_ends_do_not_widen_an_axis():
+    y = Axis("", "log", ticks=(0.01, 1, 10, 100, 1e4))
+    wide = Chart("", Axis("", ticks=(0, 1, 100)), y, (Series("a", "measured", (1, 2, 3), (2, 20, 30)),), "note " * 60)
+    axes = panel(wide)
+    assert axes.get_xlim() == pytest.approx(axis_range(wide.x, (1, 3)))
+    assert axes.get_ylim() == pytest.approx(axis_range(y, (2, 30)))
+    notes = [text.get_text() for text in axes.texts if "note" in text.get_text()]
+    assert len(notes) == 1 and max(map(len, notes[0].splitlines())) < 100
+
+
+def test_lines_of_theory_are_dashed_where_lines_are_measured():
+    y = (1, 2, 3)
+    theory, floor = Series("a", "predicted", y, y), Series("floor", "predicted", y, (1, 1, 1))
+    for other, dash, key in (("band", "dash", "dashed: theory"), ("measured", "solid", "line: theory")):
+        both = chart(Series("a", other, y, y, (0, 1, 2), (2, 3, 4)), theory, floor, y=Axis(""))
+        lines = [trace["line"] for trace in drawn(both)[0] if trace["mode"] == "lines" and trace["line"].get("dash")]
+        assert [line["dash"] for line in lines[-2:]] == [dash, dash] and key in chart_key(both)
+
+
+def test_values_that_were_not_reached_are_marked_and_compared_with_nothing():
+    above = Series("a", "censored", (3,), (5,))
+    one = chart(Series("a", "predicted", (1, 2, 3), (1, 2, 9)), above, y=Axis(""))
+    assert one.agreement() == () and chart_key(one)[-1] == "↥ not reached: more than that"
+    mark = drawn(one)[0][-1]
+    assert mark["text"] == ["↥"] and "not reached" in mark["hovertemplate"]
+    both = chart(above, dataclasses.replace(above, group="b"), y=Axis(""))
+    assert [trace["textposition"] for trace in drawn(both)[0]] == [
+        "top left",
+        "top right",
+    ]  # one does not hide the other
+    apart = chart(above, Series("b", "censored", (3,), (7,)), y=Axis(""))
+    assert [dodge(apart, series) for series in apart.series] == [0, 0]
+
+
+def test_policies_that_were_scored_once_stand_beside_each_other():
+    once = [Series(group, "band", (64,), (0.5,), (0.4,), (0.6,)) for group in "abc"]
+    line = Series("d", "band", (1, 64), (0.1, 0.5))
+    beside = chart(*once, line)
+    assert [dodge(beside, series) for series in beside.series] == [-1, 0, 1, 0]
+    data, _ = drawn(beside)
+    assert {trace["name"]: trace["mode"] for trace in data} == dict.fromkeys("abc", "markers") | {"d": "lines+markers"}
+    assert data[0]["error_y"]["array"] == pytest.approx([0.1])
+
+
+def test_points_may_say_of_themselves_more_than_their_value():
+    plain = Series("a", "line", (1, 2), (3, 4), (2, 3), (4, 5))
+    assert drawn(chart(plain))[0][0]["customdata"] == ["3 [2, 4]", "4 [3, 5]"]
+    said = dataclasses.replace(plain, details=("<all> runs", "none"))
+    (trace,) = drawn(chart(said))[0]
+    assert trace["customdata"] == ["&lt;all&gt; runs", "none"] and trace["mode"] == "lines+markers"
+
+
+def test_levels_remarks_and_sayings_are_shown_on_pages_and_in_pictures():
+    levels = Level(0.0, "floor"), Level(0.8, "ceiling", is_limit=True)
+    remark, line = Remark("here", 2.0, 0.5, "below"), Series("law", "predicted", (1, 2), (0.1, 0.5))
+    told = Chart("", Axis("", "log"), UNIT, (line,), levels=levels, remarks=(remark,), sayings=(("law", "grows"),))
+    found = figure(told, {"law": Style(INK, "", "dot")})
+    assert [shape["type"] for shape in found["layout"]["shapes"]] == ["line", "rect"]
+    assert [note["text"] for note in found["layout"]["annotations"]] == ["floor", "ceiling", "here"]
+    assert found["layout"]["annotations"][-1]["x"] == pytest.approx(np.log10(2))
+    assert found["data"][0]["line"] == {"color": "black", "width": 1.5, "dash": "dot"}  # the script's text colour
+    texts = [text.get_text() for text in panel(told).texts]
+    assert "ceiling" in texts and "here" in texts and "floor" not in texts
+
+
+def test_wide_styles_are_drawn_wide():
+    line = chart(Series("a", "line", (1, 2), (0.3, 0.4)))
+    narrow, wide = (figure(line, {"a": Style(COLOURS[0], "circle", "solid", width)})["data"][0] for width in (1, 2))
+    assert wide["line"]["width"] == 2 * narrow["line"]["width"]

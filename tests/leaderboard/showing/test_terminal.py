@@ -1,0 +1,110 @@
+"""Boards, claims and studies in the terminal: legible from 80 columns on, and safe with hostile text."""
+
+import dataclasses
+
+import pytest
+from rich.console import Console
+
+import theorybench as tb
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, StudyResult
+from theorybench.leaderboard.comparing.board import make_board
+from theorybench.leaderboard.evidence.report import chapters, check_claim, show_study
+from theorybench.leaderboard.showing.board_page import render_page
+from theorybench.leaderboard.showing.terminal import board_lines, claim_lines, study_lines
+from theorybench.leaderboard.showing.words import cell, format_bytes, format_number, format_seconds
+
+
+@pytest.fixture(scope="module")
+def board(synthetic_sweep):
+    return make_board(synthetic_sweep, draws=50)
+
+
+def printed(renderable, width=80):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"), force_terminal=False)  # noqa: SIM115
+    console.print(renderable)
+    return console.export_text()
+
+
+def test_a_board_fits_eighty_columns(board):
+    text = printed(board_lines(board))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    for word in ("Reasoning", "Curriculum", "Preference", "astar-po", "privileged", "1/10"):
+        assert word in text
+    tables = text.partition("failed runs")[0]
+    assert "0.866 [0.8" in tables and "…" not in tables and "queries" not in tables
+
+
+def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, read_page, board):
+    asked = {"best-of-n": 8.0, "soft-best-of-n": 4096.0, "prm-sample": 12.5, "rlvr": 0.0}
+    records = [
+        synthetic_run(agent, seed=seed, queries_per_response=queries, lifted=1 if queries else 5)
+        for agent, queries in asked.items()
+        for seed in range(5)
+    ]
+    searching = make_board(records, draws=50)
+    text = printed(board_lines(searching))
+    assert max(len(line) for line in text.splitlines()) <= 80 and "…" not in text
+    told = read_page(render_page(searching)).text.replace("\n", " ")
+    for words in ("queries", " 8 ", "4,096", "12.5"):
+        assert words in text and words in told
+    assert "queries" not in read_page(render_page(board)).text.partition("How scores are computed")[0]
+
+
+def test_claims_and_studies_become_rows(toys):
+    win, _, wrong = (check_claim(claim, 0) for claim in tb.claims(toys))
+    assert (win.environment, win.formula, win.holds) == ("Toys/TwoArms-v0", ".5 + gap", True) and not wrong.holds
+    learning, broken = (show_study(study, 1, 2) for study in tb.studies(toys))
+    assert learning.seeds == 2 and learning.result.notes == ("2 runs of 0.5.",) and learning.error is None
+    assert broken.result is None and "ValueError: no such thing" in broken.error
+    (chapter,) = chapters([win, wrong], [learning, broken])
+    assert chapter.holding == 1 and chapter.label == "Toys/TwoArms" and len(chapter.studies) == 2
+
+
+def test_a_claim_that_cannot_be_measured_does_not_hold(toys):
+    claim = dataclasses.replace(tb.claims(toys)[0], measure=lambda *_: 1 / 0)
+    row = check_claim(claim, 0)
+    assert not row.holds and "ZeroDivisionError" in row.error and row.measured is None
+    assert "ZeroDivisionError" in printed(claim_lines(row))
+
+
+def test_claims_and_studies_fit_eighty_columns_and_show_what_counts(study, everything, checked):
+    text = printed(study_lines(study(everything("words"))))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    for words in ("10,000", "1.500 [1.000, 2.000]", "▁", "● measured", "× counted in roll-outs", "○ published"):
+        assert words in text
+    assert "a: theory lies in 4 of 4 intervals; largest distance 0.01" in text
+    text = printed(claim_lines(checked()))
+    for words in ("holds", "one-claim", "predicted  1   words", "measured   1.1 [1, 1.2]   tolerance 0.1", "fails for"):
+        assert words in text
+    assert "FAILS" in printed(claim_lines(checked(holds=False)))
+    assert "↥ not reached: more than" in printed(study_lines(study(everything("words"))), 200)
+    assert "error: it broke" in printed(study_lines(study(error="it broke")))
+
+
+def test_long_names_are_broken_and_not_cut(study):
+    names = "accuracy 0.75, even start of the first kind", "accuracy 0.75, even start of the second kind"
+    lines = tuple(Series(name, style, (1, 2), (1, 2)) for name in names for style in ("measured", "predicted"))
+    text = printed(study_lines(study(StudyResult(charts=(Chart("Lines", Axis("x"), Axis("y"), lines),)))))
+    assert "…" not in text and text.count("first kind") == text.count("second kind") == 2
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_hostile_text_is_printed_as_it_is(study, everything, checked, hostile, hostile_board):
+    shown = board_lines(hostile_board), study_lines(study(everything(hostile), hostile)), claim_lines(checked(hostile))
+    for text in (printed(lines, 200) for lines in shown):
+        assert "\x1b" not in text and "\x07" not in text and "<script>alert(1)</script>" in text and "[red]" in text
+
+
+def test_numbers_are_short():
+    assert [format_number(x) for x in (-0.0, -0.0004, 1.0, -0.25)] == ["0.000", "0.000", "1.000", "-0.250"]
+    times = ["-", "0.05 s", "3.2 s", "45 s", "10.0 min", "2.2 h"]
+    assert [format_seconds(x) for x in (None, 0.05, 3.25, 45.2, 600.0, 8000.0)] == times
+    assert [format_bytes(x) for x in (None, 400_000_000, 3_000_000_000)] == ["-", "400 MB", "3.0 GB"]
+
+
+def test_cells_are_written_in_the_format_of_their_column():
+    column = Column("x", ".2f")
+    assert cell(None, column) == "" and cell("text", column) == "text" and cell(10_000, Column("n", ",d")) == "10,000"
+    assert cell(Interval(0.5, 0.25, 0.75), column) == "0.50 [0.25, 0.75]"
+    assert cell(Interval(0.5, float("nan"), float("nan")), column) == "0.50"
