@@ -6,9 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
+import torch
 
+from theorybench.agents import Samples
 from theorybench.agents.external.isolation import global_generators_restored
+from theorybench.baselines.grpo import GRPO
+from theorybench.envs.core.registry import load_module
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TREE = "TheoryBench/TreeMarkovChain-v0"
@@ -49,6 +54,47 @@ def test_the_plain_loop_learns(tmp_path):
     scores = numbers("score", whole("cleanrl_style", tmp_path))
     assert scores[:2] == [0, 1], "the base model's and the optimum's"
     assert scores[2] < 0 < 0.8 < scores[-1] < 1
+
+
+@pytest.mark.parametrize(("env_id", "parameters"), [(TREE, {}), ("TheoryBench/ReasoningTree-v0", {"d": 2, "L": 2})])
+@pytest.mark.parametrize("scale", [True, False])
+def test_the_gradient_of_grpo_in_one_file_is_that_of_the_baseline(env_id, parameters, scale):
+    example = load_module(str(EXAMPLES / "grpo_one_file.py"))
+    own = {"group_size": 8, "epsilon": 0.1, "epsilon_high": 0.3, "beta": 0.2}
+    args = example.Args(num_groups=4, scale_rewards=scale, **own)
+    agent = GRPO(episodes_per_update=32, scale_rewards="group" if scale else "none", **own)
+    envs = gym.make_vec(env_id, num_envs=32, **parameters)
+    envs.reset(seed=0)
+    with global_generators_restored():
+        torch.manual_seed(0)
+        network = example.Network(envs.unwrapped.setting, 8)
+        batch = example.collect(envs, network, args)
+        with torch.no_grad():
+            for weights in network.parameters():  # so that some ratios are clipped
+                weights.add_(0.6 * torch.randn_like(weights))
+    tokens = batch.observations.shape[-1]
+    logs = network(batch.observations.reshape(-1, tokens)).reshape(*batch.actions.shape, -1)
+    assert batch.rewards.unique().numel() > 1 and ((batch.taken == 0).any() or env_id == TREE)
+    nothing, known = torch.zeros(()), (batch.sampled, batch.reference, batch.rewards)
+    data = Samples(nothing, batch.actions, torch.ones_like(logs).bool(), batch.taken, *known, nothing, nothing)
+    chosen = logs.gather(2, batch.actions[:, :, None])[:, :, 0] * batch.taken
+    ratios = torch.exp(chosen - batch.sampled)[batch.taken > 0]
+    assert (ratios < 0.9).any() and (ratios > 1.3).any()
+    theirs = torch.autograd.grad(agent.loss(chosen, data), list(network.parameters()))
+    ours = torch.autograd.grad(example.loss_of(network, batch, args), list(network.parameters()))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.abs().max() > 1e-3
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-12)
+
+
+def test_grpo_in_one_file_learns(capsys, monkeypatch):
+    example = load_module(str(EXAMPLES / "grpo_one_file.py"))
+    monkeypatch.setattr(sys, "argv", ["grpo_one_file.py", "--updates", "25", "--no-scale-rewards"])
+    args = example.parse()
+    assert args == example.Args(updates=25, scale_rewards=False)
+    with global_generators_restored():
+        example.main(args)
+    assert numbers("score", capsys.readouterr().out) == [0, pytest.approx(1, abs=0.05)]
 
 
 def test_an_agent_that_learns_from_labels_beats_kto(tmp_path):
