@@ -1,18 +1,15 @@
 """Each claim holds for the shipped agents, and fails for the learner, the agent or the verifier that breaks it."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import theorybench as tb
-from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
-check_claim = load_module(str(Path(__file__).parents[2] / "faulty_lab.py")).check_claim
 CLAIM = {claim.id.removeprefix("tree-"): claim for claim in tb.claims("TheoryBench/TreeMarkovChain-v0")}
 
 
@@ -39,7 +36,7 @@ for kind in (AccurateTree, OnlyEasyTree):
     tb.register(f"Toy/{kind.__name__}-v0", kind, MarkovChainOracle, budget=1000)
 
 
-def broken(name: str, fault: Any) -> tb.ClaimResult:
+def broken(check_claim, name: str, fault: Any) -> tb.ClaimResult:
     """Check a claim under another verifier, with another agent, or with other hyper-parameters."""
     claim = CLAIM[name]
     if isinstance(fault, type):
@@ -98,8 +95,8 @@ def test_claims_hold(name):
 
 @pytest.mark.rotating
 @pytest.mark.parametrize(("name", "fault"), cases(FAULTS))
-def test_claims_fail_when_broken(name, fault):
-    result = broken(name, fault)
+def test_claims_fail_when_broken(check_claim, name, fault):
+    result = broken(check_claim, name, fault)
     assert not result.holds, result
 
 
@@ -108,9 +105,9 @@ def test_claims_fail_when_broken(name, fault):
     ("name", "measured"),
     [("best-of-n", 0.7026), ("best-of-n-hard-share", 1.0), ("prm-greedy", 0.1324), ("dprm-sample", 1.3762)],
 )
-def test_search_under_a_judge_of_accuracy(name, measured):
+def test_search_under_a_judge_of_accuracy(check_claim, name, measured):
     """All valid CoTs are then one level: their shares among themselves are the base chain's."""
-    result = broken(name, AccurateTree)
+    result = broken(check_claim, name, AccurateTree)
     assert not result.holds and result.measured == pytest.approx(measured, abs=0.01), result
 
 

@@ -122,6 +122,7 @@ def test_a_wrong_argument_is_refused(options: dict) -> None:
         flow_policies(FIRST, 0.05, [2, 1])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "options", [{}, {"kl": 0.2}, {"reject_easy": 2}, {"kl": 0.5, "reject_easy": 1, "policy": "prefix"}], ids=str
 )

@@ -1,28 +1,12 @@
-"""Dynamics of the tree: what is observed, what a prompt fixes, what is rewarded, what is refused."""
+"""Dynamics of the tree: what is observed, what a prompt fixes, what is rewarded."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
 
-from theorybench.envs.core.checks.setting import check_setting, check_vector_env
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 ID = "TheoryBench/TreeMarkovChain-v0"
-SETTINGS = {
-    "canonical": {},
-    "pool": {"num_questions": 5, "pass_k": 4, "train_tasks": (1,)},
-    "shortest": {"L": 2, "M0": 1, "num_tasks": 1, "instance": 3},
-    "two-words": {"L": 11, "M0": 7, "M": 3, "C": 2, "num_tasks": 3, "instance": 1, "train_tasks": (0, 2)},
-    "board": {"L": 8, "M0": 6, "M": 6, "num_tasks": 6, "instance": 10_000},
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_checkers_pass(name: str) -> None:
-    check_setting(TreeMarkovChain(**SETTINGS[name]))
-    check_vector_env(gym.make_vec(ID, num_envs=5, **SETTINGS[name]))
 
 
 def play(envs, path: list[int], options: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -90,49 +74,6 @@ def test_tasks_are_drawn_from_train_tasks() -> None:
 def test_a_pool_has_that_many_questions() -> None:
     envs = gym.make_vec(ID, num_envs=500, num_questions=3)
     assert set(envs.reset(seed=0)[1]["prompt"]) == {0, 1, 2}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_torch_walks_the_same_paths(name: str) -> None:
-    setting = TreeMarkovChain(**SETTINGS[name])
-    ours, torches = (gym.make_vec(ID, num_envs=33, backend=b, **SETTINGS[name]) for b in ("numpy", "torch"))
-    rng = np.random.default_rng(0)
-    (first, _), (other, _) = ours.reset(seed=1), torches.reset(seed=1)
-    np.testing.assert_array_equal(first, other.numpy())
-    for _ in range(4 * setting.L):
-        actions = rng.integers(0, setting.M, 33)
-        here, there = ours.step(actions), torches.step(torch.as_tensor(actions))
-        for a, b in zip(here[:4], there[:4], strict=True):
-            np.testing.assert_array_equal(a, b.numpy())
-
-
-@pytest.mark.parametrize(
-    ("field", "parameters"),
-    [
-        ("L", {"L": 8}),
-        ("M", {"M": 6}),
-        ("C", {"C": 2}),
-        ("num_tasks", {"num_tasks": 1}),
-        ("L", {"L": 1, "instance": 0}),
-        ("M", {"M": 1, "instance": 0}),
-        ("C", {"C": 3, "instance": 0}),
-        ("num_tasks", {"num_tasks": 3, "instance": 0}),
-        ("train_tasks", {"train_tasks": [2]}),
-        ("train_tasks", {"train_tasks": []}),
-        ("train_tasks", {"train_tasks": [0, 0]}),
-        ("low_weight", {"low_weight": 0.0}),
-        ("low_weight", {"low_weight": float("nan")}),
-        ("pass_k", {"pass_k": 0}),
-        ("pass_k", {"pass_k": 513}),
-        ("num_questions", {"num_questions": -1}),
-        ("instance", {"instance": "paper"}),
-        ("instance", {"instance": -1}),
-    ],
-)
-def test_refused_parameters_name_themselves(field: str, parameters: dict) -> None:
-    with pytest.raises(ParameterError) as raised:
-        TreeMarkovChain(**parameters)
-    assert raised.value.field == field and field in str(raised.value)
 
 
 def test_reference_probs_are_the_base_chain() -> None:

@@ -4,12 +4,9 @@ import itertools
 
 import gymnasium as gym
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.checks.setting import check_setting, check_vector_env
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 ID = "TheoryBench/MetastableChain-v0"
@@ -57,17 +54,6 @@ def test_every_response_is_judged_by_the_definition(setting):
     judged = setting.judge(prompts, np.tile(responses, (setting.M, 1)) + 1)
     expected = [ends(setting, start, r)[0] for start in range(setting.M) for r in responses.tolist()]
     assert np.array_equal(judged, expected)
-
-
-@settings(max_examples=15, deadline=None)
-@given(small_settings(), st.integers(0, 10**6))
-def test_setting_keeps_its_promises(setting, seed):
-    check_setting(setting, seed=seed)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"two_way": True, "K": 3}])
-def test_native_vector_environment(parameters):
-    check_vector_env(gym.make_vec(ID, num_envs=8, **parameters))
 
 
 @settings(max_examples=30, deadline=None)
@@ -121,28 +107,6 @@ def test_a_step_back_leads_to_the_exit_before_and_from_the_first_cluster_to_its_
     assert seen[5] == f"3 of 4, state s{entry} (entry)"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "name"),
-    [
-        ({"K": 1}, "K"),
-        ({"K": 33}, "K"),
-        ({"M": 1}, "M"),
-        ({"M": 65}, "M"),
-        ({"eps": 0.0}, "eps"),
-        ({"eps": 1.0}, "eps"),
-        ({"two_way": 1}, "two_way"),
-        ({"H": 5}, "H"),
-        ({"H": 2049}, "H"),
-        ({"instance": "canonical"}, "instance"),
-        ({"eps": 0.001}, "eps"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, name):
-    with pytest.raises(ParameterError) as error:
-        gym.make(ID, **parameters)
-    assert error.value.field == name and error.value.value == parameters[name]
-
-
 def test_a_slow_chain_takes_a_horizon_of_its_own():
     assert gym.make(ID, eps=0.001, H=2048).unwrapped.setting.horizon == 2048
 
@@ -170,14 +134,3 @@ def test_text_says_why_a_walk_ended():
     assert ends(exit, 4, exit, 4, exit, 4) == ["end", "reached cluster 4"]
     assert ends(exit, exit, exit, exit, exit, exit, 4) == ["end", "out of time"]  # the last step is a leap that counts
     assert ends(exit, exit, exit, exit, exit, entry, 4) == ["end", f"wrong step, s{entry} has no leap"]
-
-
-@pytest.mark.parametrize("parameters", [{}, {"K": 8, "H": 100, "two_way": True}])
-def test_text_fits_a_terminal(parameters):
-    env = gym.make(ID, render_mode="ansi", **parameters)
-    observation, _ = env.reset(seed=0)
-    rng, ended = np.random.default_rng(0), False
-    while not ended:
-        action = int(env.unwrapped.reference_policy.sample(observation[None], rng)[0])
-        observation, _, ended, _, _ = env.step(action)
-        assert max(map(len, env.render().splitlines())) <= 80

@@ -154,11 +154,10 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         draw_policies(setting, {"none": object()})
 
 
-@pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
-@pytest.mark.parametrize("parameters", [{}, LARGE])
+@pytest.mark.parametrize(("mode", "parameters"), [("ansi", LARGE), ("rgb_array", {})])
 def test_rendering_changes_nothing_and_repeats(mode: str, parameters: dict[str, Any]) -> None:
     drawn, plain = gym.make(ID, render_mode=mode, **parameters), gym.make(ID, **parameters)
-    actions = np.random.default_rng(0).integers(drawn.unwrapped.setting.M, size=12)
+    actions = np.random.default_rng(0).integers(drawn.unwrapped.setting.M, size=5)
     drawn.reset(seed=3), plain.reset(seed=3)
     for action in actions:
         first, second = drawn.render(), drawn.render()
@@ -183,22 +182,3 @@ def test_text_draws_the_way_through_the_layers() -> None:
     assert "easy 0.000  hard 0.091  invalid 0.909" in env.render()
     env.step(1)
     assert "the CoT was hard, acc 0.017" in env.render() and "reward" in env.render()
-
-
-@pytest.mark.parametrize("parameters", [{"L": 16, "M0": 126, "M": 126, "num_tasks": 3, "instance": 4}, LARGE])
-def test_text_fits_a_terminal(parameters: dict[str, Any]) -> None:
-    env = gym.make(ID, render_mode="ansi", **parameters)
-    env.reset(seed=0)
-    over = False
-    while not over:
-        _, _, over, _, _ = env.step(env.action_space.sample())
-        assert max(map(len, env.render().splitlines())) <= 80
-
-
-def test_a_torch_environment_draws_the_same() -> None:
-    images = []
-    for backend in ("numpy", "torch"):
-        envs = gym.make_vec(ID, num_envs=2, backend=backend, render_mode="rgb_array")
-        envs.reset(seed=0)
-        images.append(envs.render()[1])
-    np.testing.assert_array_equal(*images)

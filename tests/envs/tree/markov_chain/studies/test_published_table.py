@@ -174,6 +174,7 @@ def test_pretraining_learns_the_base_chain():
     assert found[:, 0, 0].std() == pytest.approx(0.013, abs=0.003)  # a noisy model of it
 
 
+@pytest.mark.rotating
 def test_the_rule_of_reinforce_is_the_agent_reinforce():
     runs, script = 300, Script(pool=2000)  # as good as fresh questions
     rows = script.finetune(ListedTask(PAPER, 0), base_logits(PAPER, runs), Script.reinforce, np.random.default_rng(3))
@@ -226,6 +227,7 @@ def result():
     return study.result(seed=0, seeds=6)
 
 
+@pytest.mark.rotating(0)
 def test_table_compares_every_number_and_explains_differences(result):
     overview, ran, named = result.tables
     assert overview.rows[0] == ("REINFORCE", "94.33 / 3.43 (1.52 / 0.87)", *overview.rows[0][2:4], "reinforce")
@@ -244,6 +246,7 @@ def test_table_compares_every_number_and_explains_differences(result):
     assert len(result.charts) == 4
 
 
+@pytest.mark.rotating(0)
 def test_table_has_the_flow_of_reinforce(result):
     lines = result.tables[2].rows[:4]
     assert [line[3] for line in lines] == pytest.approx([95.141, 2.990, 1.481, 0.845], abs=6e-4)

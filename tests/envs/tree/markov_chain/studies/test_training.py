@@ -19,6 +19,7 @@ def agreement(result):
     return {found.group: found for chart in result.charts for found in chart.agreement()}
 
 
+@pytest.mark.rotating
 def test_training_shows_squeezing_and_forgetting():
     result = STUDY["tree-training"].result(seed=1, seeds=8)
     flow = {(0, "easy"): 0.95141, (0, "hard"): 0.02990, (1, "easy"): 0.01481, (1, "hard"): 0.00845}
@@ -35,6 +36,7 @@ def test_training_shows_squeezing_and_forgetting():
         assert len(chart.groups) == 3
 
 
+@pytest.mark.rotating
 def test_passes_are_counted_as_the_oracle_says():
     smaller = PassAtK({"REINFORCE": REINFORCE}, questions=1500)
     result = dataclasses.replace(STUDY["tree-pass-at-k"], run=smaller).result(seed=2, seeds=3)
