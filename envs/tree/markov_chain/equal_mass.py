@@ -9,7 +9,7 @@ from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
 
 
 class EqualMassPolicy(Policy):
-    """Give each valid CoT of a task a mass that depends on its correctness alone.
+    """Return each valid CoT of a task a mass that depends on its correctness alone.
 
     What remains to be done after a prefix depends on its node and on the code of its edges (see `EdgeCode`): with
     V(node, code) the mass of all completions, the next state a has probability V(child, code + step) / V(node, code).
@@ -71,7 +71,7 @@ def measure_classes(classes: CoTClasses, masses: np.ndarray, ks: list[int]) -> d
 
 
 def completion_values(shape: Shape, code: EdgeCode, target: int, classes: CoTClasses, each: np.ndarray) -> np.ndarray:
-    """Give V, float64 (nodes + M, codes and a margin of zeros), by backward induction.
+    """Return V, float64 (nodes + M, codes and a margin of zeros), by backward induction.
 
     Args:
         shape: sizes.

@@ -132,7 +132,7 @@ class PopulationFlow:
         return _Layer(self._view.index(observations).reshape(shape), base, factors)
 
     def gradient(self) -> list[np.ndarray]:
-        """Give the direction of ascent at `logits`, for each layer as these: float64 (owners, groups, members, M)."""
+        """Return the direction of ascent at `logits`, for each layer as these: float64 (owners, groups, members, M)."""
         rows = [softmax(logits) for logits in self.logits]
         powers = self._j[:, None, None, None, None]
         weights = [layer.factors * row**powers for layer, row in zip(self._layers, rows, strict=True)]
@@ -178,7 +178,7 @@ class PopulationFlow:
         return values.reshape(*values.shape[:-2], -1, 1, self.setting.M) if values.shape[-2:] != (1, 1) else values
 
     def _moments(self, sums: np.ndarray) -> np.ndarray:
-        """Give u_k = E (1 - M)^k / k! for k = 0..n of each task from the sums of all channels, float64 (n + 1, T)."""
+        """Return u_k = E (1 - M)^k / k! for k = 0..n of each task from the sums of all channels, float64 (n + 1, T)."""
         order = self.reject_easy + 1
         slopes = np.zeros((order, sums.shape[1]))  # j R_j + [j = 1], row j - 1
         np.add.at(slopes, self._j - 1, (self._j * self._r)[:, None] * sums)
@@ -189,7 +189,7 @@ class PopulationFlow:
         return np.array(moments)
 
     def _penalties(self, rows: list[np.ndarray], visits: list[np.ndarray]) -> list[np.ndarray]:
-        """Give F(s) pi(a | s) (ln(pi / P)(s, a) + V(child)) for each layer, float64 (T, groups, members, M)."""
+        """Return F(s) pi(a | s) (ln(pi / P)(s, a) + V(child)) for each layer, float64 (T, groups, members, M)."""
         costs, rest = [], np.zeros((1, 1, 1, 1))
         for row, layer, visit in zip(reversed(rows), reversed(self._layers), reversed(visits), strict=True):
             cost = row * (np.log(np.maximum(row, 1e-300) / layer.base) + rest)

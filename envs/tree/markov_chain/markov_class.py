@@ -33,7 +33,7 @@ class _Search:
         self.best_value, self.best = -1.0, self.forced.copy()
 
     def bound(self, task: int) -> np.ndarray:
-        """Give the most probable completion of each node under the forced rows, over Z: float64 (nodes + M,)."""
+        """Return the most probable completion of each node under the forced rows, over Z: float64 (nodes + M,)."""
         shape, chain, tree = self.setting.shape, self.setting.chain, self.setting.tree
 
         def best(nodes: slice, rest: np.ndarray) -> np.ndarray:

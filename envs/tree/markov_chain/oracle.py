@@ -71,7 +71,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         return self.setting.num_tasks * self.setting.shape.num_prefixes
 
     def optimal_masses(self, k: int) -> list[np.ndarray]:
-        """Give each task's optimal mass of each correctness level for pass@k, float64 (levels,)."""
+        """Return each task's optimal mass of each correctness level for pass@k, float64 (levels,)."""
         return [EqualMass(c.levels, c.counts).optimum(k) for c in self.classes]
 
     @functools.cached_property
@@ -88,7 +88,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         return best_markov_policy(self.setting) if self.setting.pass_k == 1 else None
 
     def ceiling(self) -> dict[str, float]:
-        """Give the limit of pass@K for large K of policies with full coverage: P(the question is not empty)."""
+        """Return the limit of pass@K for large K of policies with full coverage: P(the question is not empty)."""
         values = [1.0 - float(np.prod((1.0 - c.levels) ** c.counts)) for c in self.classes]
         return {"ceiling": float(np.mean(values))} | {f"task_{i}/ceiling": value for i, value in enumerate(values)}
 
@@ -158,6 +158,6 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
 
 def _tries(names: Iterable[str]) -> set[int]:
-    """Give the K of names "pass@K" with K in 1..512."""
+    """Return the K of names "pass@K" with K in 1..512."""
     found = (re.fullmatch(r"pass@([1-9]\d{0,2})", name) for name in names)
     return {int(match[1]) for match in found if match and int(match[1]) <= MAX_K}

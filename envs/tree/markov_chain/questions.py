@@ -48,13 +48,13 @@ CUMULANT_POLYNOMIALS = _cumulant_polynomials()
 
 
 def scaled_cumulants(correctness: np.ndarray) -> np.ndarray:
-    """Give (-1)^j kappa_j(a) / j! for j = 1..TERMS, float64 (TERMS, n), for correctness (n,)."""
+    """Return (-1)^j kappa_j(a) / j! for j = 1..TERMS, float64 (TERMS, n), for correctness (n,)."""
     return CUMULANT_POLYNOMIALS @ correctness ** np.arange(TERMS + 1)[:, None]
 
 
 @functools.lru_cache(maxsize=64)
 def contour(k: int, radius: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Give nodes z and weights w, complex (count,): E X (1 - M)^k = Re sum_j w_j E[X exp(-z_j M)].
+    """Return nodes z and weights w, complex (count,): E X (1 - M)^k = Re sum_j w_j E[X exp(-z_j M)].
 
     Args:
         k: the power.
@@ -80,7 +80,7 @@ class Question:
         self.levels, self._cumulants = levels, scaled_cumulants(levels)
 
     def pass_at(self, ks: list[int], masses: np.ndarray, level: np.ndarray) -> list[float]:
-        """Give pass@K of a policy for each K in ks (1..512).
+        """Return pass@K of a policy for each K in ks (1..512).
 
         Args:
             ks: the numbers of tries.
@@ -101,7 +101,7 @@ class Question:
     def pass_from_moments(
         self, ks: list[int], moments: np.ndarray, masses: np.ndarray, level: np.ndarray
     ) -> list[float]:
-        """Give pass@K where CoTs of small mass are known by their power sums alone.
+        """Return pass@K where CoTs of small mass are known by their power sums alone.
 
         Args:
             ks: the numbers of tries.
@@ -142,14 +142,14 @@ class EqualMass:
         self._cumulants = counts * scaled_cumulants(levels)
 
     def value(self, k: int, masses: np.ndarray) -> float:
-        """Give pass@K for level masses x (G,): x_v / n_v for each CoT."""
+        """Return pass@K for level masses x (G,): x_v / n_v for each CoT."""
         if k == 1:
             return float(self.levels @ masses)
         nodes, weights = contour(k)
         return 1.0 - float((weights * self._mgf(nodes, masses)).real.sum())
 
     def derivatives(self, k: int, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Give the gradient (G,) and Hessian (G, G) of pass@K, K >= 2, in the level masses.
+        """Return the gradient (G,) and Hessian (G, G) of pass@K, K >= 2, in the level masses.
 
         d pass@K / d x_v = K E[X_v (1 - M)^(K-1)] and d^2 pass@K / d x_v d x_w = -K (K-1) E[X_v X_w (1 - M)^(K-2)], X_v
         being the mean of the n_v independent indicators of level v.
@@ -164,7 +164,7 @@ class EqualMass:
         return k * ((weights * mgf) @ tilt).real, -k * (k - 1) * (mixed.T @ tilt + np.diag(same)).real
 
     def optimum(self, k: int) -> np.ndarray:
-        """Give level masses (G,) that maximise pass@K: all on the highest level for K = 1, else by an interior point.
+        """Return level masses (G,) that maximise pass@K: all on the highest level for K = 1, else by an interior point.
 
         Newton steps on pass@K + mu sum_v ln x_v on the simplex, mu falling to 1e-15: within G mu of the maximum.
         """
@@ -185,12 +185,12 @@ class EqualMass:
         return x / x.sum()
 
     def gap(self, k: int, masses: np.ndarray) -> float:
-        """Give max_v g_v - sum_v x_v g_v for the gradient g: pass@K is at most this far below its maximum."""
+        """Return max_v g_v - sum_v x_v g_v for the gradient g: pass@K is at most this far below its maximum."""
         slope = self.levels if k == 1 else self.derivatives(k, masses)[0]
         return float(slope.max() - masses @ slope)
 
     def _mgf(self, nodes: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Give E exp(-z M), complex (nodes,), for nodes on one circle."""
+        """Return E exp(-z M), complex (nodes,), for nodes on one circle."""
         each = masses / self.counts
         small = each * abs(nodes[0]) <= SMALL
         sums = (self._cumulants[:, small] * each[small] ** np.arange(1, TERMS + 1)[:, None]).sum(axis=1)

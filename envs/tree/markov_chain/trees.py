@@ -41,7 +41,7 @@ class Shape(NamedTuple):
         return self.M0 + (self.L - 2) * self.M
 
     def layer(self, position: int) -> slice:
-        """Give the nodes of a layer, counted from 0; `L - 1` gives the terminal nodes."""
+        """Return the nodes of a layer, counted from 0; `L - 1` gives the terminal nodes."""
         start = 0 if position == 0 else self.M0 + (position - 1) * self.M
         return slice(start, start + (self.M0 if position == 0 else self.M))
 
@@ -81,7 +81,7 @@ def words(letters: int, length: int) -> np.ndarray:
 
 
 def canonical_tree() -> Tree:
-    """Give the tree of the paper: L = 4, M0 = M = 2, tasks 0 -> 0 and 1 -> 1.
+    """Return the tree of the paper: L = 4, M0 = M = 2, tasks 0 -> 0 and 1 -> 1.
 
     Its third layer gives state 0 two high children, since the easy CoTs of both tasks pass through it.
     """
@@ -120,13 +120,13 @@ def random_tree(shape: Shape, C: int, num_tasks: int, instance: int) -> Tree:
 
 
 def base_chain(high: np.ndarray, low_weight: float) -> np.ndarray:
-    """Give the base model's transition probabilities, (nodes, M): weight 1 for high edges, else `low_weight`."""
+    """Return the base model's transition probabilities, (nodes, M): weight 1 for high edges, else `low_weight`."""
     weights = np.where(high, 1.0, low_weight)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def completion_mass(probabilities: np.ndarray, shape: Shape, target: int) -> np.ndarray:
-    """Give the probability of ending in a target from each node, float64 (nodes + M,)."""
+    """Return the probability of ending in a target from each node, float64 (nodes + M,)."""
     return shape.backward(np.eye(shape.M)[target], lambda nodes, rest: probabilities[nodes] @ rest)
 
 
@@ -169,7 +169,7 @@ class EdgeCode(NamedTuple):
     high: np.ndarray
 
     def counts(self, L: int) -> np.ndarray:
-        """Give how often each type occurs in a CoT of L layers, int64 (size, types); negative for impossible codes."""
+        """Return how often each type occurs in a CoT of L layers, int64 (size, types); negative where impossible."""
         digits = np.arange(self.size)[:, None] // L ** np.arange(len(self.weights) - 1) % L
         return np.concatenate([L - 1 - digits.sum(axis=1, keepdims=True), digits], axis=1)
 

@@ -115,11 +115,11 @@ class MetastableChainOracle(Oracle[MetastableChain]):
         return np.concatenate([times.reshape(inside, setting.M), np.zeros((1, setting.M))])
 
     def mean_hitting_time(self) -> float:
-        """Give the expected steps of the reference from a start of the setting, without a horizon."""
+        """Return the expected steps of the reference from a start of the setting, without a horizon."""
         return float(self.hitting_times()[0].mean())
 
     def hitting_distribution(self, steps: int) -> np.ndarray:
-        """Give the reference's probability to have reached the target after 0, 1, ..., `steps` steps.
+        """Return the reference's probability to have reached the target after 0, 1, ..., `steps` steps.
 
         Returns:
             float64 (steps + 1,).

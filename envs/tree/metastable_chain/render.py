@@ -15,30 +15,6 @@ _MOST_MESH, _RECENT = 12, 12
 _SHOWN = 12
 
 
-class RingRenderer(Renderer):
-    """The walk so far, in text and on a ring of clusters."""
-
-    def text(self, setting: MetastableChain, scene: Scene) -> str:
-        """Describe a walk."""
-        steps = [setting.symbol_name(token - 1) for token in scene.observation.tolist() if token]
-        cluster, place = int(scene.state.cluster[0]), int(scene.state.place[0])
-        kind = dict(zip(entry_and_exit(setting), ("entry", "exit"), strict=True)).get(place, "")
-        probs = setting.reference_probs(scene.observation[None])[0]
-        best = [a for a in np.argsort(-probs, kind="stable")[:6] if probs[a] > 0]
-        rows = [
-            ("cluster", f"{cluster + 1} of {setting.K}, state s{place} {kind and f'({kind})'}".rstrip()),
-            ("walk", " ".join((["…"] if len(steps) > _SHOWN else []) + steps[-_SHOWN:])),
-            ("base", "" if scene.ended else ", ".join(f"{setting.symbol_name(a)} {probs[a]:.2g}" for a in best)),
-            ("status", status(setting, scene)),
-            ("end", ending(setting, scene)),
-        ]
-        return described(setting, scene, rows)
-
-    def picture(self, setting: MetastableChain, figure: Any, scene: Scene) -> None:
-        """Draw the ring of clusters, its leaps and the walk so far."""
-        ring_picture(setting, figure, scene)
-
-
 def ending(setting: MetastableChain, scene: Scene) -> str:
     """Say why a walk has ended; nothing while it goes on."""
     if not scene.ended:
@@ -68,7 +44,7 @@ def walk_of(setting: MetastableChain, tokens: list[int]) -> np.ndarray:
 
 
 def ring_places(setting: MetastableChain) -> np.ndarray:
-    """Give the place of each state, float64 (K, M, 2), in inches from the middle of the ring.
+    """Return the place of each state, float64 (K, M, 2), in inches from the middle of the ring.
 
     Cluster 1 is at the top and the others follow clockwise. Each is a small circle turned so that its entry looks back
     and its exit on along the ring; the other states fill the gaps between them.
@@ -90,40 +66,13 @@ def ring_places(setting: MetastableChain) -> np.ndarray:
 
 
 def _angles(count: int) -> np.ndarray:
-    """Give the direction of each cluster, float64 (count,): the first at the top, then clockwise."""
+    """Return the direction of each cluster, float64 (count,): the first at the top, then clockwise."""
     return np.pi / 2 - 2 * np.pi * np.arange(count) / count
 
 
 def entry_and_exit(setting: MetastableChain) -> tuple[int, int]:
-    """Give the states to which leaps lead, and from which they leave."""
+    """Return the states to which leaps lead, and from which they leave."""
     return int(setting.ring.place[setting.M]), int(np.argmin(setting.ring.wrong[:, setting.M]))
-
-
-def ring_picture(setting: MetastableChain, figure: Any, scene: Scene) -> None:
-    """Draw clusters, leaps and the walk so far, states the darker the oftener it came by; sets the figure's size."""
-    width, height, size = _SIDE, _SIDE + 0.8, 90 / (1 + 0.06 * setting.K * setting.M)
-    figure.set_size_inches(width, height)
-    axes = page(figure, width, height)
-    middle = width / 2, 0.5 + _SIDE / 2
-    dots = ring_places(setting) + np.array(middle)
-    walk = walk_of(setting, [int(token) - 1 for token in scene.observation if token])
-    here = dots[tuple(walk[-1])]
-    _draw_chain(axes, setting, dots)
-    _draw_walk(axes, dots, walk)
-    visits = np.zeros(dots.shape[:2])
-    np.add.at(visits, tuple(walk.T), 1)
-    shade = (np.log1p(visits) / np.log1p(visits.max())).ravel()
-    flat = dots.reshape(-1, 2)
-    axes.scatter(*flat.T, s=size, color="white", edgecolors=EASY_STEP, linewidths=0.8, zorder=4)
-    axes.scatter(*flat.T, s=size, color=COLOURS[0], alpha=0.85 * shade, linewidths=0, zorder=5)
-    axes.scatter(*here, s=2.2 * size + 20, color="white", edgecolors=INK, linewidths=1.8, zorder=6)
-    axes.text(*middle, f"cluster {walk[-1, 0] + 1}", fontsize=13, color=INK, ha="center", va="bottom", weight="bold")
-    axes.text(middle[0], middle[1] - 0.08, f"of {setting.K}", fontsize=10, color=QUIET, ha="center", va="top")
-    fitted(axes, 0.2, height - 0.22, headline(setting, scene), width - 0.4, 11)
-    words = ": ".join(filter(None, (status(setting, scene), ending(setting, scene))))
-    axes.text(0.2, 0.42, words, fontsize=9, color=INK, va="center")
-    about = f"leaps, of probability {setting.eps:g} at an exit"
-    axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")
 
 
 def _draw_chain(axes: Any, setting: MetastableChain, dots: np.ndarray) -> None:
@@ -159,3 +108,51 @@ def _draw_walk(axes: Any, dots: np.ndarray, walk: np.ndarray) -> None:
     recent = steps[~hard][-_RECENT:]
     colours = [(*to_rgb(COLOURS[0]), 0.9 - 0.06 * age) for age in reversed(range(len(recent)))]
     axes.add_collection(LineCollection(recent, colors=colours, linewidths=1.6, zorder=3))
+
+
+class RingRenderer(Renderer):
+    """The walk so far, in text and on a ring of clusters."""
+
+    def text(self, setting: MetastableChain, scene: Scene) -> str:
+        """Describe a walk."""
+        steps = [setting.symbol_name(token - 1) for token in scene.observation.tolist() if token]
+        cluster, place = int(scene.state.cluster[0]), int(scene.state.place[0])
+        kind = dict(zip(entry_and_exit(setting), ("entry", "exit"), strict=True)).get(place, "")
+        probs = setting.reference_probs(scene.observation[None])[0]
+        best = [a for a in np.argsort(-probs, kind="stable")[:6] if probs[a] > 0]
+        rows = [
+            ("cluster", f"{cluster + 1} of {setting.K}, state s{place} {kind and f'({kind})'}".rstrip()),
+            ("walk", " ".join((["…"] if len(steps) > _SHOWN else []) + steps[-_SHOWN:])),
+            ("base", "" if scene.ended else ", ".join(f"{setting.symbol_name(a)} {probs[a]:.2g}" for a in best)),
+            ("status", status(setting, scene)),
+            ("end", ending(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def picture(self, setting: MetastableChain, figure: Any, scene: Scene) -> None:
+        """Draw clusters, leaps and the walk so far; a state is the darker, the more often the walk came by."""
+        width, height, size = _SIDE, _SIDE + 0.8, 90 / (1 + 0.06 * setting.K * setting.M)
+        figure.set_size_inches(width, height)
+        axes = page(figure, width, height)
+        middle = width / 2, 0.5 + _SIDE / 2
+        dots = ring_places(setting) + np.array(middle)
+        walk = walk_of(setting, [int(token) - 1 for token in scene.observation if token])
+        here = dots[tuple(walk[-1])]
+        _draw_chain(axes, setting, dots)
+        _draw_walk(axes, dots, walk)
+        visits = np.zeros(dots.shape[:2])
+        np.add.at(visits, tuple(walk.T), 1)
+        shade = (np.log1p(visits) / np.log1p(visits.max())).ravel()
+        flat = dots.reshape(-1, 2)
+        axes.scatter(*flat.T, s=size, color="white", edgecolors=EASY_STEP, linewidths=0.8, zorder=4)
+        axes.scatter(*flat.T, s=size, color=COLOURS[0], alpha=0.85 * shade, linewidths=0, zorder=5)
+        axes.scatter(*here, s=2.2 * size + 20, color="white", edgecolors=INK, linewidths=1.8, zorder=6)
+        axes.text(
+            *middle, f"cluster {walk[-1, 0] + 1}", fontsize=13, color=INK, ha="center", va="bottom", weight="bold"
+        )
+        axes.text(middle[0], middle[1] - 0.08, f"of {setting.K}", fontsize=10, color=QUIET, ha="center", va="top")
+        fitted(axes, 0.2, height - 0.22, headline(setting, scene), width - 0.4, 11)
+        words = ": ".join(filter(None, (status(setting, scene), ending(setting, scene))))
+        axes.text(0.2, 0.42, words, fontsize=9, color=INK, va="center")
+        about = f"leaps, of probability {setting.eps:g} at an exit"
+        axes.text(0.2, 0.18, about, fontsize=9, color=WORDS[1], va="center")

@@ -78,6 +78,15 @@ def mass(setting: TreeMarkovChain, policy: Any, states: np.ndarray) -> np.ndarra
     return value
 
 
+def pass_at(k: int, correctness: np.ndarray, masses: np.ndarray) -> float:
+    """pass@k over all questions: CoTs of these probabilities, each in the question with its correctness."""
+    miss = 0.0
+    for question in itertools.product((False, True), repeat=len(masses)):
+        held = np.array(question, bool)
+        miss += np.prod(np.where(held, correctness, 1 - correctness)) * max(0.0, 1 - masses[held].sum()) ** k
+    return 1 - miss
+
+
 @st.composite
 def trees(draw: st.DrawFn, L: int = 4, M0: int = 3, M: int = 3, **others: Any) -> TreeMarkovChain:
     """Random trees of at most these sizes; other parameters are drawn from the strategies given."""

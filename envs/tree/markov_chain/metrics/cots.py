@@ -72,7 +72,7 @@ def common_cots(setting: TreeMarkovChain, task: int, count: int) -> CoTs:
 
 
 def cot_probabilities(oracle: MarkovChainOracle, policy: Any, states: np.ndarray) -> np.ndarray:
-    """Give the probability of CoTs (n, L) under a policy, given their start: float64 (n,)."""
+    """Return the probability of CoTs (n, L) under a policy, given their start: float64 (n,)."""
     observations, probability = np.zeros(states.shape, oracle.setting.observation_dtype), np.ones(len(states))
     for column in range(1, oracle.setting.L):
         observations[:, column - 1] = states[:, column - 1] + 1

@@ -14,7 +14,7 @@ from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
 
 
 def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
-    """Give the probability of visiting each node from a start, float64 (nodes + M,)."""
+    """Return the probability of visiting each node from a start, float64 (nodes + M,)."""
     mass = np.zeros(shape.num_nodes + shape.M)
     mass[start] = 1.0
     for position in range(shape.L - 1):

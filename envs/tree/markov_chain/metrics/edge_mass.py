@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.finite.walks import MAX_PREFIXES
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, declared
 from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import visits
 from theorybench.envs.tree.markov_chain.metrics.sampling import SAMPLES, sampled_steps
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -45,7 +45,7 @@ def policy_edge_mass(oracle: MarkovChainOracle, policy: Any) -> EdgeMass:
     Raises:
         PolicyError: the policy's probabilities are no distributions, or depend on more than it declares.
     """
-    setting, dependence = oracle.setting, getattr(policy, "depends_on", "prefix")
+    setting, dependence = oracle.setting, declared(policy)
     if dependence in ("state", "position"):
         rows = oracle.node_rows(policy, dependence)
         return EdgeMass(np.stack([markov_edge_mass(setting, rows, task) for task in range(setting.num_tasks)]), True)
@@ -74,58 +74,34 @@ def markov_edge_mass(setting: TreeMarkovChain, rows: np.ndarray, task: int) -> n
         taken = visits(weights, shape, int(tree.starts[task]))[: shape.num_nodes, None] * weights
         return taken, taken * completion_mass(weights, shape, int(tree.targets[task]))[shape.children]
 
-    taken, valid = through(rows)
-    easy = through(rows * tree.high)[1]
-    return _by_kind(easy, valid, taken)
-
-
-def _by_kind(easy: np.ndarray, valid: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """Stack nested counts as kinds; differences below rounding are 0."""
+    (taken, valid), (_, easy) = through(rows), through(rows * tree.high)
     hard, invalid = valid - easy, taken - valid
-    return np.stack([easy, np.where(hard > 1e-15, hard, 0.0), np.where(invalid > 1e-15, invalid, 0.0)])
+    return np.stack([easy, np.where(hard > 1e-15, hard, 0.0), np.where(invalid > 1e-15, invalid, 0.0)])  # rounding
 
 
 def _enumerated(oracle: MarkovChainOracle, policy: Any) -> np.ndarray:
-    """Compute the edge mass of a policy on prefixes, (tasks, 3, nodes, M): the same sums over the tree of prefixes."""
-    setting = oracle.setting
-    tasks, M, starts = setting.num_tasks, setting.M, setting.tree.starts
-    rows, easy_rows = [], []
-    for position in range(setting.L - 1):
-        row = oracle.probs(policy, oracle.enumeration.observations(position)).reshape(tasks, -1, M)
-        high = setting.tree.high[setting.shape.layer(position)]
-        last = starts[:, None] if position == 0 else np.arange(M**position)[None] % M
-        rows.append(row)
-        easy_rows.append(row * high[last])
-    taken, valid = _through_prefixes(setting, rows)
-    easy = _through_prefixes(setting, easy_rows)[1]
-    return np.stack([_by_kind(easy[task], valid[task], taken[task]) for task in range(tasks)])
-
-
-def _through_prefixes(setting: TreeMarkovChain, weights: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sum over prefixes that end in the same node: what takes each edge, and what of it ends at the target.
-
-    Args:
-        setting: the tree.
-        weights: for each position, float64 (tasks, prefixes, M).
-
-    Returns:
-        Two arrays (tasks, nodes, M).
-    """
+    """Add up the edges of all CoTs, (tasks, 3, nodes, M)."""
+    setting, tree = oracle.setting, oracle.setting.tree
     tasks, M = setting.num_tasks, setting.M
-    steps, reach = [], np.ones((tasks, 1))
-    for weight in weights:
-        steps.append(reach[:, :, None] * weight)
-        reach = steps[-1].reshape(tasks, -1)
-    edges = np.zeros((2, tasks, setting.shape.num_nodes, M))
-    after = np.eye(M)[setting.tree.targets][:, None]
-    for position in reversed(range(len(weights))):
-        pair = np.stack([steps[position], steps[position] * after])
-        if position == 0:
-            edges[:, np.arange(tasks), setting.tree.starts] = pair[:, :, 0]
-        else:
-            edges[:, :, setting.shape.layer(position)] = pair.reshape(2, tasks, -1, M, M).sum(axis=2)
-            after = (weights[position] * after).sum(axis=2).reshape(tasks, -1, M)
-    return edges[0], edges[1]
+    mass, easy, edges = np.ones((tasks, 1)), np.ones((tasks, 1), bool), []
+    for position in range(setting.L - 1):  # prefixes in lexicographic order: the last state is the remainder by M
+        rows = oracle.probs(policy, oracle.enumeration.observations(position)).reshape(tasks, -1, M)
+        last = np.broadcast_to(np.arange(M**position) % M if position else tree.starts[:, None], rows.shape[:2])
+        node = setting.shape.layer(position).start + last
+        mass, easy = (
+            (mass[:, :, None] * rows).reshape(tasks, -1),
+            (easy[:, :, None] & tree.high[node]).reshape(tasks, -1),
+        )
+        edges.append((node[:, :, None] * M + np.arange(M)).reshape(tasks, -1))
+    invalid = np.arange(mass.shape[1]) % M != tree.targets[:, None]
+    kind = np.where(invalid, 2, np.where(easy, 0, 1))
+    by_kind = np.where(kind[:, None] == np.arange(len(KINDS))[:, None], mass[:, None], 0.0)
+    total = np.zeros((tasks, len(KINDS), setting.shape.num_nodes * M))
+    for edge in edges:
+        share = by_kind.reshape(tasks, len(KINDS), edge.shape[1], -1).sum(axis=-1)
+        for task in range(tasks):
+            np.add.at(total[task], (np.arange(len(KINDS))[:, None], edge[task]), share[task])
+    return total.reshape(tasks, len(KINDS), -1, M)
 
 
 def _sampled(oracle: MarkovChainOracle, policy: Any) -> np.ndarray:

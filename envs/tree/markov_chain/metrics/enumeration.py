@@ -23,7 +23,7 @@ class Enumeration:
         self.setting, self._code, self._classes = setting, code, classes
 
     def observations(self, position: int) -> np.ndarray:
-        """Give the prefixes of 1 + position states, (num_tasks * M^position, L)."""
+        """Return the prefixes of 1 + position states, (num_tasks * M^position, L)."""
         setting = self.setting
         prefixes = np.zeros((setting.num_tasks, setting.M**position, setting.L), setting.observation_dtype)
         prefixes[:, :, 0] = setting.tree.starts[:, None] + 1

@@ -40,7 +40,7 @@ class Shares(NamedTuple):
 
 
 def outcome_shares(oracle: MarkovChainOracle, task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
-    """Give the shares of a task when responses are re-weighted by their expected correctness.
+    """Return the shares of a task when responses are re-weighted by their expected correctness.
 
     Args:
         oracle: of the tree.
@@ -57,7 +57,7 @@ def outcome_shares(oracle: MarkovChainOracle, task: int, law: Callable[[Candidat
 
 
 def process_rows(setting: TreeMarkovChain, task: int, greedy: bool) -> np.ndarray:
-    """Give the transition probabilities of search by exact process rewards on a task, float64 (nodes, M).
+    """Return the transition probabilities of search by exact process rewards on a task, float64 (nodes, M).
 
     Args:
         setting: the tree.

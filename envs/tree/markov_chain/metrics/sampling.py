@@ -80,7 +80,7 @@ def _estimate_task(
 
 
 def _solved(paths: np.ndarray, correctness: np.ndarray, k: int) -> np.ndarray:
-    """Give the probability that a group solves the question, for groups of k consecutive CoTs: float64 (groups,)."""
+    """Return the probability that a group solves the question, for groups of k consecutive CoTs: float64 (groups,)."""
     groups = len(paths) // k
     group = np.repeat(np.arange(groups), k)
     keys = np.column_stack([group, paths[: groups * k]])

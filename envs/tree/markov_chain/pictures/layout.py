@@ -76,12 +76,12 @@ class Ribbons(NamedTuple):
 
 
 def tree_height(setting: TreeMarkovChain) -> float:
-    """Give the height of a panel's tree in inches: more for more states, and rows the closer."""
+    """Return the height of a panel's tree in inches: more for more states, and rows the closer."""
     return 0.68 + 0.38 * min(max(setting.M0, setting.M), MOST_ROWS)
 
 
 def choose_rows(setting: TreeMarkovChain, visited: np.ndarray, always: np.ndarray) -> Rows:
-    """Give the states that matter a row each, at most 8 in a layer, and the others one row together.
+    """Return the states that matter a row each, at most 8 in a layer, and the others one row together.
 
     Args:
         setting: the tree.
@@ -160,7 +160,7 @@ def draw_ribbons(axes: Any, places: Places, drawn: Ribbons) -> None:
 
 
 def _curve(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, float]]:
-    """Give the Bezier points of a curve that leaves and arrives horizontally."""
+    """Return the Bezier points of a curve that leaves and arrives horizontally."""
     middle = (x0 + x1) / 2
     return [(x0, y0), (middle, y0), (middle, y1), (x1, y1)]
 

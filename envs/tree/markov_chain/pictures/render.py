@@ -30,22 +30,6 @@ _EASY_STEP = ("━━━", ("━┓ ", " ┃ ", " ┗━"), ("━┛ ", " ┃ ",
 _HARD_STEP = ("╌╌╌", ("╌┐ ", " ╎ ", " └╌"), ("╌┘ ", " ╎ ", " ┌╌"))
 
 
-class TreeRenderer(Renderer):
-    """The CoT so far, in text and as a picture, and what policies do."""
-
-    def text(self, setting: TreeMarkovChain, scene: Scene) -> str:
-        """Draw the layers as columns and the CoT so far as a line through them."""
-        return tree_text(setting, scene)
-
-    def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
-        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
-        tree_picture(setting, figure, scene)
-
-    def policies(self, setting: TreeMarkovChain, policies: Mapping[str, Any]) -> Any:
-        """Draw policies side by side for each task: see `draw_policies`."""
-        return draw_policies(setting, policies)
-
-
 class _Told(NamedTuple):
     """What both renderings tell.
 
@@ -79,64 +63,13 @@ def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
     return _Told(task, states, edge_mass, chances)
 
 
-def tree_picture(setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
-    """Draw the CoT so far as one river, which then spreads as the base model would go on; sets the figure's size."""
-    told = _told(setting, scene)
-    width, tall = max(7.2, 1.6 + 0.55 * (setting.L - 1)), 1.3 * tree_height(setting)
-    height = tall + 1.3
-    figure.set_size_inches(width, height)
-    axes = page(figure, width, height)
-    visited = np.zeros(setting.shape.num_nodes + setting.M)
-    np.add.at(visited, setting.tables.child, told.edge_mass.sum(axis=0).ravel())
-    target = int(setting.tree.targets[told.task])
-    always = np.array([told.states + [target] * (setting.L - len(told.states))])
-    rows = choose_rows(setting, visited, always)
-    places = place(rows, Box(0.85, 0.6, width - 1.75, tall))
-    draw_steps(axes, setting, rows, places)
-    draw_ribbons(axes, places, ribbons(setting, rows, places, told.edge_mass))
-    draw_cots(axes, rows, places, np.array([told.states]), edgecolors=INK, linewidths=1.6)
-    layer = len(told.states) - 1
-    y = places.y[layer][rows.of_state[layer][told.states[-1]]]
-    axes.scatter(places.x[layer], y, s=46, color="white", edgecolors=INK, zorder=6)
-    label_ends(axes, setting, rows, places, told.task, 9)
-    fitted(axes, 0.25, height - 0.22, headline(setting, scene), width - 0.5, 11)
-    axes.text(0.25, 0.43, status(setting, scene), fontsize=10, color=INK, va="center")
-    x = 0.25
-    for words, colour in zip([_lead(scene), *told.chances], [QUIET, *WORDS], strict=True):
-        axes.text(x, 0.19, words, fontsize=9, color=colour, va="center")
-        x += 0.071 * len(words) + 0.12 * bool(words)
-
-
 def _lead(scene: Scene) -> str:
     """Say what the chances of a scene are."""
     return "the CoT was" if scene.ended else "the base model from here:"
 
 
-def tree_text(setting: TreeMarkovChain, scene: Scene) -> str:
-    """Draw the layers as columns and the CoT so far as a line through them, at most 80 columns wide."""
-    task, states, _, chances = _told(setting, scene)
-    target = int(setting.tree.targets[task])
-    shown = list(range(max(setting.M0, setting.M)))
-    if len(shown) > _MOST_LINES:
-        shown = sorted({*states, target})
-    grid = [["   "] * setting.L for _ in shown]
-    for layer, (state, following) in enumerate(itertools.pairwise(states)):
-        easy = bool(setting.tree.high[setting.shape.layer(layer).start + state, following])
-        _connect(grid, layer, shown.index(state), shown.index(following), _EASY_STEP if easy else _HARD_STEP)
-    lines = [headline(setting, scene), f"  task {task}: start {states[0]}, target {target}"]
-    lines.append("  state  " + "".join(f"S{layer + 1:<3}" for layer in range(setting.L)).rstrip())
-    for number, state in enumerate(shown):
-        cells = [_mark(setting, layer, state, states, target) + grid[number][layer] for layer in range(setting.L)]
-        lines.append(f"  {state:>5}  {''.join(cells)}".rstrip())
-    legend = "━ easy step  ╌ hard step  ● taken  ◎ target"
-    if len(shown) < max(setting.M0, setting.M):
-        legend += "  (states not used are left out)"
-    ways = "  ".join(filter(None, chances))
-    return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {ways}", f"  status   {status(setting, scene)}"])
-
-
 def _mark(setting: TreeMarkovChain, layer: int, state: int, states: list[int], target: int) -> str:
-    """Give the sign of a state of a layer."""
+    """Return the sign of a state of a layer."""
     if layer < len(states) and states[layer] == state:
         return "●"
     if layer == setting.L - 1 and state == target:
@@ -153,3 +86,60 @@ def _connect(grid: list[list[str]], layer: int, source: int, target: int, signs:
     for row in range(min(source, target) + 1, max(source, target)):
         grid[row][layer] = passing
     grid[source][layer], grid[target][layer] = leaving, arriving
+
+
+class TreeRenderer(Renderer):
+    """The CoT so far, in text and as a picture, and what policies do."""
+
+    def text(self, setting: TreeMarkovChain, scene: Scene) -> str:
+        """Draw the layers as columns and the CoT so far as a line through them, at most 80 columns wide."""
+        task, states, _, chances = _told(setting, scene)
+        target = int(setting.tree.targets[task])
+        shown = list(range(max(setting.M0, setting.M)))
+        if len(shown) > _MOST_LINES:
+            shown = sorted({*states, target})
+        grid = [["   "] * setting.L for _ in shown]
+        for layer, (state, following) in enumerate(itertools.pairwise(states)):
+            easy = bool(setting.tree.high[setting.shape.layer(layer).start + state, following])
+            _connect(grid, layer, shown.index(state), shown.index(following), _EASY_STEP if easy else _HARD_STEP)
+        lines = [headline(setting, scene), f"  task {task}: start {states[0]}, target {target}"]
+        lines.append("  state  " + "".join(f"S{layer + 1:<3}" for layer in range(setting.L)).rstrip())
+        for number, state in enumerate(shown):
+            cells = [_mark(setting, layer, state, states, target) + grid[number][layer] for layer in range(setting.L)]
+            lines.append(f"  {state:>5}  {''.join(cells)}".rstrip())
+        legend = "━ easy step  ╌ hard step  ● taken  ◎ target"
+        if len(shown) < max(setting.M0, setting.M):
+            legend += "  (states not used are left out)"
+        ways = "  ".join(filter(None, chances))
+        return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {ways}", f"  status   {status(setting, scene)}"])
+
+    def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
+        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
+        told = _told(setting, scene)
+        width, tall = max(7.2, 1.6 + 0.55 * (setting.L - 1)), 1.3 * tree_height(setting)
+        height = tall + 1.3
+        figure.set_size_inches(width, height)
+        axes = page(figure, width, height)
+        visited = np.zeros(setting.shape.num_nodes + setting.M)
+        np.add.at(visited, setting.tables.child, told.edge_mass.sum(axis=0).ravel())
+        target = int(setting.tree.targets[told.task])
+        always = np.array([told.states + [target] * (setting.L - len(told.states))])
+        rows = choose_rows(setting, visited, always)
+        places = place(rows, Box(0.85, 0.6, width - 1.75, tall))
+        draw_steps(axes, setting, rows, places)
+        draw_ribbons(axes, places, ribbons(setting, rows, places, told.edge_mass))
+        draw_cots(axes, rows, places, np.array([told.states]), edgecolors=INK, linewidths=1.6)
+        layer = len(told.states) - 1
+        y = places.y[layer][rows.of_state[layer][told.states[-1]]]
+        axes.scatter(places.x[layer], y, s=46, color="white", edgecolors=INK, zorder=6)
+        label_ends(axes, setting, rows, places, told.task, 9)
+        fitted(axes, 0.25, height - 0.22, headline(setting, scene), width - 0.5, 11)
+        axes.text(0.25, 0.43, status(setting, scene), fontsize=10, color=INK, va="center")
+        x = 0.25
+        for words, colour in zip([_lead(scene), *told.chances], [QUIET, *WORDS], strict=True):
+            axes.text(x, 0.19, words, fontsize=9, color=colour, va="center")
+            x += 0.071 * len(words) + 0.12 * bool(words)
+
+    def policies(self, setting: TreeMarkovChain, policies: Mapping[str, Any]) -> Any:
+        """Draw policies side by side for each task: see `draw_policies`."""
+        return draw_policies(setting, policies)

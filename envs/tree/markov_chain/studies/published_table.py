@@ -188,7 +188,7 @@ class Spread(NamedTuple):
         return np.abs(self.distance(theirs)) > WIDTH
 
     def distance(self, theirs: Sequence[float]) -> np.ndarray:
-        """Give how far theirs lies from the mean, in standard deviations of a single run."""
+        """Return how far theirs lies from the mean, in standard deviations of a single run."""
         return (np.array(theirs) - self.mean) / self.deviation
 
 
@@ -242,7 +242,7 @@ def table(lab: Lab, seed: int, seeds: int) -> StudyResult:
 
 
 def _overview(reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Table:
-    """Give the rows in the paper's own layout, means alone."""
+    """Return the rows in the paper's own layout, means alone."""
     return Table(
         "Easy / hard CoTs of task 1 (of task 2), %",
         _columns("row", "theirs", "what they ran", "our agent", "agent"),
@@ -259,7 +259,7 @@ def _percents(numbers: Iterable[float]) -> str:
 
 
 def _lines(label: str, theirs: Sequence[float], spread: Spread) -> list[tuple[Cell, ...]]:
-    """Give a line for each number of a row: label, number, theirs, mean of runs, reach of a single run, verdict."""
+    """Return a line for each number of a row: label, number, theirs, mean of runs, reach of a single run, verdict."""
     columns = (NAMES, theirs, spread.mean, spread.error, WIDTH * spread.deviation, spread.outside(theirs))
     lines: list[tuple[Cell, ...]] = []
     for name, published_value, mean, error, reach, outside in zip(*columns, strict=True):
@@ -273,7 +273,7 @@ def _columns(*names: str) -> tuple[Column, ...]:
 
 
 def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
-    """Give the base model and the five rows beside runs of what their script does."""
+    """Return the base model and the five rows beside runs of what their script does."""
     base = measure(lab.oracle, lab.oracle.reference_policy, METRICS) / lab.setting.M0
     lines = _lines("Base Model", BASE, Spread.of(np.stack([base, base])))
     for row in ROWS:
@@ -290,7 +290,7 @@ def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
 
 
 def _agent_table(agents: Mapping[str, Spread], theory: Mapping[str, np.ndarray]) -> Table:
-    """Give the five rows beside the registered agents, from the exact base model with fresh questions."""
+    """Return the five rows beside the registered agents, from the exact base model with fresh questions."""
     lines: list[tuple[Cell, ...]] = []
     for row in ROWS:
         exact = theory[row.name].tolist() if row.name in theory else [None] * len(METRICS)

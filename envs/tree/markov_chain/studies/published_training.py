@@ -88,7 +88,7 @@ class ListedTask:
         self.completions = through / through.sum(axis=1, keepdims=True)
 
     def law(self, rows: np.ndarray) -> np.ndarray:
-        """Give the probability of each CoT, float64 (runs, N), under rows (runs, nodes, M)."""
+        """Return the probability of each CoT, float64 (runs, N), under rows (runs, nodes, M)."""
         return rows[:, self.nodes, self.actions].prod(axis=-1)
 
     def draw(self, rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -104,7 +104,7 @@ class ListedTask:
         return counts @ self.correctness / completions
 
     def children(self, prefixes: np.ndarray) -> np.ndarray:
-        """Give what each action leads to, int64 (..., M)."""
+        """Return what each action leads to, int64 (..., M)."""
         return self.num_actions * prefixes[..., None] + 1 + np.arange(self.num_actions)
 
 

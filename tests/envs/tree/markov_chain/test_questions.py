@@ -1,22 +1,16 @@
 """pass@K against enumeration of all questions, and the optimum against its certificate."""
 
-import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Question, contour
 
-
-def enumerated(k: int, correctness: np.ndarray, masses: np.ndarray) -> float:
-    """1 - E (1 - M)^k over all subsets of CoTs."""
-    miss = 0.0
-    for subset in itertools.product((False, True), repeat=len(masses)):
-        held = np.array(subset)
-        miss += np.prod(np.where(held, correctness, 1 - correctness)) * (1 - masses[held].sum()) ** k
-    return 1 - miss
+enumerated = load_module(str(Path(__file__).parents[1] / "by_hand.py")).pass_at
 
 
 @st.composite

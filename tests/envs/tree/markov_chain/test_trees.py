@@ -1,12 +1,13 @@
 """Trees: the generator's promises, and classes of CoTs against a list of all of them."""
 
-import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from theorybench.envs.core.registry import load_module
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import (
     Shape,
     base_chain,
@@ -16,38 +17,24 @@ from theorybench.envs.tree.markov_chain.trees import (
     random_tree,
 )
 
-
-@st.composite
-def trees(draw: st.DrawFn) -> tuple[Shape, int, int, int, float]:
-    shape = Shape(draw(st.integers(2, 5)), draw(st.integers(1, 4)), draw(st.integers(2, 4)))
-    C, tasks = draw(st.integers(1, shape.M)), draw(st.integers(1, shape.M0))
-    return shape, C, tasks, draw(st.integers(0, 10**6)), draw(st.sampled_from([1e-3, 0.1, 0.5, 1.0]))
+BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
 
 
 @settings(max_examples=80, deadline=None)
-@given(trees())
-def test_random_trees_keep_their_promises(drawn: tuple) -> None:
-    shape, C, tasks, instance, low_weight = drawn
-    tree = random_tree(shape, C, tasks, instance)
-    again = random_tree(shape, C, tasks, instance)
+@given(BY_HAND.trees(5, 4, 4))
+def test_random_trees_keep_their_promises(setting: TreeMarkovChain) -> None:
+    tree, shape, C, tasks = setting.tree, setting.shape, setting.C, setting.num_tasks
+    again = random_tree(shape, C, tasks, int(setting.instance))
     assert all((a == b).all() for a, b in zip(tree, again, strict=True))
     assert (tree.high.sum(axis=1) == C).all()
     assert len(set(tree.starts.tolist())) == tasks
-    chain = base_chain(tree.high, low_weight)
-    code = edge_code(tree.high, chain, shape.L)
-    for start, target in zip(tree.starts, tree.targets, strict=True):
-        classes = cot_classes(shape, code, start, target)
-        probability, easy = [], []
-        for middle in itertools.product(range(shape.M), repeat=shape.L - 2):
-            states = (start, *middle, target)
-            nodes = [shape.layer(t).start + s for t, s in enumerate(states[:-1])]
-            edges = list(zip(nodes, states[1:], strict=True))
-            probability.append(np.prod([chain[edge] for edge in edges]))
-            easy.append(all(tree.high[edge] for edge in edges))
-        assert any(easy)
-        acc = np.array(probability) / np.sum(probability)
-        assert classes.counts.sum() == len(acc) and classes.easy.sum() == sum(easy)
-        assert (classes.easy * classes.probability).sum() == pytest.approx(np.array(probability)[easy].sum())
+    code = edge_code(tree.high, setting.chain, shape.L)
+    for task, (start, target) in enumerate(zip(tree.starts, tree.targets, strict=True)):
+        classes, cots = cot_classes(shape, code, start, target), BY_HAND.cots(setting, task)
+        easy, acc = cots.kind == 0, cots.acc[cots.kind < 2]
+        assert easy.any()
+        assert classes.counts.sum() == len(acc) and classes.easy.sum() == easy.sum()
+        assert (classes.easy * classes.probability).sum() == pytest.approx(cots.base[easy].sum())
         np.testing.assert_allclose(np.repeat(classes.levels, classes.counts.astype(int)), np.sort(acc), rtol=1e-11)
         assert (np.diff(classes.levels) > 0).all()
 
