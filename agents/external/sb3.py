@@ -162,7 +162,7 @@ class SB3Policy(PolicyOfSetting):
         return (table / table.sum(dim=1, keepdim=True)).numpy()  # type: ignore[no-any-return]
 
 
-class _Report(callbacks.BaseCallback):
+class _EpisodeLogger(callbacks.BaseCallback):
     """Logs the policy whenever it is due."""
 
     def __init__(self, log: Log, setting: Setting) -> None:
@@ -202,7 +202,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
         bridge = VectorBridge(envs, seed)
         model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
         with contextlib.suppress(BudgetExhausted):
-            model.learn(total_timesteps=2**62, callback=_Report(log, setting))
+            model.learn(total_timesteps=2**62, callback=_EpisodeLogger(log, setting))
     policy = SB3Policy(model.policy, setting)
     log(policy)
     return policy

@@ -40,7 +40,7 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigurationError("trl is not installed: pip install 'theorybench[llm]'") from error
 
 
-class _Report(TrainerCallback):  # type: ignore[misc]
+class _TrainerLogger(TrainerCallback):  # type: ignore[misc]
     """Logs the policy after the steps at which it is due."""
 
     def __init__(self, log: Log) -> None:
@@ -177,7 +177,7 @@ class Session:
                 args=configuration,
                 train_dataset=data,
                 processing_class=self.words,
-                callbacks=[_Report(self._log)],
+                callbacks=[_TrainerLogger(self._log)],
                 **own,
             )
             made.remove_callback(PrinterCallback)

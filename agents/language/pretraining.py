@@ -117,7 +117,7 @@ def pretrain(model: Any, *, seed: int = 0, kind: str = "reference", goal: float 
         goal: nats of KL divergence that may be left.
 
     Returns:
-        The divergence KL(pi || target) that is left, in nats, as `divergence` measures it.
+        The divergence KL(pi || target) that is left, in nats, as `divergence_from_target` measures it.
 
     Raises:
         PolicyError: the goal is out of reach.
@@ -127,7 +127,7 @@ def pretrain(model: Any, *, seed: int = 0, kind: str = "reference", goal: float 
     for number in range(ROUNDS):
         rng = np.random.default_rng([root_key(seed, "pretraining", setting.fingerprint) % 2**63, number])
         _train(model, setting, target, UPDATES * 2**number, rate / 2**number, rng)
-        left = divergence(model, setting, target)
+        left = divergence_from_target(model, setting, target)
         if left <= goal:
             return left
     raise PolicyError(
@@ -135,7 +135,7 @@ def pretrain(model: Any, *, seed: int = 0, kind: str = "reference", goal: float 
     )
 
 
-def divergence(model: Any, setting: Setting, target: SettingPolicy) -> float:
+def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) -> float:
     """Return KL(pi || target) of a model in nats: the oracle's for the reference, else an average over its episodes.
 
     Where it is an estimate, three of its standard errors are added.

@@ -23,7 +23,7 @@ def _language_model(setting: Setting, start: str, **options: Any) -> SoftmaxClas
     return LanguageSoftmax(setting, start, **options)
 
 
-class Entry(NamedTuple):
+class PolicyEntry(NamedTuple):
     """A policy class.
 
     Attributes:
@@ -36,11 +36,11 @@ class Entry(NamedTuple):
 
 
 CATALOGUE = {
-    **{view: Entry(partial(TabularSoftmax, view=view)) for view in ("prefix", "markov", "position", "prompt")},
-    "linear": Entry(LinearSoftmax),
-    "mlp": Entry(MLPSoftmax, ("hidden_units", "hidden_layers")),
-    "transformer": Entry(TransformerSoftmax, ("width", "layers", "heads")),
-    **{shape: Entry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
+    **{view: PolicyEntry(partial(TabularSoftmax, view=view)) for view in ("prefix", "markov", "position", "prompt")},
+    "linear": PolicyEntry(LinearSoftmax),
+    "mlp": PolicyEntry(MLPSoftmax, ("hidden_units", "hidden_layers")),
+    "transformer": PolicyEntry(TransformerSoftmax, ("width", "layers", "heads")),
+    **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
 }
 #: Policy classes that are networks: their runs are trained one at a time.
 NETWORKS = tuple(name for name, entry in CATALOGUE.items() if entry.sizes)

@@ -59,7 +59,7 @@ class Setting(Dynamics):
                 follows the end of the episode is ignored; a completion that stops early or leaves the action tokens
                 earns nothing more. The environment's own replies stand not in the completions.
             seed: of the label noise, where there is any.
-            stage: rung of the ladder; None for the full task.
+            stage: which sub-task; None for the full task.
             hint: response tokens that are given and stand not in the completions.
 
         Returns:

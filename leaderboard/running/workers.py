@@ -32,7 +32,7 @@ START_SECONDS, LEAVE_SECONDS = 120.0, 2.0
 LONGEST_WAIT = 3600.0
 
 
-class Job(Protocol):
+class Work(Protocol):
     """What a worker is given; it must be picklable."""
 
     @property
@@ -43,7 +43,7 @@ class Job(Protocol):
         """Do the work, calling `progress` with the share that is done; return something picklable."""
 
 
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound=Work)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _Worker:
             self.process.start()
         theirs.close()
         self.ready, self.gone, self._since = False, False, time.monotonic()
-        self.job: Job | None = None
+        self.job: Work | None = None
         self.deadline = self._since + START_SECONDS
 
     def event(self, kind: str, value: Any = None) -> Event:
@@ -133,7 +133,7 @@ class _Worker:
             self.job, self.deadline = None, float("inf")
         return event
 
-    def give(self, job: Job) -> None:
+    def give(self, job: Work) -> None:
         """Hand out a job; a worker that has just died is noticed when it is listened to."""
         self.job, self._since = job, time.monotonic()
         self.deadline = self._since + job.timeout

@@ -26,7 +26,7 @@ class Place(NamedTuple):
     charts: dict[str, Chart]
 
 
-class Section(NamedTuple):
+class BoardSection(NamedTuple):
     """A section of figures: what it shows, its places with an id each, and the groups that occur in them."""
 
     title: str
@@ -64,7 +64,7 @@ def render_page(board: Board) -> str:
     )
 
 
-def _sections(board: Board) -> list[Section]:
+def _sections(board: Board) -> list[BoardSection]:
     """Return the sections of figures that have any."""
     learners = {agent.label for agent in board.agents} - line_agents(board)
     profiles = {one.title: one.profiles.of(learners) for one in board.standings if one.profiles}
@@ -102,7 +102,7 @@ def _sections(board: Board) -> list[Section]:
     ]
     numbers = itertools.count()
     return [
-        Section(title, text, [(f"chart-{next(numbers)}", place) for place in places], _groups(places))
+        BoardSection(title, text, [(f"chart-{next(numbers)}", place) for place in places], _groups(places))
         for title, text, places in sections
         if places
     ]

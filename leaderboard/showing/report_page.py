@@ -17,7 +17,7 @@ from theorybench.leaderboard.showing.words import number
 TITLE = "Claims: what the papers say, and what was measured"
 
 
-class Section(NamedTuple):
+class StudySection(NamedTuple):
     """A study as the page shows it: charts with an id each, pictures as data, and the styles of its groups."""
 
     study: ShownStudy
@@ -54,14 +54,14 @@ def render_report(chapters: Sequence[Chapter]) -> str:
     )
 
 
-def _section(study: ShownStudy) -> Section:
+def _section(study: ShownStudy) -> StudySection:
     result = study.result
     if result is None:
-        return Section(study, [], [], {})
+        return StudySection(study, [], [], {})
     charts = [(f"chart-{study.id}-{i}", chart) for i, chart in enumerate(result.charts)]
     # An image runs no script and loads nothing, whatever its SVG says.
     drawn = [(picture, base64.b64encode(picture.svg.encode()).decode()) for picture in result.pictures]
-    return Section(study, charts, drawn, group_styles(result.all_groups()))
+    return StudySection(study, charts, drawn, group_styles(result.all_groups()))
 
 
 def _strip(claim: CheckedClaim) -> dict[str, str] | None:

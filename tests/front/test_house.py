@@ -204,14 +204,12 @@ def test_a_file_is_read_in_a_sitting():
     assert not long, "split them into two rooms"
 
 
-@pytest.mark.xfail
 def test_a_folder_is_seen_at_a_glance():
     code = [path.parent for path in [*FILES, *(ROOT / "tests").rglob("*.py")] if path.name != "__init__.py"]
     crowded = {place(folder): n for folder, n in collections.Counter(code).items() if n > MOST_FILES}
     assert set(crowded) <= {place(folder) for folder in CATALOGUES}, crowded
 
 
-@pytest.mark.xfail
 @pytest.mark.parametrize("name", ONCE)
 def test_each_idea_has_one_home(name):
     defined = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -220,7 +218,6 @@ def test_each_idea_has_one_home(name):
     assert len(homes) == 1 and homes[0].endswith(f": {name}"), homes
 
 
-@pytest.mark.xfail
 def test_a_class_has_a_name_of_its_own():
     homes = collections.defaultdict(list)
     for path, node in everything():

@@ -71,8 +71,8 @@ class _Step(NamedTuple):
     terminated: np.ndarray
 
 
-def ladder(setting: Setting) -> Iterator[tuple[Any, Any]]:
-    """Yield stages and hints for `EPISODES` episodes: the full task, every rung, every hint, and all mixed."""
+def stages_and_hints(setting: Setting) -> Iterator[tuple[Any, Any]]:
+    """Yield stages and hints for `EPISODES` episodes: the full task, every stage, every hint, and all mixed."""
     yield None, None
     full = np.full(EPISODES, setting.num_stages)
     for stage in np.unique(np.linspace(1, setting.num_stages, 4).astype(np.int64)):

@@ -21,7 +21,7 @@ from theorybench.envs.core.checks.dynamics import (
     check_episodes,
     check_observations,
     check_policies,
-    ladder,
+    stages_and_hints,
 )
 from theorybench.envs.core.checks.vector import check_vector_env
 from theorybench.envs.core.environments.batch import Batch
@@ -57,7 +57,7 @@ def check_setting(setting: Setting, *, seed: int = 0) -> None:
     _check_declarations(setting)
     _check_parameters(setting)
     _check_identity(setting)
-    for stage, hint in ladder(setting):
+    for stage, hint in stages_and_hints(setting):
         check_policies(setting, check_episodes(setting, stage, hint, seed))
     _check_prompts(setting, seed)
     check_empty(setting)
