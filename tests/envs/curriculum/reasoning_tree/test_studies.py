@@ -7,38 +7,18 @@ import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.curriculum.reasoning_tree import studies as reasoning_tree_studies
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
+from theorybench.envs.curriculum.reasoning_tree.studies import Curricula, Lengths, Verifiers
 
 ID = "TheoryBench/ReasoningTree-v0"
 STUDY = {study.id.removeprefix("reasoning-tree-"): study for study in tb.studies(ID)}
-SMALL = {
-    "DIRECT": (1, 2),
-    "LEARNT": (1, 2),
-    "STAGED": (1, 3),
-    "DRAWN": (1, 2, 3),
-    "LIMIT": 1_600,
-    "SHARE": 1_600,
-    "CONFIRMATIONS": (1, 3),
-    "BLOCKS": 100,
-    "COSTED": (1, 3),
-    "BUDGET": 6_000,
-    "RESPONSES": 512,
-}
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Few points and short runs."""
-    for name, value in SMALL.items():
-        monkeypatch.setattr(reasoning_tree_studies, name, value)
-    searches = {name: (1, 2) if "full" in name else (1, 3) for name in reasoning_tree_studies.SEARCHES}
-    monkeypatch.setattr(reasoning_tree_studies, "SEARCHES", searches)
-    learners = {
-        name: (agent, (1, 2) if agent == "rlvr" else (1, 3))
-        for name, (agent, _) in reasoning_tree_studies.LEARNERS.items()
-    }
-    monkeypatch.setattr(reasoning_tree_studies, "LEARNERS", learners)
+#: Few points and short runs.
+LENGTH = dataclasses.replace(
+    STUDY["length"],
+    run=Lengths(direct=(1, 2), learnt=(1, 2), staged=(1, 3), drawn=(1, 2, 3), limit=1_600, share=1_600),
+)
 
 
 def lines(chart, style):
@@ -50,8 +30,8 @@ def agrees(chart):
     assert found and all(group.inside == group.points for group in found), found
 
 
-def test_searches_cost_what_theory_says_and_learners_that_do_not_arrive_are_said_to():
-    result = STUDY["length"].result(seeds=2)
+def test_searches_cost_what_theory_says_and_learners_that_fail_are_counted():
+    result = LENGTH.result(seeds=2)
     training, testing = result.charts
     for chart in (training, testing):
         agrees(chart)
@@ -59,22 +39,27 @@ def test_searches_cost_what_theory_says_and_learners_that_do_not_arrive_are_said
         growth = np.diff(np.log(theory["search, full task"].y))
         assert growth == pytest.approx(np.log(5), rel=0.05)
     assert np.diff(lines(training, "predicted")["search, stage by stage"].y) == pytest.approx(5)
-    arrived = {row[:2]: row[2] for row in result.tables[0].rows}
-    assert arrived["REINFORCE, rung by rung", 1] == arrived["REINFORCE, rung by rung", 3] == 2
-    assert arrived["REINFORCE, full task", 2] < 2
+    solved = {row[:2]: row[2] for row in result.tables[0].rows}
+    assert solved["REINFORCE, stage by stage", 1] == solved["REINFORCE, stage by stage", 3] == 2
+    assert solved["REINFORCE, full task", 2] < 2
     assert 2.0 in lines(training, "censored")["REINFORCE, full task"].x
 
 
-def test_a_search_that_knows_a_pick_is_off_the_lines(monkeypatch):
-    whole = reasoning_tree_studies.depth_ladder
-    monkeypatch.setattr(reasoning_tree_studies, "depth_ladder", lambda setting, p: whole(setting, p)[-1:])
-    result = STUDY["length"].result(seeds=2)
-    (ladder,) = [group for group in result.charts[0].agreement() if group.group == "search, stage by stage"]
-    assert ladder.inside < ladder.points
+def test_a_search_that_knows_a_pick_is_off_the_lines(faulty_lab):
+    def knowing(lab, call):
+        table = call.policy.table.copy()
+        table[0] = np.eye(lab.setting.num_actions)[lab.setting.tables.path[0]]
+        return TablePolicy(View.of(lab.setting, "position"), table)
+
+    study = dataclasses.replace(LENGTH, make_lab=lambda s: faulty_lab(lab=LENGTH.make_lab(s), policy=knowing))
+    result = study.result(seeds=2)
+    (staged,) = [group for group in result.charts[0].agreement() if group.group == "search, stage by stage"]
+    assert staged.inside < staged.points
 
 
 def test_parity_pays_for_the_length_and_stages_teach_what_it_cannot_say():
-    study = dataclasses.replace(STUDY["verifiers"], setting=ReasoningTree(d=8, L=4))
+    run = Verifiers(confirmations=(1, 3), blocks=100, costed=(1, 3), budget=6_000, responses=512)
+    study = dataclasses.replace(STUDY["verifiers"], setting=ReasoningTree(d=8, L=4), run=run)
     result = study.result(seeds=2)
     survival, tests, exact, parity = result.charts
     agrees(survival)
@@ -90,8 +75,9 @@ def test_parity_pays_for_the_length_and_stages_teach_what_it_cannot_say():
     assert [row[1] for row in costs.rows] == [81, 6561] and [row[4] for row in costs.rows] == [18, 36]
 
 
-def test_ladders_of_stages_and_hints_cost_the_same_and_steep_ones_more():
-    result = STUDY["ladders"].result(seeds=2)
+def test_stages_and_hints_cost_the_same_and_larger_steps_more():
+    run = Curricula(searched=(1, 3), drawn=(1, 2, 3), budget=6_000)
+    result = dataclasses.replace(STUDY["ladders"], run=run).result(seeds=2)
     lengths, increments, learning = result.charts
     agrees(lengths)
     agrees(increments)

@@ -1,0 +1,253 @@
+"""What claims and studies about ReasoningTree measure: reward queries of searches, and tests by the parity verifier."""
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import metric_of
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, slope_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
+
+#: Accuracy that counts as learnt.
+ACCURACY = 0.9
+#: Episodes of one simulation, and of one task of a curriculum at most.
+TOGETHER, LIMIT = 2**17, 2**21
+
+#: A task of a curriculum: its stage, its hint, and the positions of the picks that it teaches.
+Task = tuple[int, int, range]
+
+
+def depth_curriculum(setting: ReasoningTree, increment: int) -> list[Task]:
+    """Ask for ever longer beginnings of S, `increment` new entries at a time."""
+    starts = range(0, setting.num_stages, increment)
+    ends = [min(start + increment, setting.num_stages) for start in starts]
+    return [(end, 0, range(start, end)) for start, end in zip(starts, ends, strict=True)]
+
+
+def hint_curriculum(setting: ReasoningTree, increment: int) -> list[Task]:
+    """Ask for the full task with ever shorter hints: S is learnt from its end."""
+    return [(setting.num_stages, new.start, new) for _, _, new in reversed(depth_curriculum(setting, increment))]
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """Rejection sampling from the base model, task by task.
+
+    It samples picks uniformly where it knows none, keeps the picks of the first response that earns a reward, and goes
+    on to the next task with them. One stream of episodes, cut at its rewards, holds many such searches.
+
+    Attributes:
+        lab: simulates.
+        trials: searches.
+        prompt: search on this one prompt, as at test time; None for a fresh prompt each episode.
+        limit: episodes of one task at most.
+    """
+
+    lab: Lab
+    trials: int
+    prompt: int | None = None
+    limit: int = LIMIT
+
+    def queries(self, tasks: list[Task], seed: int) -> np.ndarray:
+        """Give the reward queries of each search: float64 (trials,), NaN if a task exceeds the limit."""
+        setting = self.lab.setting
+        table = np.full((setting.num_stages, setting.num_actions), 1.0 / setting.num_actions)
+        total = np.zeros(self.trials)
+        for number, (stage, hint, new) in enumerate(tasks):
+            policy = TablePolicy(View.of(setting, "position"), table)
+            spent, picks = self._search(policy, stage, hint, (seed, number))
+            if picks is None:
+                return np.full(self.trials, math.nan)
+            total += spent
+            table[new] = np.eye(setting.num_actions)[picks[new.start - hint : new.stop - hint]]
+        return total
+
+    def _search(
+        self, policy: TablePolicy, stage: int, hint: int, seed: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Sample until `trials` rewards; give the episodes each took, and the picks of the first response with one."""
+        rewarded: list[np.ndarray] = []
+        picks, episodes = None, 0
+        for block in itertools.count():
+            size = min(TOGETHER, max(self.trials, episodes))
+            options: dict[str, Any] = {"stage": stage, "hint": hint}
+            if self.prompt is not None:
+                options |= {"prompts": [self.prompt], "group_size": size}
+            key = seed_of(*seed, block)
+            played = self.lab.simulate(policy, size, key, **options)
+            hits = np.flatnonzero(played.rewards > 0)
+            if picks is None and len(hits):
+                picks = played.actions[hits[0], : played.lengths[hits[0]]]
+            rewarded.append(hits + episodes)
+            episodes += size
+            if sum(map(len, rewarded)) >= self.trials or episodes >= self.limit:
+                break
+        ends = np.concatenate(rewarded)[: self.trials]
+        enough = len(ends) == self.trials
+        return np.diff(ends, prepend=-1).astype(np.float64), picks if enough else None
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryGrowth:
+    """Slope of the logarithm of a search's reward queries.
+
+    Attributes:
+        against: "length": direct search, against L; "log-length": p = 1, against ln(L + 1); "increment": the cost of
+            each task, against p.
+        quantile: None for the mean over searches, or the share of prompts that the queries must solve.
+        trials: searches at each point.
+        lengths: the L of "log-length".
+        limit: episodes of one task at most.
+    """
+
+    against: str
+    quantile: float | None = None
+    trials: int = 400
+    lengths: tuple[int, ...] = (1, 3, 5, 7)
+    limit: int = LIMIT
+
+    def points(self, setting: ReasoningTree) -> list[tuple[float, int, int]]:
+        """Give (place on the axis, L, increment) of each point."""
+        if self.against == "length":
+            return [(length, length, length + 1) for length in range(1, setting.L + 1)]
+        if self.against == "log-length":
+            return [(math.log(length + 1), length, 1) for length in self.lengths]
+        return [(p, setting.L, p) for p in range(1, setting.L) if setting.num_stages % p == 0]
+
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
+        """Fit the law: a sum of (L+1)/p geometrics of mean (d+1)^p. For means ln(d+1), or 1 for "log-length"."""
+        points = self.points(oracle.setting)
+        logs = [math.log(self.law(oracle.setting.d, length, p)) for _, length, p in points]
+        return slope_interval([x for x, _, _ in points], logs, [0.0] * len(points)).value
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit the searches."""
+        points, found = self.points(lab.setting), []
+        for number, (_, length, p) in enumerate(points):
+            there, prompt = lab.at(L=length), None if self.quantile is None else number % 2**lab.setting.d
+            search = Search(there, self.trials, prompt, self.limit)
+            queries = search.queries(depth_curriculum(there.setting, p), 100 * seed + number)
+            found.append(log_statistic(queries / self._parts(length, p), self.quantile))
+        return slope_interval([x for x, _, _ in points], *zip(*found, strict=True))
+
+    def _parts(self, length: int, p: int) -> int:
+        """Divide by the number of tasks where the cost of one is meant."""
+        return (length + 1) // p if self.against == "increment" else 1
+
+    def law(self, d: int, length: int, p: int) -> float:
+        """Give the queries that theory expects, or their quantile."""
+        tasks, chance = (length + 1) // p, 1 / (d + 1) ** p
+        if self.quantile is None:
+            return tasks / chance / self._parts(length, p)
+        from scipy.stats import nbinom
+
+        return float(nbinom.ppf(self.quantile, tasks, chance) + tasks)
+
+
+@dataclasses.dataclass(frozen=True)
+class HintsAgainstDepth:
+    """Mean reward queries with ever shorter hints over those with ever later stages.
+
+    Attributes:
+        trials: searches of each.
+        limit: episodes of one task at most.
+    """
+
+    trials: int = 2000
+    limit: int = LIMIT
+
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
+        """One: each task of either leaves one pick among d + 1."""
+        return 1.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Ratio of means."""
+        search, setting = Search(lab, self.trials, limit=self.limit), lab.setting
+        depth = search.queries(depth_curriculum(setting, 1), 2 * seed)
+        return ratio_of_means(search.queries(hint_curriculum(setting, 1), 2 * seed + 1), depth)
+
+
+@dataclasses.dataclass(frozen=True)
+class TasksTwice:
+    """Mean reward queries with one new pick a task, every task being searched twice.
+
+    Attributes:
+        trials: searches.
+        limit: episodes of one task at most.
+    """
+
+    trials: int = 2000
+    limit: int = LIMIT
+
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
+        """(L+1)(d+1) for the new picks, and one query to confirm at each task that has none."""
+        setting = oracle.setting
+        return setting.num_stages * (setting.num_actions + 1.0)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean over searches."""
+        tasks = [task for task in depth_curriculum(lab.setting, 1) for _ in range(2)]
+        return mean_interval(Search(lab, self.trials, limit=self.limit).queries(tasks, seed))
+
+
+@dataclasses.dataclass(frozen=True)
+class ParityTests:
+    """What m fresh prompts do to the wrong chains of L picks, under the parity verifier.
+
+    Attributes:
+        confirmations: m.
+        survival: measure the share that passes all m, instead of the mean number of tests until the first failure.
+        blocks: how often each chain is tested.
+    """
+
+    confirmations: int
+    survival: bool
+    blocks: int = 4_000
+
+    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
+        """2^-m survive; the number of tests is 1 + 1/2 + ... + 2^(1-m)."""
+        m = self.confirmations
+        return 2.0**-m if self.survival else 2 - 2.0 ** (1 - m)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean over all wrong chains and blocks of tests."""
+        setting = lab.setting
+        odd = np.bincount(setting.tables.path[:-1], minlength=setting.d) % 2
+        values = []
+        for number, chain in enumerate(itertools.product(range(setting.d), repeat=setting.L)):
+            if np.array_equal(np.bincount(chain, minlength=setting.d) % 2, odd):
+                continue
+            policy = TablePolicy(View.of(setting, "position"), np.eye(setting.num_actions)[[*chain, setting.d]])
+            key = seed_of(seed, number)
+            rewards = lab.simulate(policy, self.blocks * self.confirmations, key).rewards
+            passed = np.cumprod(rewards.reshape(self.blocks, -1), axis=1)
+            values.append(passed[:, -1] if self.survival else 1 + passed[:, :-1].sum(axis=1))
+        return mean_interval(np.concatenate(values))
+
+
+def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, float]:
+    """Return the logarithm of a sample's mean, or of a quantile, and its standard error."""
+    n = len(values)
+    if quantile is None:
+        mean = float(values.mean())
+        return math.log(mean), float(values.std(ddof=1)) / mean / math.sqrt(n)
+    ranks = np.sqrt(quantile * (1 - quantile) / n) * np.array([-1, 0, 1]) + quantile
+    low, value, high = np.log(np.quantile(values, np.clip(ranks, 0, 1)))
+    return float(value), float(high - low) / 2
+
+
+def accurate(lab: Lab, policy: Any, seed: int, run: int) -> bool:
+    """Return whether a policy has learnt S."""
+    return metric_of(lab.oracle, policy, "objective") >= ACCURACY
+
+
+def no_reward(setting: ReasoningTree, episodes: int) -> float:
+    """Return the chance that none of the base model's responses earns a reward: without one there is no gradient."""
+    return 1.0 + math.expm1(episodes * math.log1p(-1 / setting.num_actions**setting.num_stages))
