@@ -91,6 +91,27 @@ class SolvedShare:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SampleMean:
+    """Mean of independent values: of runs, of groups of roll-outs, or of parts of a simulation.
+
+    Attributes:
+        sample: (lab, seed) -> the values, float64 (n,).
+        prediction: of the oracle.
+    """
+
+    sample: Callable[[Lab, int], np.ndarray]
+    prediction: Prediction
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train or simulate."""
+        return mean_interval(self.sample(lab, seed))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class SimulatedMean:
     """Mean reward of the roll-outs of a policy.
 

@@ -11,6 +11,7 @@ from theorybench.envs.preference.bandit.experiments import (
     distillation_variance,
     spanning_probability,
 )
+from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
 #: An error below which theta counts as found: label noise gives about .1, one coordinate at theta_init over 6.
 FOUND = 1.0
@@ -55,8 +56,14 @@ _spans = functools.partial(
 def _improvement(delta: float, level: float) -> SmallShare:
     """P(C(pi_1) <= level) after one round of n*(delta) pairs: the binomial law."""
     return SmallShare(
-        prediction=lambda oracle, n: oracle.improvement_probability(n, level), labels=batch(delta), level=level
+        prediction=lambda oracle, n: oracle.transition.improvement_probability(n, level),
+        labels=batch(delta),
+        level=level,
     )
+
+
+def _none_separated(oracle: PreferenceBanditOracle, n: int) -> float:
+    return 1 - oracle.transition.separation_probability(n)
 
 
 def _designed(rounds: int) -> ScaledError:
@@ -116,9 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
     _coverage(
         "coverage-persists",
         # What is not separated in the first round goes on to theta*.
-        SmallShare(
-            prediction=lambda oracle, n: 1 - oracle.separation_probability(n), labels=batch(0.5), rounds=4, level=2.0
-        ),
+        SmallShare(prediction=_none_separated, labels=batch(0.5), rounds=4, level=2.0),
         statement="After four rounds coverage is below 2 unless a coordinate was separated in the first, which never "
         "heals",
         falsified_by="a ridge to the reference: a separated coordinate returns to 0 and is explored again; or labels "
@@ -165,13 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "hybrid-beside-on-policy",
-        SmallShare(
-            prediction=lambda oracle, n: 1 - oracle.separation_probability(n),
-            labels=lambda oracle: DESIGNED,
-            rounds=2,
-            seeds=100,
-            level=10.0,
-        ),
+        SmallShare(prediction=_none_separated, labels=lambda oracle: DESIGNED, rounds=2, seeds=100, level=10.0),
         source="hybrid sampler",
         statement="From there on-policy DPO does not cover the optimum after as many labels",
         tolerance=0.01,

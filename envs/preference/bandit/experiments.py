@@ -54,12 +54,12 @@ def learning_curves(
 
 def safe_batch(oracle: PreferenceBanditOracle) -> int:
     """Give n*(1e-5) labels, with which hardly any run has a separated coordinate."""
-    return math.ceil(oracle.batch_threshold(SAFE))
+    return math.ceil(oracle.transition.batch_threshold(SAFE))
 
 
 def batch(delta: float) -> Callable[[PreferenceBanditOracle], int]:
     """Give n*(delta) labels, with which a coordinate is separated in about a share delta of the runs."""
-    return lambda oracle: math.ceil(oracle.batch_threshold(delta))
+    return lambda oracle: math.ceil(oracle.transition.batch_threshold(delta))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -142,15 +142,3 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         if setting.geometry != "hypercube":
             raise ParameterError("geometry", setting.geometry, "'hypercube', whose coordinates are independent")
         return Transition(setting.dimension, setting.beta, setting.theta_star, setting.theta_init)
-
-    def batch_threshold(self, delta: float) -> float:
-        """Pairs n* at which some coordinate stays separated with probability at most delta; see `Transition`."""
-        return self.transition.batch_threshold(delta)
-
-    def separation_probability(self, n: float) -> float:
-        """Probability that n pairs of the initial policy leave some coordinate separated; see `Transition`."""
-        return self.transition.separation_probability(n)
-
-    def improvement_probability(self, n: int, level: float) -> float:
-        """P(C(pi_1) <= level) after one round of n pairs; see `Transition`."""
-        return self.transition.improvement_probability(n, level)

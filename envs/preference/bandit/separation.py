@@ -116,7 +116,7 @@ def crossing(labels: np.ndarray, errors: np.ndarray, level: float) -> float:
 
 
 def _threshold_or_floor(oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
-    return max(oracle.batch_threshold(math.log(2) / seeds), oracle.floor(error))
+    return max(oracle.transition.batch_threshold(math.log(2) / seeds), oracle.floor(error))
 
 
 def _luck(oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
@@ -124,8 +124,8 @@ def _luck(oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
 
     A budget passes with probability `OUTSIDE` / 2 where P(separated) is as large as (1 - P)^R allows.
     """
-    passes, likely = oracle.batch_threshold(1 - (OUTSIDE / 2) ** (1 / seeds)), math.log(2) / seeds
-    return max(1.0, oracle.batch_threshold(likely) / max(passes, oracle.floor(error)))
+    passes, likely = oracle.transition.batch_threshold(1 - (OUTSIDE / 2) ** (1 / seeds)), math.log(2) / seeds
+    return max(1.0, oracle.transition.batch_threshold(likely) / max(passes, oracle.floor(error)))
 
 
 GROUPS = OFFLINE, ON_POLICY, HYBRID = "offline", "on-policy", "hybrid"

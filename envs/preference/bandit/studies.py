@@ -25,6 +25,7 @@ from theorybench.envs.core.evidence.study import (
 )
 from theorybench.envs.preference.bandit.experiments import OfflineRatio, learning_curves, safe_batch
 from theorybench.envs.preference.bandit.separation import GROUPS, OFFLINE, ON_POLICY, Separation
+from theorybench.envs.preference.bandit.transition import Transition
 
 FLOOR = "floor"
 
@@ -194,11 +195,12 @@ class PhaseTransition:
             there, name = lab.at(theta_init=init), f"theta_init {init:g}"
             found = np.array([self._improved(there, share, seed, seeds) for share in self.shares])
             series.append(Series(name, "measured", self.shares, *found.T))
-            law = [there.oracle.improvement_probability(self._labels(there, share), self.level) for share in self.drawn]
+            laws: Transition = there.oracle.transition
+            law = [laws.improvement_probability(self._labels(laws, share), self.level) for share in self.drawn]
             series.append(Series(name, "predicted", self.drawn, law))
             for share, own in zip(self.shares, found, strict=True):
-                n = self._labels(there, share)
-                theory = there.oracle.improvement_probability(n, self.level), 1 - there.oracle.separation_probability(n)
+                n = self._labels(laws, share)
+                theory = laws.improvement_probability(n, self.level), 1 - laws.separation_probability(n)
                 rows.append((name if share == self.shares[0] else "", share, n, theory[0], Interval(*own), theory[1]))
         ridges, later, notes = self._ridges(lab.at(theta_init=self.ridge_init), seed, seeds)
         x = Axis(f"labels n of a round over the threshold n*({self.delta:g})", "log", ticks=(0.1, 0.2, 0.5, 1, 2))
@@ -222,11 +224,12 @@ class PhaseTransition:
 
     def _improved(self, lab: Lab, share: float, seed: int, seeds: int, **options: Any) -> Interval:
         """Count runs whose coverage is good after the last round, with their interval."""
-        runs = learning_curves(lab, "dpo-on-policy", seed, seeds, self._labels(lab, share), ["coverage"], **options)
+        n = self._labels(lab.oracle.transition, share)
+        runs = learning_curves(lab, "dpo-on-policy", seed, seeds, n, ["coverage"], last=True, **options)
         return share_interval(runs[:, -1, 0] <= self.level)
 
-    def _labels(self, lab: Lab, share: float) -> int:
-        return math.ceil(share * lab.oracle.batch_threshold(self.delta))
+    def _labels(self, laws: Transition, share: float) -> int:
+        return math.ceil(share * laws.batch_threshold(self.delta))
 
     def _ridges(self, lab: Lab, seed: int, seeds: int) -> tuple[list[Series], Table, tuple[str, ...]]:
         """Compare ridges to theta_t and to the reference after some rounds."""
@@ -241,9 +244,10 @@ class PhaseTransition:
         }
         names = {"current": "ridge to theta_t", "reference": "ridge to the reference"}
         series = [Series(names[ridge], "measured", self.ridge_shares, *values.T) for ridge, values in found.items()]
-        law = [1 - lab.oracle.separation_probability(self._labels(lab, share)) for share in self.drawn]
+        laws: Transition = lab.oracle.transition
+        law = [1 - laws.separation_probability(self._labels(laws, share)) for share in self.drawn]
         series.append(Series(names["current"], "predicted", self.drawn, law))
-        theory = [1 - lab.oracle.separation_probability(self._labels(lab, share)) for share in self.ridge_shares]
+        theory = [1 - laws.separation_probability(self._labels(laws, share)) for share in self.ridge_shares]
         cells = [[Interval(*own) for own in found[ridge]] for ridge in names]
         heads = (("n / n*", "g"), ("no coordinate separated", ".3f"), *((name, ".3f") for name in names.values()))
         title = f"Runs with C <= {self.level:g} after {self.ridge_rounds} rounds, theta_init {self.ridge_init:g}"

@@ -7,22 +7,21 @@ See `theorybench.envs.preference.optimal_advantage.experiments` for what is pred
 import functools
 from typing import Any
 
-import numpy as np
-
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import TrainedMetric
 from theorybench.envs.preference.optimal_advantage.experiments import (
-    Estimate,
-    Filtered,
-    LeastVariance,
-    MeanGradient,
-    OffPolicy,
-    OneAgainst,
-    PassGain,
-    Solved,
-    Tries,
-    Unmoved,
-    VarianceAtOptimalValue,
+    Training,
+    distance_from_reference,
+    estimate,
+    filtered,
+    least_variance,
+    mean_gradient,
+    off_policy,
+    one_against,
+    pass_gain,
+    solved_share,
+    success,
+    tries_worth,
+    variance_at_optimal_value,
 )
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_value
 from theorybench.envs.preference.optimal_advantage.sampling import ONE_PROMPT
@@ -57,7 +56,7 @@ _ratio = functools.partial(
 def _gradient(value: float) -> Claim:
     return claim(
         f"gradient-{value:g}",
-        MeanGradient(value),
+        mean_gradient(value),
         source="stage 2, our analysis",
         statement=f"On-policy the expected gradient of stage 2 is -2 beta grad J at V-hat = {value:g} as at any other: "
         "its component along -grad J, at a policy with random logits",
@@ -72,28 +71,28 @@ CLAIMS: tuple[Claim, ...] = (
     _gradient(5.0),
     _least(
         "variance-at-reference",
-        LeastVariance(tilt=0.0),
+        least_variance(tilt=0.0),
         statement="At the reference the gradient of stage 2 varies least with V-hat = p, far from V*",
     ),
     _least(
         "variance-between",
-        LeastVariance(tilt=0.5),
+        least_variance(tilt=0.5),
         statement="Halfway to the optimum the best V-hat has moved most of the way to V*",
     ),
-    _least("variance-at-optimum", LeastVariance(tilt=1.0), statement="At the optimum the best V-hat is V*"),
+    _least("variance-at-optimum", least_variance(tilt=1.0), statement="At the optimum the best V-hat is V*"),
     _ratio(
         "variance-of-reference",
-        VarianceAtOptimalValue(tilt=0.0),
+        variance_at_optimal_value(tilt=0.0),
         statement="At the reference V-hat = V* is worse than V-hat = 0 where V* > 2 p: the variance over that at 0",
     ),
     _ratio(
         "variance-of-optimum",
-        VarianceAtOptimalValue(tilt=1.0),
+        variance_at_optimal_value(tilt=1.0),
         statement="At the optimum V-hat = V* leaves no variance at all: the variance over that at 0",
     ),
     claim(
         "off-policy",
-        OffPolicy(lambda p, beta: 0.0),
+        off_policy(lambda p, beta: 0.0),
         source="stage 2, our contrast",
         statement="On responses of the reference, V-hat = 0 in place of V* moves the minimiser of stage 2 far "
         "from P* = .858",
@@ -105,7 +104,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "off-policy-exact",
-        OffPolicy(optimal_value),
+        off_policy(optimal_value),
         source="stage 2",
         statement="On the same responses V-hat = V* leaves it at the optimum",
         falsified_by="a V-hat that is not V*, or a verifier that errs",
@@ -116,20 +115,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "on-policy",
-        TrainedMetric(
-            agent="astar-po",
-            metric="success",
-            prediction=lambda oracle: np.mean(oracle.optimal_chances),
-            budget=8 + 800 * 256,
-            seeds=16,
-            hyperparameters={
-                "beta_1": WARM["beta"],
-                "beta_2": WARM["beta"],
-                "reference_samples": 1,
-                "episodes_per_update": 256,
-                "learning_rate": 0.01,
-            },
-        ),
+        success(Training(samples=1, updates=800, learning_rate=0.01, seeds=16)),
         source="stage 2",
         statement="On its own responses A*-PO ends at the optimum, though its V-hat is 0 or 1 (N = 1) and V* = .462",
         falsified_by="stage 2 on responses of the reference",
@@ -140,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "value-mean",
-        Estimate(moment=0),
+        estimate(moment=0),
         source="stage 1, our analysis",
         statement="V-hat from N = 8 responses is biased low at p = .1, beta = .1, where V* = .770: its mean",
         falsified_by="responses of a policy that is better than the reference",
@@ -149,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "value-spread",
-        Estimate(moment=1),
+        estimate(moment=1),
         source="stage 1, our analysis",
         statement="V-hat from those N = 8 responses scatters by more than its bias: its standard deviation",
         falsified_by="responses of a policy that is better than the reference",
@@ -160,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "ceiling",
-        Solved(),
+        solved_share(),
         source="prompts that are never solved",
         statement="Prompts with p > 0 are solved sooner or later after A*-PO, the others never",
         falsified_by="prompts that have a right response after all, or a learner that gives some of them up",
@@ -168,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "pass-1",
-        PassGain(k=1, groups=4096),
+        pass_gain(k=1, groups=4096),
         source="pass@K",
         statement="At one try A*-PO gains on the reference what the optimum does",
         falsified_by="a learner that does not leave the reference",
@@ -179,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "pass-128",
-        PassGain(k=128, groups=256),
+        pass_gain(k=128, groups=256),
         source="pass@K",
         statement="At 128 tries nearly all of that gain is gone, for the reference has come near the ceiling",
         falsified_by="a learner that gives up some of the prompts that the reference solves",
@@ -188,7 +174,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "hopeless",
-        Unmoved(),
+        distance_from_reference(Training(updates=100)),
         source="pass@K, our analysis",
         statement="On prompts with p = 0 a table stays at the reference, so that pass@K is 0 for every K: the "
         "largest distance",
@@ -199,7 +185,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "tries",
-        Tries(),
+        tries_worth(Training(learning_rate=0.02, seeds=8)),
         source="pass@K, our analysis",
         statement="On prompts with p > 0 one try after A*-PO is worth many tries of the reference, at most e^(1/beta)",
         falsified_by="a learner that does not leave the reference",
@@ -210,7 +196,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "pass-1-over-8",
-        OneAgainst(k=8),
+        one_against(8, Training(updates=400, episodes=128, learning_rate=0.02)),
         source="pass@K, our analysis",
         statement="On prompts of many p one try after A*-PO is better than 8 tries of the reference: pass@1 less "
         "pass@8",
@@ -222,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "filter",
-        Filtered(samples=8, k=1),
+        filtered(samples=8, k=1, training=Training(episodes=128, learning_rate=0.05)),
         source="pass@K, our analysis",
         statement="A table that drops prompts of which none of 8 samples was right comes near pass@9 of the "
         "reference, .6126, and does not exceed it, however small beta is: its pass@1",

@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.experiments import SampleMean
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.optimal_advantage.optimal_value import (
-    estimate_moments,
-    optimal_value,
-)
+from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, optimal_value
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
 from theorybench.envs.preference.optimal_advantage.regression import (
@@ -40,146 +37,136 @@ from theorybench.envs.preference.optimal_advantage.sampling import (
 )
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
+#: Responses from which a variance of gradients, and their mean, is measured.
+VARIED, AVERAGED = 2**17, 2**20
 
-@dataclasses.dataclass(frozen=True)
-class MeanGradient:
-    """Component of the expected gradient of stage 2 along -grad J, at a policy with random logits.
 
-    Attributes:
+# The two stages, in roll-outs of fixed policies.
+
+
+def mean_gradient(value: float) -> SampleMean:
+    """The expected gradient of stage 2 along -grad J is 2 beta |grad J|, J the mean over prompts, at any V-hat.
+
+    Measured at a policy with random logits, as the mean of grad L = 2 beta A (e_y - pi), projected on the direction.
+
+    Args:
         value: V-hat, the same for every prompt.
-        episodes: responses that are averaged.
     """
 
-    value: float
-    episodes: int = 2**20
-
-    def policy(self, setting: OptimalAdvantage) -> TablePolicy:
-        """Give softmax of logits of deviation 1, the same whatever the seed."""
+    def random_policy(setting: OptimalAdvantage) -> tuple[TablePolicy, np.ndarray]:
+        """Give softmax of logits of deviation 1, the same whatever the seed, and grad J there."""
         shape = setting.num_prompts, setting.num_responses
-        return TablePolicy(View.of(setting), softmax(np.random.default_rng(0).normal(size=shape)))
+        policy = TablePolicy(View.of(setting), softmax(np.random.default_rng(0).normal(size=shape)))
+        ascent = objective_gradient(setting.tables.rewards, policy.table, setting.beta)
+        return policy, ascent / setting.num_prompts
 
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """2 beta |grad J|, J the mean over prompts."""
-        return float(2 * oracle.setting.beta * np.linalg.norm(self._ascent(oracle.setting)))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over responses of grad L = 2 beta A (e_y - pi), projected on the direction."""
-        setting = lab.setting
-        policy, ascent = self.policy(setting), self._ascent(setting)
-        gaps, prompts, actions = optimal_gap(lab, policy, self.episodes, seed)
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        policy, ascent = random_policy(lab.setting)
+        gaps, prompts, actions = optimal_gap(lab, policy, AVERAGED, seed)
         descent = -ascent / np.linalg.norm(ascent)
         along = descent[prompts, actions] - np.sum(policy.table * descent, axis=1)[prompts]
-        return mean_interval(2 * setting.beta * (gaps + self.value) * along)
+        return np.asarray(2 * lab.setting.beta * (gaps + value) * along)
 
-    def _ascent(self, setting: OptimalAdvantage) -> np.ndarray:
-        rewards = setting.tables.rewards
-        return objective_gradient(rewards, self.policy(setting).table, setting.beta) / setting.num_prompts
+    return SampleMean(
+        prediction=lambda oracle: 2 * oracle.setting.beta * np.linalg.norm(random_policy(oracle.setting)[1]),
+        sample=sample,
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class LeastVariance:
-    """The V-hat at which the gradient of stage 2 varies least, on a setting of one prompt.
+def least_variance(tilt: float) -> SampleMean:
+    """The V-hat at which the gradient of stage 2 varies least is E[(r - beta ln(pi / pi_ref)) w] / E w.
 
-    Attributes:
+    w = |grad ln pi|^2. Measured on one prompt as the vertex of the parabola through the variances at three V-hat.
+
+    Args:
         tilt: of the policy, from 0 (the reference) to 1 (the optimum).
-        episodes: responses from which variances are measured.
     """
 
-    tilt: float
-    episodes: int = 2**17
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2."""
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
         rewards, beta = oracle.setting.tables.rewards, oracle.setting.beta
-        return float(best_value(rewards, path_probs(rewards, beta, self.tilt), beta)[0])
+        return float(best_value(rewards, path_probs(rewards, beta, tilt), beta)[0])
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Vertex of the parabola through the variances at three V-hat; mean over parts."""
-        return mean_interval(parabola_vertex(sampled_variances(lab, self.tilt, PROBES, self.episodes, seed)))
+    return SampleMean(
+        prediction=prediction,
+        sample=lambda lab, seed: parabola_vertex(sampled_variances(lab, tilt, PROBES, VARIED, seed)),
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class VarianceAtOptimalValue:
-    """Variance of the gradient of stage 2 at V-hat = V* over that at V-hat = 0, on a setting of one prompt.
+def variance_at_optimal_value(tilt: float) -> SampleMean:
+    """The variance of the gradient of stage 2 at V-hat = V* over that at V-hat = 0, by closed forms.
 
-    Attributes:
-        tilt: of the policy, from 0 (the reference) to 1 (the optimum).
-        episodes: responses from which variances are measured.
+    Measured on one prompt; the interval comes from the deviations of parts from the ratio of means.
+
+    Args:
+        tilt: as for `least_variance`.
     """
 
-    tilt: float
-    episodes: int = 2**17
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """The ratio of the closed forms."""
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
         rewards, beta = oracle.setting.tables.rewards, oracle.setting.beta
-        probs = path_probs(rewards, beta, self.tilt)
+        probs = path_probs(rewards, beta, tilt)
         at_optimal, at_zero = (gradient_variance(rewards, probs, beta, v) for v in (oracle.values, 0.0))
         return float(at_optimal[0] / at_zero[0])
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Ratio of mean sample variances, its interval from the parts' deviations from it."""
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         values = np.append(optimal_value(lab.setting.chances, lab.setting.beta), 0.0)
-        at_optimal, at_zero = sampled_variances(lab, self.tilt, values, self.episodes, seed).T
+        at_optimal, at_zero = sampled_variances(lab, tilt, values, VARIED, seed).T
         ratio = at_optimal.mean() / at_zero.mean()
-        return mean_interval(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
+        return np.asarray(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
+
+    return SampleMean(prediction=prediction, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """Mean or standard deviation of V-hat, on a setting whose prompts all have the same p.
+def estimate(moment: int, samples: int = 8, groups: int = 2**16) -> SampleMean:
+    """Mean or standard deviation of V-hat where all p are the same: k ~ Bin(N, p), V-hat = V*(k / N).
 
-    Attributes:
+    Args:
         moment: 0 for the mean, 1 for the standard deviation.
         samples: N.
         groups: estimates that are drawn.
     """
 
-    moment: int
-    samples: int = 8
-    groups: int = 2**16
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
+        return estimate_moments(float(oracle.setting.chances[0]), samples, oracle.setting.beta)[moment]
 
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """Of the exact law: k ~ Bin(N, p), V-hat = V*(k / N)."""
-        return estimate_moments(float(oracle.setting.chances[0]), self.samples, oracle.setting.beta)[self.moment]
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        parts = sampled_estimates(lab, samples, groups, seed).reshape(PARTS, -1)
+        return np.asarray(parts.std(axis=1, ddof=1) if moment else parts.mean(axis=1))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Of estimates from roll-outs; mean over parts."""
-        parts = sampled_estimates(lab, self.samples, self.groups, seed).reshape(PARTS, -1)
-        return mean_interval(parts.std(axis=1, ddof=1) if self.moment else parts.mean(axis=1))
+    return SampleMean(prediction=prediction, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class OffPolicy:
+def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> SampleMean:
     """Chance of a right response where stage 2 regresses on responses of the reference, on a setting of one prompt.
 
-    Attributes:
+    Predicted by the minimiser of the expected loss, measured by the softmax of least squared error on samples.
+
+    Args:
         value: V-hat as a function of (p, beta).
         episodes: responses in each of `PARTS` samples.
     """
 
-    value: Callable[[float, float], Any]
-    episodes: int = 4096
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """P(right) under the minimiser of the expected loss."""
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
         p, beta = float(oracle.setting.chances[0]), oracle.setting.beta
-        return off_policy_success(p, beta, float(self.value(p, beta)))
+        return off_policy_success(p, beta, float(value(p, beta)))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """P(right) of the softmax of least squared error on a sample of the reference; mean over samples."""
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         setting = lab.setting
-        played = lab.simulate(lab.oracle.reference_policy, PARTS * self.episodes, seed)
-        value, found = float(self.value(float(setting.chances[0]), setting.beta)), []
+        played = lab.simulate(lab.oracle.reference_policy, PARTS * episodes, seed)
+        guess, found = float(value(float(setting.chances[0]), setting.beta)), []
         for actions, rewards in zip(*(a.reshape(PARTS, -1) for a in (played.actions, played.rewards)), strict=True):
             counts = np.bincount(actions, minlength=setting.num_responses)
             earned = np.bincount(actions, rewards, setting.num_responses) / np.maximum(counts, 1)
-            found.append(earned @ fit_regression(counts / counts.sum(), earned, setting.beta, value))
-        return mean_interval(np.array(found))
+            found.append(earned @ fit_regression(counts / counts.sum(), earned, setting.beta, guess))
+        return np.array(found)
+
+    return SampleMean(prediction=prediction, sample=sample)
+
+
+# Policies that A*-PO trains: long enough that what is left to the optimum is small beside a claim's tolerance.
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained:
+class Training:
     """A*-PO with both temperatures at the setting's beta.
 
     Attributes:
@@ -194,7 +181,7 @@ class Trained:
     updates: int = 600
     episodes: int = 256
     learning_rate: float = 0.03
-    seeds: int = 16
+    seeds: int = 4
 
     def policies(self, lab: Lab, seed: int) -> list[Any]:
         """Train; give the policy of each run."""
@@ -210,164 +197,119 @@ class Trained:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Solved:
-    """Share of the prompts that policies trained by A*-PO ever solve.
+def success(training: Training) -> SampleMean:
+    """Chance of a right response after A*-PO: E P*, the optimum's."""
 
-    Attributes:
-        tries: responses to each prompt, of each policy.
-        training: how to train, here and below: long enough that what is left to the optimum is small beside the
-            claim's tolerance.
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        return np.array([lab.oracle.chances(policy).mean() for policy in training.policies(lab, seed)])
+
+    return SampleMean(prediction=lambda oracle: np.mean(oracle.optimal_chances), sample=sample)
+
+
+def solved_share(tries: int = 1024) -> SampleMean:
+    """Share of the prompts that one of so many tries of policies trained by A*-PO solves: the ceiling, where p > 0."""
+
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        policies = Training().policies(lab, seed)
+        return np.array([count_passes(lab, policy, tries, 1, seed).mean() for policy in policies])
+
+    return SampleMean(prediction=lambda oracle: oracle.ceiling, sample=sample)
+
+
+def pass_gain(k: int, groups: int) -> SampleMean:
+    """pass@K of A*-PO's policies less the reference's: E[(1 - p)^K - (1 - P*)^K].
+
+    Counted on every prompt, in groups of K responses; the values are groups' means over prompts.
     """
 
-    tries: int = 1024
-    training: Trained = Trained(seeds=4)
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """The ceiling, the share of prompts with p > 0."""
-        return oracle.ceiling
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs of the share that one of the tries solves."""
-        policies = self.training.policies(lab, seed)
-        return mean_interval(np.array([count_passes(lab, p, self.tries, 1, seed).mean() for p in policies]))
-
-
-@dataclasses.dataclass(frozen=True)
-class PassGain:
-    """pass@K of A*-PO's policies less the reference's, both counted.
-
-    Attributes:
-        k: the K.
-        groups: groups of K responses to each prompt.
-        training: how to train.
-    """
-
-    k: int
-    groups: int
-    training: Trained = Trained(seeds=4)
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """The optimum's: E[(1 - p)^K - (1 - P*)^K]."""
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
         failures = 1.0 - oracle.setting.chances, 1.0 - oracle.optimal_chances
-        return float(np.mean(failures[0] ** self.k - failures[1] ** self.k))
+        return float(np.mean(failures[0] ** k - failures[1] ** k))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Counted on every prompt; mean over groups of those prompts' means."""
-        policies = [lab.oracle.reference_policy, *self.training.policies(lab, seed)]
-        shares = (
-            count_passes(lab, policy, self.k, self.groups, 64 * seed + number).mean(axis=0)
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        policies = [lab.oracle.reference_policy, *Training().policies(lab, seed)]
+        reference, *trained = (
+            count_passes(lab, policy, k, groups, 64 * seed + number).mean(axis=0)
             for number, policy in enumerate(policies)
         )
-        reference, *trained = shares
-        return mean_interval(np.mean(trained, axis=0) - reference)
+        return np.asarray(np.mean(trained, axis=0) - reference)
+
+    return SampleMean(prediction=prediction, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class OneAgainst:
-    """pass@1 after A*-PO less pass@K of the reference, both counted.
+def one_against(k: int, training: Training, groups: int = 2048) -> SampleMean:
+    """pass@1 after A*-PO less pass@K of the reference, E P* - E[1 - (1 - p)^K]; counted as in `pass_gain`."""
 
-    Attributes:
-        k: the K of the reference.
-        groups: groups of K responses to each prompt.
-        training: how to train.
-    """
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        policies = training.policies(lab, seed)
+        passed = [count_passes(lab, p, 1, groups, 64 * seed + number) for number, p in enumerate(policies)]
+        reference = count_passes(lab, lab.oracle.reference_policy, k, groups, 64 * seed + 63)
+        return np.asarray(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
 
-    k: int
-    groups: int = 2048
-    training: Trained = Trained(updates=400, episodes=128, learning_rate=0.02, seeds=4)
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """E P* - E[1 - (1 - p)^K]."""
-        return float(np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, self.k)))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Counted on every prompt; mean over groups of those prompts' means."""
-        policies = self.training.policies(lab, seed)
-        passed = [count_passes(lab, p, 1, self.groups, 64 * seed + number) for number, p in enumerate(policies)]
-        reference = count_passes(lab, lab.oracle.reference_policy, self.k, self.groups, 64 * seed + 63)
-        return mean_interval(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
+    return SampleMean(
+        prediction=lambda oracle: np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, k)), sample=sample
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Filtered:
+def filtered(samples: int, k: int, training: Training, groups: int = 2048) -> SampleMean:
     """pass@K after A*-PO of a table where prompts that none of N samples of the reference solved are dropped.
 
     A table has a row for each prompt, so that a prompt that is dropped stays at the reference and leaves the others as
     they are: the policy that the filter gives has the trained rows where stage 1 saw a right response, else the
-    reference's.
+    reference's. Its pass@K is E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p.
 
-    Attributes:
+    Args:
         samples: N.
         k: the K.
+        training: of the policies.
         groups: how often each policy's stage 1 is drawn, and groups of K responses to each prompt.
-        training: how to train.
     """
 
-    samples: int
-    k: int
-    groups: int = 2048
-    training: Trained = Trained(episodes=128, learning_rate=0.05, seeds=4)
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
+        return float(np.mean(filtered_pass(oracle.setting.chances, oracle.optimal_chances, samples, k)))
 
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p."""
-        passed = filtered_pass(oracle.setting.chances, oracle.optimal_chances, self.samples, self.k)
-        return float(np.mean(passed))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Counted on every prompt; mean over groups of those prompts' means."""
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         found, reference = [], lab.oracle.reference_policy
-        for number, policy in enumerate(self.training.policies(lab, seed)):
+        for number, policy in enumerate(training.policies(lab, seed)):
             key = 64 * seed + 3 * number
-            kept = count_passes(lab, reference, self.samples, self.groups, key)
-            passed = (count_passes(lab, p, self.k, self.groups, key + i) for i, p in enumerate((policy, reference), 1))
+            kept = count_passes(lab, reference, samples, groups, key)
+            passed = (count_passes(lab, p, k, groups, key + i) for i, p in enumerate((policy, reference), 1))
             found.append(np.where(kept, *passed).mean(axis=0))
-        return mean_interval(np.concatenate(found))
+        return np.concatenate(found)
+
+    return SampleMean(prediction=prediction, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class Tries:
-    """Tries of the reference that one try after A*-PO is worth, on a setting whose prompts all have the same p.
+def tries_worth(training: Training, responses: int = 2**12) -> SampleMean:
+    """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), where all p agree.
 
-    Attributes:
-        responses: of each policy to each prompt.
-        training: how to train.
+    Measured as ln of the share of wrong responses over that of as many of the reference's.
     """
 
-    responses: int = 2**12
-    training: Trained = Trained(learning_rate=0.02, seeds=8)
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """T = 1 + V* / (beta ln(1 / (1 - p)))."""
-        return float(reference_tries(oracle.setting.chances[0], oracle.setting.beta))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """ln of the share of wrong responses over that of as many of the reference's; mean over runs."""
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         worth = []
-        for number, policy in enumerate(self.training.policies(lab, seed)):
+        for number, policy in enumerate(training.policies(lab, seed)):
             key, pair = 64 * seed + 2 * number, (policy, lab.oracle.reference_policy)
-            passed = (count_passes(lab, p, 1, self.responses, key + i).mean() for i, p in enumerate(pair))
+            passed = (count_passes(lab, p, 1, responses, key + i).mean() for i, p in enumerate(pair))
             after, before = (np.log(1.0 - share) for share in passed)
             worth.append(after / before)
-        return mean_interval(np.array(worth))
+        return np.array(worth)
+
+    return SampleMean(
+        prediction=lambda oracle: float(reference_tries(oracle.setting.chances[0], oracle.setting.beta)),
+        sample=sample,
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Unmoved:
-    """How far A*-PO's policies go from the reference on prompts that have no right response.
+def distance_from_reference(training: Training) -> SampleMean:
+    """How far A*-PO's policies go on prompts without a right response: every gap of the regression is 0 there.
 
-    Attributes:
-        training: how to train.
+    Total variation distance to the reference on the prompt where it is largest.
     """
 
-    training: Trained = Trained(updates=100, seeds=4)
-
-    def predicted(self, oracle: OptimalAdvantageOracle) -> float:
-        """Nowhere: on such a prompt every gap of the regression is 0 at the reference."""
-        return 0.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Total variation distance to the reference on the prompt where it is largest; mean over runs."""
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         unsolvable = lab.setting.chances == 0
-        tables = np.stack([lab.oracle.table(policy)[unsolvable] for policy in self.training.policies(lab, seed)])
-        return mean_interval(np.abs(tables - 1 / lab.setting.num_responses).sum(axis=-1).max(axis=-1) / 2)
+        tables = np.stack([lab.oracle.table(policy)[unsolvable] for policy in training.policies(lab, seed)])
+        return np.asarray(np.abs(tables - 1 / lab.setting.num_responses).sum(axis=-1).max(axis=-1) / 2)
+
+    return SampleMean(prediction=lambda oracle: 0.0, sample=sample)

@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
-from theorybench.envs.preference.optimal_advantage.experiments import Trained
+from theorybench.envs.preference.optimal_advantage.experiments import Training
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
     estimate_moments,
     estimated_value,
@@ -63,7 +63,7 @@ SAMPLES, DRAWS = 8, 1024
 #: Responses of each run and policy from which one try is compared with one of the reference.
 TRIED = 2**15
 #: How policies are trained.
-TRAINING = Trained(samples=SAMPLES, episodes=128, learning_rate=0.02)
+TRAINING = Training(samples=SAMPLES, episodes=128, learning_rate=0.02)
 
 
 def value_bias(lab: Lab, seed: int, seeds: int) -> StudyResult:

@@ -109,7 +109,9 @@ def test_a_gap_of_a_millionth_takes_at_most_some_hundred_updates(theta_init):
 
 @pytest.mark.parametrize("geometry", ["hypercube", "gaussian"])
 def test_the_hybrid_floor_is_the_information_of_every_pair_summed(geometry):
-    setting = PreferenceBandit(geometry=geometry, dimension=3, num_responses=6, num_contexts=3, theta_init=1.0)
+    setting = PreferenceBandit(
+        geometry=geometry, dimension=3, num_responses=6, num_contexts=3, theta_init=1.0, beta=0.7
+    )
     oracle = PreferenceBanditOracle(setting)
     theta = np.array([0.5, -1.0, 2.0])
     policy = LinearPolicy(setting, theta)

@@ -51,18 +51,6 @@ def test_fisher_information_is_the_hessian_of_the_population_loss(seed, beta, d,
     np.testing.assert_allclose(exact, numeric, atol=2e-5 * max(1, np.abs(exact).max()))
 
 
-def test_fisher_information_is_the_variance_of_the_score():
-    features, _, rewards, p, _ = problem(1, contexts=1)
-    rng = np.random.default_rng(0)
-    n = 200_000
-    y, z = rng.choice(7, (2, n), p=p[0])
-    win = rng.random(n) < sigmoid(rewards[0, y] - rewards[0, z])
-    score = (win - sigmoid(rewards[0, y] - rewards[0, z]))[:, None] * (features[0, y] - features[0, z])
-    squares = score[:, :, None] * score[:, None, :]
-    error = squares.std(axis=0) / np.sqrt(n)
-    assert np.all(np.abs(squares.mean(axis=0) - coverage.fisher_information(features, rewards, 1.0, p)) < 4 * error)
-
-
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_win_rate_and_covariance_are_sums_over_pairs(seed):

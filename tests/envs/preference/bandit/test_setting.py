@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
@@ -36,17 +35,6 @@ any_setting = st.one_of(
         instance=st.integers(0, 2**31 - 1),
     ),
 )
-small_settings = st.builds(
-    PreferenceBandit,
-    geometry=st.sampled_from(["hypercube", "gaussian"]),
-    dimension=st.integers(2, 3),
-    num_contexts=st.integers(1, 3),
-    num_responses=st.integers(6, 9),
-    theta_star=st.floats(0.05, 1),
-    theta_init=st.floats(-1.5, 1.5),
-    beta=st.floats(0.3, 2),
-    instance=st.integers(0, 2**31 - 1),
-)
 
 
 def stream(seed, n, setting, xp=numpy_namespace):
@@ -61,7 +49,7 @@ def test_ground_truths():
     assert oracle.evaluate(oracle.optimal_policy)["coverage"] == pytest.approx(1)
     assert oracle.reference_value == pytest.approx(0, abs=1e-12)
     assert oracle.floor(1) == pytest.approx(15.26, abs=0.005)
-    assert oracle.batch_threshold(0.1) == pytest.approx(2342.32, abs=0.01)
+    assert oracle.transition.batch_threshold(0.1) == pytest.approx(2342.32, abs=0.01)
     for start, ratio, digits in ((2.0, 1.88, 0.005), (3.0, 13.3, 0.05), (4.0, 97.7, 0.05)):
         other = PreferenceBanditOracle(PreferenceBandit(theta_init=start))
         assert other.offline_variance(6) / other.floor(1) == pytest.approx(ratio, abs=digits)
@@ -88,63 +76,6 @@ def test_hypercube_closed_forms_equal_enumeration(setting, seed):
     phi = setting.tables.features[0] - mean
     np.testing.assert_allclose(phi.T @ (table[0][:, None] * phi), covariance, atol=1e-12)
     assert oracle.optimal_value == pytest.approx(setting.beta * np.sum(np.log(np.cosh(star))), rel=1e-9)
-
-
-@settings(max_examples=15, deadline=None)
-@given(setting=small_settings, seed=st.integers(0, 10**6))
-def test_information_and_floors_are_those_of_the_expected_log_likelihood(setting, seed):
-    """Second differences of E ln P(label) over all pairs, at theta*: the oracle's I(mu), floor and offline variance."""
-    oracle, features, star = PreferenceBanditOracle(setting), setting.tables.features, setting.tables.theta
-    gaps = features[:, :, None] - features[:, None]
-    wins = 1 / (1 + np.exp(-setting.beta * gaps @ star))
-
-    def likelihood(theta, weights):
-        margins = setting.beta * gaps @ theta
-        return np.sum(weights * (wins * margins - np.logaddexp(0, margins))) / len(features)
-
-    def information(probs):
-        weights, axes = probs[:, :, None] * probs[:, None], 1e-3 * np.eye(len(star))
-        corners = [[[s * a + t * b for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))] for b in axes] for a in axes]
-        values = [[[likelihood(star + c, weights) for c in four] for four in row] for row in corners]
-        return -np.array(values) @ [1, -1, -1, 1] / 4e-6
-
-    start = np.full(setting.dimension, setting.theta_init)
-    theta = np.random.default_rng(seed).uniform(-1.5, 1.5, setting.dimension)
-    for t in (start, star, theta):
-        numeric, exact = information(boltzmann(features, t)), oracle.fisher_information(LinearPolicy(setting, t))
-        np.testing.assert_allclose(exact, numeric, atol=1e-4 * max(1e-2, np.abs(exact).max()))
-    best = boltzmann(features, star)
-    metric = np.mean([np.cov(f.T, aweights=p, ddof=0) for f, p in zip(features, best, strict=True)], axis=0)
-    for found, t in ((oracle.floor(5), star), (oracle.offline_variance(5), start)):
-        assert found == pytest.approx(
-            np.trace(np.linalg.solve(information(boltzmann(features, t)), metric)) / 5, rel=0.01
-        )
-
-
-def boltzmann(features, theta):
-    weights = np.exp(features @ theta)
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-@settings(max_examples=25, deadline=None)
-@given(setting=small_settings, seed=st.integers(0, 10**6))
-def test_coverage_is_the_largest_ratio_of_variances_along_a_direction(setting, seed):
-    oracle, features = PreferenceBanditOracle(setting), setting.tables.features
-    rng = np.random.default_rng(seed)
-    theta = rng.uniform(-2, 2, setting.dimension)
-
-    def variance(probs, direction):
-        scores = features @ direction
-        return np.mean(np.sum(probs * scores**2, axis=1) - np.sum(probs * scores, axis=1) ** 2)
-
-    own, best = boltzmann(features, theta), boltzmann(features, setting.tables.theta)
-
-    def ratio(direction):
-        return variance(best, direction) / variance(own, direction)
-
-    starts = rng.standard_normal((4, setting.dimension))
-    found = max(-minimize(lambda v: -ratio(v), v, method="BFGS", options={"gtol": 1e-9}).fun for v in starts)
-    assert oracle.evaluate(LinearPolicy(setting, theta), ["coverage"])["coverage"] == pytest.approx(found, rel=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
@@ -231,7 +162,7 @@ def test_gaussian_coverage_is_mild_and_offline_wins_there():
     assert 4 < oracle.evaluate(oracle.initial_policy)["coverage"] < 10
     assert oracle.offline_variance(6) < oracle.floor(1)
     with pytest.raises(ParameterError, match="hypercube"):
-        oracle.batch_threshold(0.1)
+        oracle.transition.batch_threshold(0.1)
 
 
 def test_edges_of_the_metrics():
