@@ -48,7 +48,7 @@ def answer(batch: Batch, tokens: np.ndarray, rows: Any) -> np.ndarray:
     for step in range(setting.horizon):
         token = tokens[..., step][running]
         said = (token >= 1) & (token <= setting.num_actions)
-        known = said.all(axis=1) if batch.pairs else said
+        known = np.asarray(said.all(axis=1)) if batch.pairs else said
         if step:
             running, token, said, known = running[known], token[known], said[known], known[known]
         if not len(running):
