@@ -228,7 +228,7 @@ class Study:
                 if found and record.parameters["instance"] == instance:
                     variant = [(contender.name, options)]
                     plans.append(
-                        cell.suite([instance], variant, seeds=[record.seed], budget=found.scored_at, lift=False)
+                        cell.suite([instance], variant, seeds=[record.seed], budget=found.scored_at, batch_seeds=False)
                     )
                     places.append((number, record.seed))
         timed: list[dict[int, Record]] = [{} for _ in winners]
@@ -255,7 +255,7 @@ class Study:
 
     def peak(self, cell: Cell, agent: str, options: Options, seed: int, budget: int) -> float:
         """Return the peak memory in MB of a process of its own that trains on scoring instance 10,000."""
-        planned = cell.suite([10_000], [(agent, options)], seeds=[seed], budget=budget, lift=False)
+        planned = cell.suite([10_000], [(agent, options)], seeds=[seed], budget=budget, batch_seeds=False)
         ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))
         return (record.peak_memory_bytes or math.nan) / 2**20
 

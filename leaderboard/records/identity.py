@@ -5,8 +5,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from theorybench.agents.api.agent import hyperparameters
-from theorybench.agents.api.loading import agent_digest, display_name, registered_name
+from theorybench.agents.api.loading import AgentSpec
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.record import KEY_FIELDS, json_value, record_key
 
@@ -49,11 +48,10 @@ class Identity:
 def identify(
     env_id: str,
     setting: Setting,
-    agent: Any,
+    agent: AgentSpec,
     *,
     seed: int,
     budget: int,
-    reference: str | None = None,
     env_label: str | None = None,
     agent_label: str | None = None,
     rung: dict[str, Any] | None = None,
@@ -63,19 +61,13 @@ def identify(
     Args:
         env_id: a registered id.
         setting: with its parameters.
-        agent: the object that trains.
+        agent: that trains.
         seed: of the run.
         budget: episodes.
-        reference: how the agent was named; None where an object was given: then its registered name, or its class's.
         env_label: how boards call the environment; None to let them make a name.
         agent_label: how boards call the agent; None for its name and what is not at its default.
         rung: of a ladder of difficulty, or None.
     """
-    name = display_name(reference) if reference else registered_name(type(agent)) or type(agent).__qualname__
-    values = _json(hyperparameters(agent))
-    fields = dataclasses.fields(agent) if dataclasses.is_dataclass(agent) else ()
-    defaults = _json({field.name: field.default for field in fields})
-    changed = {key: value for key, value in values.items() if key not in defaults or value != defaults[key]}
     return Identity(
         env_id=env_id,
         parameters=setting.parameters,
@@ -83,19 +75,19 @@ def identify(
         split=setting.split,
         track=setting.track,
         env_label=env_label,
-        agent=name,
-        agent_label=agent_label or (given_name(name, changed) if changed else None),
-        agent_digest=agent_digest(agent),
-        hyperparameters=values,
-        feedback="none" if getattr(agent, "feedback", "reward") == "none" else setting.feedback,
-        privileged=bool(getattr(agent, "privileged", False)),
+        agent=agent.name,
+        agent_label=agent_label or (with_values(agent.name, agent.changed) if agent.changed else None),
+        agent_digest=agent.digest,
+        hyperparameters=_json(agent.hyperparameters),
+        feedback="none" if agent.feedback == "none" else setting.feedback,
+        privileged=agent.privileged,
         seed=seed,
         budget=budget,
         rung=rung,
     )
 
 
-def given_name(name: str, values: Mapping[str, Any]) -> str:
+def with_values(name: str, values: Mapping[str, Any]) -> str:
     """Return a name with the values that were given, such as "TreeMarkovChain[pass_k=4]"."""
     given = ", ".join(f"{key}={value}" for key, value in values.items())
     return f"{name}[{given}]" if given else name

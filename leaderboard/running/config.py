@@ -18,14 +18,14 @@ A suite names environments, agents and seeds; everything else has a default:
     budget = 20000                  # episodes of each run; the id's own default where it is left out
     parameters = { pass_k = 4, instance = 10000 }
 
-    [[environments]]                # every rung of a ladder of difficulty, each run until its score reaches `target`
+    [[environments]]                # every level of a ladder of difficulty, each run until its score reaches `target`
     id = "ReasoningTree"
     ladder = "L"
     budget = 600000
 
 Optional, with their defaults: `description = ""`, `budget` (of environments that name none), `workers` (processes; the
-number of cores), `timeout = 600` (seconds of one run, evaluation included), `lift = true` (train seeds together where
-the agent can), `target = 0.9`.
+number of cores), `timeout = 600` (seconds of one run, evaluation included), `batch_seeds = true` (train seeds
+together where the agent can), `target = 0.9`.
 """
 
 import os
@@ -80,7 +80,7 @@ class EnvironmentEntry(_Table):
         parameters: of the setting; its defaults where left out.
         budget: episodes of each run; None for the suite's, or else the id's own.
         label: how the board calls it; None to make one.
-        ladder: a parameter along which the id has a ladder of difficulty: the entry stands for all of its rungs, and
+        ladder: a parameter along which the id has a ladder of difficulty: the entry stands for all of its levels, and
             `parameters` for those that differ from the ladder's own.
     """
 
@@ -117,7 +117,7 @@ class Suite(_Table):
         budget: episodes of each run, for environments that name none; None for each id's own default.
         workers: processes that train.
         timeout: seconds that one run may take, evaluation included; runs trained together get the sum of theirs.
-        lift: train the seeds of an agent together where it can; False for comparisons of time and memory.
+        batch_seeds: train the seeds of an agent together where it can; False for comparisons of time and memory.
         target: score at which a run on a ladder ends, having learnt its task.
     """
 
@@ -129,7 +129,7 @@ class Suite(_Table):
     budget: Annotated[int, Field(ge=1)] | None = None
     workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=lambda: os.cpu_count() or 1)
     timeout: Annotated[float, Field(gt=0, le=1e7)] = 600.0
-    lift: bool = True
+    batch_seeds: bool = True
     target: Annotated[float, Field(gt=0, le=1)] = 0.9
 
 

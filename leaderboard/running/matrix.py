@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from theorybench.agents.api.agent import can_batch_seeds, learns_from
+from theorybench.agents.api.agent import learns_from
 from theorybench.agents.api.harness import FRACTIONS
-from theorybench.agents.api.loading import make_agent
+from theorybench.agents.api.loading import AgentSpec, resolve_agent
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.comparing.labels import short_name
-from theorybench.leaderboard.records.identity import Identity, given_name, identify
+from theorybench.leaderboard.records.identity import Identity, identify, with_values
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
-from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, run_many
+from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, train_and_score
 from theorybench.leaderboard.running.workers import Event, execute
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
@@ -38,8 +38,7 @@ class Job:
     Attributes:
         names: of environment and agent, for people.
         environment: reference of the environment, as the suite names it.
-        agent: reference of the agent, likewise.
-        hyperparameters: those that the suite gives beside the reference.
+        agent: that trains.
         runs: they differ in their seeds.
         seconds: time limit of one run.
         fractions: of the budget at which policies are scored; they are no part of a run's key.
@@ -47,8 +46,7 @@ class Job:
 
     names: tuple[str, str]
     environment: str
-    agent: str
-    hyperparameters: dict[str, Any]
+    agent: AgentSpec
     runs: tuple[Identity, ...]
     seconds: float
     fractions: tuple[float, ...] = FRACTIONS
@@ -71,20 +69,8 @@ class Job:
 
     def execute(self, progress: Callable[[float], None]) -> list[Record]:
         """Train and score; what goes wrong with the agent stands in the records."""
-        first = self.runs[0]
-        return run_many(
-            self.environment,
-            self.agent,
-            [run.seed for run in self.runs],
-            budget=first.budget,
-            parameters=first.parameters,
-            hyperparameters=self.hyperparameters,
-            env_label=first.env_label,
-            agent_label=first.agent_label,
-            progress=progress,
-            fractions=self.fractions,
-            rung=first.rung,
-        )
+        resolve_env(self.environment)  # registers what a file holds
+        return train_and_score(self.agent, self.runs, fractions=self.fractions, progress=progress)
 
     def failures(self, event: Event) -> list[Record]:
         """Return the records of runs that ended without telling anything."""
@@ -100,12 +86,12 @@ class Plan:
     Attributes:
         jobs: in the order of the suite.
         skipped: names of the (environment, agent) pairs whose feedback does not match.
-        hopeless: names of the pairs for which theory asks for more episodes than the budget holds.
+        infeasible: names of the pairs for which theory asks for more episodes than the budget holds.
     """
 
     jobs: list[Job]
     skipped: list[tuple[str, str]]
-    hopeless: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    infeasible: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def keys(self) -> set[str]:
@@ -207,25 +193,23 @@ def plan(suite: Suite) -> Plan:
     """
     environments, settings = [], []
     for i, named in enumerate(suite.environments):
-        rungs = _checked(f"environments[{i}]", _rungs, named)
-        environments += rungs
-        settings += [_checked(f"environments[{i}]", _setting, rung) for rung in rungs]
+        levels = _checked(f"environments[{i}]", _levels, named)
+        environments += levels
+        settings += [_checked(f"environments[{i}]", _setting, level) for level in levels]
     agents = [_checked(f"agents[{i}]", _agent, entry) for i, entry in enumerate(suite.agents)]
     jobs: list[Job] = []
     skipped: list[tuple[str, str]] = []
-    hopeless: list[tuple[str, str]] = []
+    infeasible: list[tuple[str, str]] = []
     for environment, (id, setting) in zip(environments, settings, strict=True):
         for entry, agent in zip(suite.agents, agents, strict=True):
-            way = getattr(agent, "strategy", "direct")
-            rung = {"ladder": environment.ladder, "target": suite.target, "way": way}
-            names = (_env_name(environment), entry.label or given_name(short_name(entry.agent), entry.hyperparameters))
+            rung = {"ladder": environment.ladder, "target": suite.target, "way": agent.strategy}
+            names = (_env_name(environment), entry.label or with_values(short_name(entry.agent), entry.hyperparameters))
             identity = identify(
                 id,
                 setting,
                 agent,
                 seed=0,
                 budget=environment.budget or suite.budget or lookup(id).budget,
-                reference=entry.agent,
                 env_label=environment.label,
                 agent_label=entry.label,
                 rung=rung if environment.ladder else None,
@@ -233,20 +217,20 @@ def plan(suite: Suite) -> Plan:
             if not learns_from(agent, setting.feedback):
                 skipped.append(names)
                 continue
-            if environment.ladder and _asks_for(id, setting, environment.ladder, way) > identity.budget:
-                hopeless.append(names)
+            if environment.ladder and _asks_for(id, setting, environment.ladder, agent.strategy) > identity.budget:
+                infeasible.append(names)
                 continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
-            job = Job(names, environment.id, entry.agent, entry.hyperparameters, runs, suite.timeout, fractions)
-            jobs += [job] if suite.lift and can_batch_seeds(agent) else job.split()
+            job = Job(names, environment.id, agent, runs, suite.timeout, fractions)
+            jobs += [job] if suite.batch_seeds and agent.batch_seeds else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
     _refuse_twice(jobs)
-    return Plan(jobs, skipped, hopeless)
+    return Plan(jobs, skipped, infeasible)
 
 
-def _rungs(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
-    """Return an entry for each rung of a ladder, and the entry itself where it names none."""
+def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
+    """Return an entry for each level of a ladder, and the entry itself where it names none."""
     if entry.ladder is None:
         return [entry]
     difficulty = lookup(resolve_env(entry.id)).difficulty(entry.ladder)
@@ -255,15 +239,15 @@ def _rungs(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
     name = _env_name(entry)
     return [
         entry.model_copy(
-            update={"parameters": rung | entry.parameters, "label": f"{name} {entry.ladder}={rung[entry.ladder]:g}"}
+            update={"parameters": level | entry.parameters, "label": f"{name} {entry.ladder}={level[entry.ladder]:g}"}
         )
-        for rung in difficulty.levels()
+        for level in difficulty.levels()
     ]
 
 
-def _asks_for(id: str, setting: Setting, ladder: str, way: str) -> float:
+def _asks_for(id: str, setting: Setting, ladder: str, strategy: str) -> float:
     """Return the episodes that theory asks for, 0 where it is silent."""
-    return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), way) or 0.0
+    return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), strategy) or 0.0
 
 
 def _finely(budget: int) -> tuple[float, ...]:
@@ -287,11 +271,11 @@ def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
 
 
 def _env_name(entry: EnvironmentEntry) -> str:
-    return entry.label or given_name(short_name(entry.id.rpartition(":")[2]), entry.parameters)
+    return entry.label or with_values(short_name(entry.id.rpartition(":")[2]), entry.parameters)
 
 
-def _agent(entry: AgentEntry) -> Any:
-    return make_agent(entry.agent, **entry.hyperparameters)
+def _agent(entry: AgentEntry) -> AgentSpec:
+    return resolve_agent(entry.agent, **entry.hyperparameters)
 
 
 def _checked(where: str, check: Callable[[Any], T], entry: Any) -> T:
@@ -302,12 +286,11 @@ def _checked(where: str, check: Callable[[Any], T], entry: Any) -> T:
         raise ConfigurationError(f"{where}: {error}") from error
 
 
-def _refuse_mismatch(suite: Suite, agents: Sequence[Any], offered: set[str]) -> None:
+def _refuse_mismatch(suite: Suite, agents: Sequence[AgentSpec], offered: set[str]) -> None:
     for i, agent in enumerate(agents):
         if not any(learns_from(agent, feedback) for feedback in offered):
-            wanted = getattr(agent, "feedback", "reward")
             raise ConfigurationError(
-                f"agents[{i}]: {suite.agents[i].agent} learns from feedback {wanted!r}; the environments give "
+                f"agents[{i}]: {suite.agents[i].agent} learns from feedback {agent.feedback!r}; the environments give "
                 f"{' and '.join(sorted(offered))}"
             )
 

@@ -33,9 +33,9 @@ class ProgressWatcher(Watcher):
         for environment in dict.fromkeys(where for where, _ in plan.skipped):
             agents = ", ".join(agent for where, agent in plan.skipped if where == environment)
             self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
-        for agent in dict.fromkeys(who for _, who in plan.hopeless):
-            count = sum(who == agent for _, who in plan.hopeless)
-            said = f"{agent} is spared {count} rungs for which theory asks for more episodes than the budget holds"
+        for agent in dict.fromkeys(who for _, who in plan.infeasible):
+            count = sum(who == agent for _, who in plan.infeasible)
+            said = f"{agent} skips {count} levels for which theory asks for more episodes than the budget holds"
             self._print(f"[dim]{escape(said)}[/dim]")
         if self._done:
             self._print(f"resuming: {self._done} of {self._total} runs are there already")

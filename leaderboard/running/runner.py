@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.api.agent import can_batch_seeds
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.harness import FRACTIONS, check_feedback, train
-from theorybench.agents.api.loading import is_agent, make_agent
+from theorybench.agents.api.loading import AgentSpec, agent_digest, resolve_agent
 from theorybench.envs.core.errors import (
     AgentError,
     NonFiniteError,
@@ -83,13 +82,8 @@ def run_many(
     *,
     budget: int | None = None,
     parameters: dict[str, Any] | None = None,
-    hyperparameters: dict[str, Any] | None = None,
-    env_label: str | None = None,
-    agent_label: str | None = None,
-    lift: bool = True,
-    progress: Progress | None = None,
+    batch_seeds: bool = True,
     fractions: Sequence[float] = FRACTIONS,
-    rung: dict[str, Any] | None = None,
 ) -> list[Record]:
     """Train an agent once for each seed, together where it can, and score every run.
 
@@ -99,13 +93,8 @@ def run_many(
         seeds: of the runs.
         budget: episodes of each run; None for the id's own default.
         parameters: of the setting.
-        hyperparameters: of an agent that is named; they win over those in brackets.
-        env_label: how boards call the environment; None to let them make a name.
-        agent_label: how boards call the agent; None to let them make a name.
-        lift: train seeds together where the agent can.
-        progress: told the share of the budget that is spent.
+        batch_seeds: train seeds together where the agent can.
         fractions: of the budget at which policies are scored, increasing, the last of them 1.
-        rung: of a ladder of difficulty, whose target ends a run; None to spend the whole budget.
 
     Returns:
         One record for each seed. Where runs trained together fail, each is tried alone, so that none pays for another.
@@ -120,35 +109,41 @@ def run_many(
     for field, value, low in (("budget", budget, 1), *(("seed", seed, 0) for seed in seeds)):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**63:
             raise ParameterError(field, value, f"an integer >= {low}")
+    spec = resolve_agent(agent)
+    check_feedback(spec.agent, id)
+    identity = identify(id, setting, spec, seed=seeds[0], budget=budget)
+    return train_and_score(spec, [identity.with_seed(seed) for seed in seeds], batch_seeds, fractions)
 
-    def fresh() -> Any:
-        return make_agent(agent, **(hyperparameters or {})) if isinstance(agent, str) else agent
 
-    subject = fresh()
-    if not is_agent(subject):
-        raise AgentError(
-            f"{subject!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name"
-        )
-    check_feedback(subject, id)
-    if can_batch_seeds(subject):
+def train_and_score(
+    agent: AgentSpec,
+    runs: Sequence[Identity],
+    batch_seeds: bool = True,
+    fractions: Sequence[float] = FRACTIONS,
+    progress: Progress | None = None,
+) -> list[Record]:
+    """Train runs that differ in their seeds, and score them: see `run_many`.
+
+    Args:
+        agent: that trains.
+        runs: of registered environments.
+        batch_seeds: train seeds together where the agent can.
+        fractions: of the budget at which policies are scored.
+        progress: told the share of the budget that is spent.
+
+    Raises:
+        AgentError: the source of the agent is not what it was when the runs were asked for.
+    """
+    setting = lookup(runs[0].env_id).make_setting(runs[0].parameters)
+    if agent_digest(agent.agent) != runs[0].agent_digest:
+        raise AgentError(f"the source of {agent.name} has changed since its runs were planned: give the command again")
+    if agent.batch_seeds:
         warm_up()
-    together = lift and len(seeds) > 1 and can_batch_seeds(subject)
-    identity = identify(
-        id,
-        setting,
-        subject,
-        seed=seeds[0],
-        budget=budget,
-        reference=agent if isinstance(agent, str) else None,
-        env_label=env_label,
-        agent_label=agent_label,
-        rung=rung,
-    )
-    identities = [identity.with_seed(seed) for seed in seeds]
-    attempts = _attempt(subject, identities, setting, progress, fractions) if together else []
+    together = batch_seeds and agent.batch_seeds and len(runs) > 1
+    attempts = _attempt(agent.agent, runs, setting, progress, fractions) if together else []
     if not attempts:
-        attempts = [_attempt(fresh(), [one], setting, progress, fractions)[0] for one in identities]
-    return [record_of(identity, attempt) for identity, attempt in zip(identities, attempts, strict=True)]
+        attempts = [_attempt(agent.fresh(), [run], setting, progress, fractions)[0] for run in runs]
+    return [record_of(run, attempt) for run, attempt in zip(runs, attempts, strict=True)]
 
 
 def evaluate(policy: Any, env_id: str, **parameters: Any) -> dict[str, float]:
@@ -199,7 +194,7 @@ class Attempt:
         seconds_wall: training alone, without scoring; of runs trained together, their share.
         seconds_cpu: likewise, of all threads of the process.
         peak_memory: bytes of the process, or None where it cannot be told.
-        reached: whether it has reached the target of its rung: what follows is no part of it.
+        reached: whether it has reached the target of its level: what follows is no part of it.
     """
 
     started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())

@@ -115,8 +115,9 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long one run may take.", show_default=False)
     ] = None,
-    lift: Annotated[
-        bool | None, typer.Option("--lift/--no-lift", help="Train the seeds of an agent together where it can.")
+    batch_seeds: Annotated[
+        bool | None,
+        typer.Option("--batch-seeds/--no-batch-seeds", help="Train the seeds of an agent together where it can."),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
 ) -> None:
@@ -134,7 +135,7 @@ def run(
         budget=budget,
         workers=workers,
         timeout=timeout,
-        lift=lift,
+        batch_seeds=batch_seeds,
     )
     folder = out or Path("results") / chosen.name
     console = make_console(stderr=True)

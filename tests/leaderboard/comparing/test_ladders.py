@@ -63,10 +63,10 @@ def test_registered_ladders_grow(id, difficulty):
         assert law.formula and law.source
 
 
-def test_hopeless_rungs_are_spared():
+def test_infeasible_levels_are_skipped():
     planned = plan(suite())
     assert [job.names[0] for job in planned.jobs] == [f"Tree L={length}" for length in (1, 2, 3, 4)]
-    assert len(planned.hopeless) == 6  # 5^(L+1) > 6000 from L = 5 on
+    assert len(planned.infeasible) == 6  # 5^(L+1) > 6000 from L = 5 on
 
 
 def test_runs_end_at_the_target_and_resume(folder):
@@ -82,7 +82,7 @@ def test_runs_end_at_the_target_and_resume(folder):
 
 
 def test_a_run_alone_is_the_run_among_others(folder, tmp_path):
-    sweep(suite(lift=False), tmp_path)
+    sweep(suite(batch_seeds=False), tmp_path)
     together = {record.key: record for record in load_records(folder)}
     for record in load_records(tmp_path):
         assert record.curve == together[record.key].curve

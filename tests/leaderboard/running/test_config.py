@@ -44,7 +44,7 @@ def test_a_suite_is_pleasant_to_write(tmp_path):
     assert [entry.agent for entry in suite.agents] == ["random", "rlvr[learning_rate=0.1]", "rlvr"]
     jobs = plan(suite).jobs
     assert {run.budget for job in jobs for run in job.runs} == {640, 320}
-    assert [job.name for job in jobs if job.agent != "random"] == [
+    assert [job.name for job in jobs if job.agent.name != "random"] == [
         "rlvr[learning_rate=0.1] on Toys/TwoArms, 3 seeds",
         "fast on Toys/TwoArms, 3 seeds",
         "rlvr[learning_rate=0.1] on Toys/TwoArms[gap=0.3], 3 seeds",
@@ -81,7 +81,7 @@ def test_files_are_found_beside_the_configuration(tmp_path):
         ({"seeds": True}, "seeds = True"),
         ({"workers": 0}, "workers = 0"),
         ({"timeout": -1}, "timeout = -1"),
-        ({"lift": "yes"}, "lift = 'yes': expected a valid boolean"),
+        ({"batch_seeds": "yes"}, "batch_seeds = 'yes': expected a valid boolean"),
         ({"name": "../x"}, "name = '../x'"),
     ],
 )
@@ -134,8 +134,8 @@ def test_what_does_not_match_is_skipped_in_a_matrix():
     assert len(planned.keys) == 4 * 5
 
 
-def test_lifting_changes_how_runs_are_grouped_and_not_their_keys():
-    together, alone = (plan(make_suite({**GOOD, "agents": ["rlvr"], "lift": lift})) for lift in (True, False))
+def test_batching_seeds_changes_how_runs_are_grouped_and_not_their_keys():
+    together, alone = (plan(make_suite({**GOOD, "agents": ["rlvr"], "batch_seeds": batch})) for batch in (True, False))
     assert [len(job.runs) for job in together.jobs] == [5] and [len(job.runs) for job in alone.jobs] == [1] * 5
     assert together.keys == alone.keys
 

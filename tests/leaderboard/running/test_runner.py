@@ -18,6 +18,8 @@ from theorybench.envs.core.errors import (
 )
 from theorybench.envs.core.registry import load_module
 from theorybench.leaderboard.records.record import parse_record
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan
 from theorybench.leaderboard.running.runner import run_many
 
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
@@ -58,7 +60,7 @@ def test_a_run_is_a_function_of_its_seed():
 
 
 def test_seeds_trained_together_give_the_records_of_seeds_trained_alone():
-    together, alone = (run_many(ENV, "rlvr", [0, 1, 2], lift=lift) for lift in (True, False))
+    together, alone = (run_many(ENV, "rlvr", [0, 1, 2], batch_seeds=batch) for batch in (True, False))
     assert [untimed(record) for record in together] == [untimed(record) for record in alone]
     assert [record.lifted for record in together] == [3, 3, 3] and [record.lifted for record in alone] == [1, 1, 1]
     assert together[0].seconds_wall == together[1].seconds_wall
@@ -141,6 +143,16 @@ def test_what_an_agent_logged_before_it_failed_is_kept():
 def test_the_policy_logged_last_counts_when_the_budget_is_exhausted():
     record = tb.run(ENV, toys.OverspendsAfterLogging())
     assert record.status == "ok" and record.score == 0.0 and record.spent.episodes == 640
+
+
+def test_a_source_that_changed_since_runs_were_planned_is_refused(tmp_path):
+    file = tmp_path / "changing.py"
+    file.write_text("import theorybench as tb\n\nclass Mine(tb.Agent):\n    pass\n")
+    suite = {"name": "toys", "environments": [{"id": ENV}], "agents": [f"{file}:Mine"], "seeds": 1}
+    (job,) = plan(make_suite(suite)).jobs
+    file.write_text(file.read_text() + "    num_envs = 8\n")
+    with pytest.raises(AgentError, match="has changed since its runs were planned"):
+        job.execute(lambda share: None)
 
 
 def test_no_seed_pays_for_another():
