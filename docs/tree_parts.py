@@ -1,4 +1,4 @@
-"""What the page of the tree family alone shows: chains of thought, search at test time, pictures of policies."""
+"""What the page of the tree family alone shows: chains of thought, search at inference time, pictures of policies."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def values(numbers: Numbers) -> dict[str, Any]:
     return {
         "cots": cots_table(),
         "reference": oracle.evaluate(oracle.reference_policy),
-        "test_time": test_time_table(numbers),
+        "inference_time": inference_time_table(numbers),
     }
 
 
@@ -49,8 +49,8 @@ def cots_table() -> str:
     return tables.table(("task", "chain of thought", "kind", "probability given its start", "correctness"), rows)
 
 
-def test_time_table(numbers: Numbers) -> str:
-    """Return the test-time methods: score on each tree, and queries of a reward model for each response."""
+def inference_time_table(numbers: Numbers) -> str:
+    """Return the inference-time methods: score on each tree, and queries of a reward model for each response."""
     labels = [env.label for env in numbers.environments if env.env_id.endswith("TreeMarkovChain-v0")]
     cells = {(row.agent, row.environment): row for row in numbers.rows}
     rows = []
