@@ -1,0 +1,157 @@
+"""What claims and studies about semiautomata measure.
+
+Agreement is counted in episodes of machines that run as policies, never taken from the oracle's matrix of pairs.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.curriculum.learning import OutcomeGradient
+from theorybench.envs.curriculum.semiautomaton.pairs import factorial_length
+from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
+
+
+def outcome_gradient(length: int) -> OutcomeGradient:
+    """Return the squared norm of a table's gradient on words of some length.
+
+    It is (1/N^2)(1 - 1/N) / (m N) on one letter: m N rows, each met with probability 1/(m N); 0 on longer words.
+    """
+
+    def theory(oracle: Oracle[Semiautomaton]) -> float:
+        N, rows = oracle.setting.N, oracle.setting.m * oracle.setting.N
+        return (1 - 1 / N) / (N**2 * rows) if length == 1 else 0.0
+
+    return OutcomeGradient(stage=length, prediction=theory, episodes=16_384)
+
+
+def excess(lab: Lab, lengths: tuple[int, ...], twins: int, episodes: int, seed: int) -> np.ndarray:
+    """Count how much more than chance other machines of the family agree with the hidden one.
+
+    Args:
+        lab: simulates.
+        lengths: of the words.
+        twins: other machines; each runs as a policy.
+        episodes: of each machine and length.
+        seed: of machines and simulation.
+
+    Returns:
+        float64 (twins, lengths).
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.empty((twins, len(lengths)))
+    for twin in range(twins):
+        policy = lab.oracle.machine_policy(lab.oracle.twin(int(rng.integers(2**31))))
+        for place, length in enumerate(lengths):
+            shares[twin, place] = lab.simulate(policy, episodes, int(rng.integers(2**31)), stage=length).rewards.mean()
+    return shares - 1 / lab.setting.N
+
+
+def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) -> Interval:
+    """Estimate from the mean over machines, its interval by leaving out one after the other.
+
+    The half of its letters on which a machine differs from the hidden one is not exactly a half, which moves all of its
+    lengths together: machines are what is sampled, more than episodes.
+
+    Args:
+        estimate: of means by length, float64 (lengths,).
+        above: float64 (machines, lengths).
+
+    Returns:
+        Value, low and high; not a number where a mean is not above chance.
+    """
+    total, machines = above.sum(axis=0), len(above)
+    without = (total - above) / (machines - 1)
+    if (without <= 0).any():
+        return point(math.nan)
+    left_out = np.array([estimate(row) for row in without])
+    return interval(estimate(total / machines), math.sqrt((machines - 1) * left_out.var()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay:
+    """Slope in T of the logarithm of agreement above chance.
+
+    Attributes:
+        lengths: words' lengths.
+        twins: other machines.
+        episodes: of each machine and length.
+    """
+
+    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    twins: int = 32
+    episodes: int = 5_000
+
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
+        """ln(1 - 1/(N-1))."""
+        return math.log1p(-1 / (oracle.setting.N - 1))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit a line, each point with the weight of its error."""
+
+        def slope(above: np.ndarray) -> float:
+            share = above + 1 / lab.setting.N
+            weights = np.square(above) / (share * (1 - share))
+            x = np.array(self.lengths) - np.average(self.lengths, weights=weights)
+            return float(weights @ (x * np.log(above)) / (weights @ np.square(x)))
+
+        return over_machines(slope, excess(lab, self.lengths, self.twins, self.episodes, seed))
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorialLength:
+    """Agreement above chance at the word length where it should be 1/N!, on the line through two lengths around it.
+
+    Attributes:
+        lengths: one below and one above.
+        twins: other machines.
+        episodes: of each machine and length.
+    """
+
+    lengths: tuple[int, int] = (6, 8)
+    twins: int = 32
+    episodes: int = 10_000
+
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
+        """1/N!, at the length (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1)), which is of order N^2 ln N."""
+        return 1 / math.factorial(oracle.setting.N)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Interpolate the logarithm."""
+        first, last = self.lengths
+        share = (factorial_length(lab.setting.N) - first) / (last - first)
+
+        def between(above: np.ndarray) -> float:
+            return float(np.exp((1 - share) * np.log(above[0]) + share * np.log(above[1])))
+
+        return over_machines(between, excess(lab, self.lengths, self.twins, self.episodes, seed))
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkBlind:
+    """Reward of networks (`policy="mlp"`) that were trained on the outcome of the full task.
+
+    Attributes:
+        budget: episodes of a run.
+        seeds: runs.
+        episodes: of the simulation of each.
+    """
+
+    budget: int = 16_000
+    seeds: int = 3
+    episodes: int = 4096
+
+    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
+        """Chance."""
+        return 1 / oracle.setting.N
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Mean reward over runs."""
+        numbers = run_seeds(seed, self.seeds)
+        policies = lab.train("rlvr", numbers, self.budget, policy="mlp", episodes_per_update=256)
+        return mean_interval(np.concatenate([lab.simulate(policy, self.episodes, seed).rewards for policy in policies]))
