@@ -22,26 +22,6 @@ from theorybench.envs.curriculum.reasoning_tree.walks import count_words
 ID = "TheoryBench/ReasoningTree-v0"
 
 
-class Hashed(Policy):
-    """Random probabilities for each thing it depends on, zeros included, without a table."""
-
-    def __init__(self, setting, depends_on, sharpness=2.0, sees=None):
-        self.depends_on, self.sees = depends_on, sees or depends_on
-        self.prompt_length, self.num_actions, self.sharpness = setting.prompt_length, setting.num_actions, sharpness
-
-    def probs(self, observations):
-        seen = observations.astype(np.int64)
-        position = np.count_nonzero(seen[:, self.prompt_length :], axis=1)
-        if self.sees == "prefix":
-            key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647)
-        else:
-            last = seen[np.arange(len(seen)), self.prompt_length - 1 + position]
-            key = 17 * position + (101 * last if self.sees == "state" else 0)
-        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
-        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
-        return weights / weights.sum(axis=1, keepdims=True)
-
-
 def by_hand(setting, policy):
     """Success at each rung for each prompt, and KL, by the plain enumeration of all responses."""
     d, L, path = setting.d, setting.L, setting.tables.path.tolist()
@@ -79,8 +59,8 @@ def small_settings(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(small_settings(), st.sampled_from(["prefix", "state", "position"]), st.sampled_from([0.0, 2.0, 30.0]))
-def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
-    policy, oracle = Hashed(setting, depends_on, sharpness), ReasoningTreeOracle(setting)
+def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, sharpness):
+    policy, oracle = hashed(setting, depends_on, sharpness), ReasoningTreeOracle(setting)
     success, kl = by_hand(setting, policy)
     values = oracle.evaluate(policy)
     assert not any(name.endswith("_se") for name in values)
@@ -97,9 +77,9 @@ def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
 
 @settings(max_examples=40, deadline=None)
 @given(small_settings(), st.sampled_from(["state", "position"]))
-def test_forward_recursion_agrees_with_all_prefixes(setting, depends_on):
+def test_forward_recursion_agrees_with_all_prefixes(hashed, setting, depends_on):
     oracle = ReasoningTreeOracle(setting)
-    declared, opaque = Hashed(setting, depends_on), Hashed(setting, "prefix", sees=depends_on)
+    declared, opaque = hashed(setting, depends_on), hashed(setting, "prefix", sees=depends_on)
     first, second = oracle.evaluate(declared), oracle.evaluate(opaque)
     assert first.keys() == second.keys()
     for name in first:
@@ -163,9 +143,9 @@ def test_scores_are_exactly_zero_and_one(verifier):
 
 @pytest.mark.parametrize("verifier", VERIFIERS)
 @pytest.mark.parametrize(("d", "L"), [(8, 6), (8, 12), (12, 12)])
-def test_large_sizes_are_exact_and_fast(verifier, d, L):
+def test_large_sizes_are_exact_and_fast(hashed, verifier, d, L):
     setting = ReasoningTree(d=d, L=L, verifier=verifier)
-    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "state")
+    oracle, policy = ReasoningTreeOracle(setting), hashed(setting, "state")
     mixed = TablePolicy(View.of(setting, "position"), 0.5 / (d + 1) + 0.5 * np.eye(d + 1)[setting.tables.path])
     seconds = []
     for _ in range(3):
@@ -181,9 +161,9 @@ def test_large_sizes_are_exact_and_fast(verifier, d, L):
 
 
 @pytest.mark.parametrize("verifier", VERIFIERS)
-def test_estimates_are_unbiased_within_their_errors(verifier, monkeypatch):
+def test_estimates_are_unbiased_within_their_errors(hashed, verifier, monkeypatch):
     setting = ReasoningTree(d=3, L=4, verifier=verifier)
-    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "prefix", 1.0)
+    oracle, policy = ReasoningTreeOracle(setting), hashed(setting, "prefix", 1.0)
     exact = oracle.evaluate(policy)
     monkeypatch.setattr(reasoning_tree_oracle, "MAX_PREFIXES", {"exact": 0, "parity": 0})
     estimate = oracle.evaluate(policy)
@@ -200,9 +180,9 @@ def test_estimates_are_unbiased_within_their_errors(verifier, monkeypatch):
             oracle.best_of(2, policy)
 
 
-def test_large_prefix_policies_are_exact_under_the_exact_verifier():
+def test_large_prefix_policies_are_exact_under_the_exact_verifier(hashed):
     setting = ReasoningTree()
-    oracle, policy = ReasoningTreeOracle(setting), Hashed(setting, "prefix", 1.0)
+    oracle, policy = ReasoningTreeOracle(setting), hashed(setting, "prefix", 1.0)
     values = oracle.evaluate(policy)
     assert "objective_se" not in values and "kl_se" in values
     log_chance = np.zeros(256)
@@ -215,9 +195,9 @@ def test_large_prefix_policies_are_exact_under_the_exact_verifier():
 
 @pytest.mark.parametrize("verifier", VERIFIERS)
 @pytest.mark.parametrize("depends_on", ["prefix", "state", "position"])
-def test_simulation_agrees(verifier, depends_on):
+def test_simulation_agrees(hashed, verifier, depends_on):
     setting = ReasoningTree(d=3, L=3, verifier=verifier, instance=5)
-    policy = Hashed(setting, depends_on, 0.7)
+    policy = hashed(setting, depends_on, 0.7)
     values = ReasoningTreeOracle(setting).evaluate(policy)
     envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
     for stage in (1, 3, 4):
@@ -228,11 +208,11 @@ def test_simulation_agrees(verifier, depends_on):
     assert abs(gains.mean() - values["kl"]) <= 4 * gains.std() / math.sqrt(len(gains))
 
 
-def test_false_declarations_are_found():
+def test_false_declarations_are_found(hashed):
     setting = ReasoningTree(d=3, L=3)
     for depends_on, sees in (("position", "state"), ("position", "prefix"), ("state", "prefix")):
         with pytest.raises(PolicyError):
-            ReasoningTreeOracle(setting).evaluate(Hashed(setting, depends_on, sees=sees))
+            ReasoningTreeOracle(setting).evaluate(hashed(setting, depends_on, sees=sees))
 
 
 @settings(max_examples=40, deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.semiautomaton import oracle as semiautomaton_oracle
 from theorybench.envs.curriculum.semiautomaton.oracle import DIFFICULTIES, SemiautomatonOracle
@@ -20,23 +20,6 @@ from theorybench.envs.curriculum.semiautomaton.setting import FAMILIES, Semiauto
 
 ID = "TheoryBench/Semiautomaton-v0"
 VIEWS = {"prefix": "prefix", "state": "markov", "position": "position", "local": "local"}
-
-
-class Hashed(Policy):
-    """Random probabilities for each thing it depends on, zeros included, without a table."""
-
-    def __init__(self, setting, depends_on, sharpness=2.0, sees=None):
-        self.depends_on, self.sharpness, self.actions = depends_on, sharpness, setting.num_actions
-        self.view = None if (sees or depends_on) == "prefix" else View.of(setting, VIEWS[sees or depends_on])
-
-    def probs(self, observations):
-        seen = observations.astype(np.int64)
-        key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647) if self.view is None else None
-        key = self.view.index(observations) if key is None else key
-        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(self.actions))
-        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
-        weights[weights.sum(axis=1) == 0] = 1
-        return weights / weights.sum(axis=1, keepdims=True)
 
 
 def by_hand(setting, policy):
@@ -75,8 +58,8 @@ def small_settings(draw):
 
 @settings(max_examples=30, deadline=None)
 @given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0]))
-def test_oracle_is_enumeration_by_hand(setting, depends_on, sharpness):
-    policy = Hashed(setting, depends_on, sharpness)
+def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, sharpness):
+    policy = hashed(setting, depends_on, sharpness)
     success, kl = by_hand(setting, policy)
     values = SemiautomatonOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in values)
@@ -204,9 +187,9 @@ def test_a_machine_policy_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
-def test_estimates_are_unbiased_within_their_errors(chain_of_thought, monkeypatch):
+def test_estimates_are_unbiased_within_their_errors(hashed, chain_of_thought, monkeypatch):
     setting = Semiautomaton(N=3, m=2, T=3, chain_of_thought=chain_of_thought)
-    oracle, policy = SemiautomatonOracle(setting), Hashed(setting, "prefix", 1.0)
+    oracle, policy = SemiautomatonOracle(setting), hashed(setting, "prefix", 1.0)
     exact = oracle.evaluate(policy)
     monkeypatch.setattr(semiautomaton_oracle, "MAX_PREFIXES", 0)
     asked = ["stage_1/success", "stage_2/success"]
@@ -221,9 +204,9 @@ def test_estimates_are_unbiased_within_their_errors(chain_of_thought, monkeypatc
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
 @pytest.mark.parametrize("depends_on", list(VIEWS))
-def test_simulation_agrees(chain_of_thought, depends_on):
+def test_simulation_agrees(hashed, chain_of_thought, depends_on):
     setting = Semiautomaton(N=3, m=2, T=3, chain_of_thought=chain_of_thought, instance=5)
-    policy = Hashed(setting, depends_on, 1.5)
+    policy = hashed(setting, depends_on, 1.5)
     values = SemiautomatonOracle(setting).evaluate(policy)
     envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
     for stage in (1, 2, 3):
@@ -235,12 +218,12 @@ def test_simulation_agrees(chain_of_thought, depends_on):
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
-def test_false_declarations_are_found(chain_of_thought):
+def test_false_declarations_are_found(hashed, chain_of_thought):
     setting = Semiautomaton(N=4, m=3, T=4, chain_of_thought=chain_of_thought)
     for declared, sees in itertools.product(("local", "state", "position"), ("local", "state", "prefix")):
         if declared != sees:
             with pytest.raises(PolicyError):
-                SemiautomatonOracle(setting).evaluate(Hashed(setting, declared, sees=sees))
+                SemiautomatonOracle(setting).evaluate(hashed(setting, declared, sees=sees))
 
 
 def test_laws_along_the_ladder():
