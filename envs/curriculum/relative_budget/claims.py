@@ -4,18 +4,20 @@ Predictions come from the negative binomial law of T and from exact gradients. M
 dynamics or train agents; intervals are three standard errors wide on each side.
 """
 
-from typing import Any
-
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.curriculum.relative_budget.samples import BestStep, LeastSize, SizeRatio, Tilted
-from theorybench.envs.curriculum.relative_budget.steps import LearntTilt, ScoreRatio, TableStep
+from theorybench.envs.curriculum.relative_budget.experiments import (
+    BestStep,
+    LeastSize,
+    ScoreRatio,
+    SizeRatio,
+    TableStep,
+    Tilted,
+    TiltsLearnt,
+)
 
 claim = ClaimMaker("relative-budget", "arXiv 2602.01523")
-
-
-_TEN: dict[str, Any] = {"A": 10, "p": 0.1}
-_FIVE: dict[str, Any] = {"A": 5, "p": 0.2}
-_LATTICE = "since the tail moves by a whole token where an estimate does"
+TEN, FIVE = {"A": 10, "p": 0.1}, {"A": 5, "p": 0.2}
+LATTICE = "the tail moves by a whole token where an estimate does"
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
@@ -26,8 +28,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a reward that does not count tokens, or a base model that does not begin anew at each sub-step",
         formula="n(.3) / n(1.5), n = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), kappa = 1/4",
         tolerance=2.0,
-        tolerance_reason="2, since the tail moves by a whole token where an estimate does",
-        parameters={**_TEN},
+        tolerance_reason=LATTICE,
+        parameters=TEN,
     ),
     claim(
         "balanced",
@@ -37,8 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a reward that does not count tokens",
         formula="where a parabola through ln n over ln xi turns, at five budgets from .8 to 2.8",
         tolerance=0.02,
-        tolerance_reason=".02, since the tail moves by a whole token where an estimate does",
-        parameters={**_TEN},
+        tolerance_reason=LATTICE,
+        parameters=TEN,
     ),
     claim(
         "ample",
@@ -48,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a reward that does not count tokens",
         formula="n(16) / n(8)",
         tolerance=0.02,
-        tolerance_reason=".02, since the tail moves by a whole token where an estimate does",
-        parameters={**_FIVE},
+        tolerance_reason=LATTICE,
+        parameters=FIVE,
     ),
     claim(
         "tilt",
@@ -58,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Each tilt exp(-T/(2H)) of the base model's solutions adds almost 1/(2K) to the relative budget",
         falsified_by="solutions that the horizon cuts off",
         formula="(1 - p) (1 - e^(-4 eta)) H / (4 K), eta = 1/(2H), in units of 1/(2K): the mean of four tilts",
-        parameters={"xi": 1.0, **_TEN},
+        parameters={"xi": 1.0, **TEN},
     ),
     claim(
         "stationary",
@@ -67,18 +69,32 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The tilted solutions take the right action as often late as early: the policy is stationary",
         falsified_by="solutions that the horizon cuts off",
         formula="0: the chance late over the chance early, less 1",
-        parameters={"xi": 1.0, **_TEN},
+        parameters={"xi": 1.0, **TEN},
     ),
     claim(
         "learnt-tilt",
-        LearntTilt(),
+        TiltsLearnt(
+            agent="astar-po",
+            metric="tokens",
+            prediction=lambda oracle: 2 * oracle.setting.K * oracle.tilted_gain(1),
+            budget=12_000,
+            seeds=6,
+            hyperparameters={
+                "optimizer": "sgd",
+                "learning_rate": 0.05,
+                "episodes_per_update": 256,
+                "beta_1": 2.0,
+                "beta_2": 2.0,
+                "reference_samples": 4096,
+            },
+        ),
         source="tilts of the base model",
         statement="A*-PO at temperature 2 learns one tilt, with a table on sub-steps",
         falsified_by="another temperature, or a relative budget where the horizon cuts solutions off",
         formula="2 H (1 - p) (1 - e^(-1/(2H))), in units of 1/(2K)",
         tolerance=0.002,
-        tolerance_reason=".002, for solutions beyond the horizon, 1 in 10^4, and rewards of stage 1",
-        parameters={"xi": 4.0, **_FIVE},
+        tolerance_reason="solutions beyond the horizon, 1 in 10^4, and rewards of stage 1",
+        parameters={"xi": 4.0, **FIVE},
     ),
     claim(
         "best-step",
@@ -88,8 +104,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a step that sees less than the state, such as sub-steps alone",
         formula="1, in units of sqrt(2 kappa) sd(R)",
         tolerance=0.005,
-        tolerance_reason=".005, for the divergence is not infinitely small",
-        parameters={**_TEN},
+        tolerance_reason="the divergence is not infinitely small",
+        parameters=TEN,
     ),
     claim(
         "best-step-peak",
@@ -99,8 +115,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a reward that does not count tokens",
         formula="where a parabola through ln sd(R) over ln xi turns, at five budgets from .7 to 2.8",
         tolerance=0.005,
-        tolerance_reason=".005, for the divergence is not infinitely small",
-        parameters={**_TEN},
+        tolerance_reason="the divergence is not infinitely small",
+        parameters=TEN,
     ),
     claim(
         "table-step",
@@ -110,8 +126,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="an ample budget, or a step that is not along the gradient",
         formula="|g|^2 / sqrt(g F g) of the expected gradient g, F Fisher's matrix, in units of sd(R)",
         tolerance=0.01,
-        tolerance_reason=".01, since the noise of a batch adds to the divergence",
-        parameters={"xi": 0.5, **_FIVE},
+        tolerance_reason="the noise of a batch adds to the divergence",
+        parameters={"xi": 0.5, **FIVE},
     ),
     claim(
         "gradient",
@@ -121,8 +137,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="advantages that are standardised, or a deficient budget",
         formula="1, in units of Var[R]",
         tolerance=0.01,
-        tolerance_reason=".01, for the step is not infinitely small",
-        parameters={"xi": 4.0, **_FIVE},
+        tolerance_reason="the step is not infinitely small",
+        parameters={"xi": 4.0, **FIVE},
     ),
     claim(
         "rlvr-falls",
@@ -131,7 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="So in ample budgets its score falls as 1/xi at the same learning rate",
         falsified_by="advantages that are standardised",
         formula="1/2, xi = 8 in units of xi = 4",
-        parameters={**_FIVE},
+        parameters=FIVE,
     ),
     claim(
         "grpo-flat",
@@ -141,7 +157,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="advantages that are not standardised",
         formula="1, xi = 8 in units of xi = 4",
         tolerance=0.01,
-        tolerance_reason=".01, for the step is not infinitely small",
-        parameters={**_FIVE},
+        tolerance_reason="the step is not infinitely small",
+        parameters=FIVE,
     ),
 )

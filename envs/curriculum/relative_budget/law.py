@@ -6,6 +6,9 @@ import math
 
 import numpy as np
 
+#: kappa, the KL divergence of the theorem's step, in nats.
+KAPPA = 0.25
+
 
 @dataclasses.dataclass(frozen=True)
 class TokenLaw:
@@ -58,12 +61,12 @@ class TokenLaw:
         horizon = len(self.arrivals)
         return float(self.arrivals @ np.arange(1, horizon + 1) + (1 - self.success) * horizon)
 
-    def tail(self, kappa: float) -> float:
+    def tail(self, kappa: float = KAPPA) -> float:
         """P[R >= E R + sqrt(kappa) sd(R)]."""
         least = self.mean + math.sqrt(kappa * self.variance)
         return float(self.arrivals[self.rewards >= least].sum())
 
-    def sample_size(self, kappa: float) -> float:
+    def sample_size(self, kappa: float = KAPPA) -> float:
         """n = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), infinite where that reward does not exist."""
         density = math.sqrt(kappa * self.variance) * self.tail(kappa)
         return 1 / density if density > 0 else math.inf

@@ -8,8 +8,9 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.finite.walks import blocks
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import Policy, TablePolicy
+from theorybench.envs.core.policy import PolicyOfSetting, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw, slopes, visits
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
@@ -18,11 +19,9 @@ from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 HELD = 2**22
 #: Iterations towards an optimum, and how near two of them have to be.
 STEPS, PRECISION = 1000, 1e-10
-#: kappa, the KL divergence of the theorem's step, in nats.
-KAPPA = 0.25
 
 
-class ChancePolicy(Policy):
+class ChancePolicy(PolicyOfSetting):
     """The right action with a probability for each state, and the others with equal shares of the rest.
 
     Args:
@@ -31,19 +30,14 @@ class ChancePolicy(Policy):
     """
 
     def __init__(self, setting: RelativeBudget, chances: np.ndarray) -> None:
-        self.chances, self.setting_parameters, self._setting = chances, setting.parameters, setting
-
-    @property
-    def setting(self) -> RelativeBudget:
-        """The setting."""
-        if not hasattr(self, "_setting"):
-            self._setting = RelativeBudget(**self.setting_parameters)
-        return self._setting
+        super().__init__(setting)
+        self.chances = chances
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, A)."""
-        progress, used = self.setting.read(observations)
-        return self.setting.rows(self.chances[progress, used], progress)
+        setting: Any = self.setting
+        progress, used = setting.read(observations)
+        return setting.rows(self.chances[progress, used], progress)
 
 
 class Followed(NamedTuple):
@@ -84,17 +78,6 @@ class SmallStep(NamedTuple):
         """What the best step of such a table gains for each unit of sqrt(2 kappa); at most sd(R)."""
         return math.sqrt((np.square(self.gradient) / self.curvature).sum())
 
-    def regression(self, beta: float, rate: float, updates: int) -> float:
-        """Give the gain of A*-PO: gradient descent on E[(beta ln(pi/pi_ref) + V* - R)^2], which goes to the best step.
-
-        Args:
-            beta: temperature, large.
-            rate: learning rate.
-            updates: number of steps of gradient descent.
-        """
-        reached = 1 - (1 - 2 * rate * beta**2 * self.curvature) ** updates
-        return float((reached * np.square(self.gradient) / self.curvature).sum() / beta)
-
 
 class RelativeBudgetOracle(Oracle[RelativeBudget]):
     """Exact answers about a `RelativeBudget`, for every policy.
@@ -133,16 +116,17 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         """
         setting, shape = self.setting, (self.setting.K, self.setting.horizon)
         progress, used = np.nonzero(np.arange(shape[0])[:, None] <= np.arange(shape[1]))
-        chances, away, together = np.zeros(shape), np.zeros(shape), max(1, HELD // setting.A)
-        for first in range(0, len(used), together):
-            i, u = progress[first : first + together], used[first : first + together]
+        chances, surprise = np.zeros(shape), np.zeros(shape)
+        for block in blocks(len(used), HELD // setting.A):
+            i, u = progress[block], used[block]
             observations = setting.show(i, u)
-            probs = self.probs(policy, observations)
-            ratio = np.where(probs > 0, probs, 1.0) / setting.reference_probs(observations)
-            chances[i, u] = probs[np.arange(len(i)), setting.tables.right[i]]
-            away[i, u] = (probs * np.log(ratio)).sum(axis=1)
+            rows = self.probs(policy, observations)
+            chances[i, u] = rows[np.arange(len(i)), setting.tables.right[i]]
+            # Logarithms of ratios: differences of logarithms would lose digits where a step is small.
+            ratio = np.where(rows > 0, rows, 1.0) / setting.reference_probs(observations)
+            surprise[i, u] = (rows * np.log(ratio)).sum(axis=1)
         held = visits(chances)
-        return Followed(held * chances, float((held * away).sum()))
+        return Followed(held * chances, float((held * surprise).sum()))
 
     # The base model.
 
@@ -157,8 +141,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         Raises:
             ParameterError: a temperature that is not positive.
         """
-        if not beta > 0:
-            raise ParameterError("beta", beta, "a number > 0")
+        check_temperature(beta)
         return self.law.optimal_value(beta)
 
     def tilted_policy(self, beta: float) -> ChancePolicy:
@@ -167,8 +150,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         Raises:
             ParameterError: a temperature that is not positive.
         """
-        if not beta > 0:
-            raise ParameterError("beta", beta, "a number > 0")
+        check_temperature(beta)
         setting, p = self.setting, self.setting.p
         weights = np.zeros((setting.K + 1, setting.horizon + 1))  # ln E e^(R / beta) from each state
         weights[-1] = np.arange(setting.horizon + 1, 0, -1) / setting.horizon / beta
@@ -177,23 +159,14 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             weights[:-1, used] = np.logaddexp(on, back)
         return ChancePolicy(setting, p * np.exp(weights[1:, 1:] - weights[:-1, :-1]))
 
-    def stationary_policy(self, chance: float) -> ChancePolicy:
-        """Give the policy that takes the right action with the same probability everywhere.
-
-        Raises:
-            ParameterError: no probability.
-        """
-        if not 0 <= chance <= 1:
-            raise ParameterError("chance", chance, "a number in 0..1")
-        return ChancePolicy(self.setting, np.full((self.setting.K, self.setting.horizon), chance))
-
     def tilted_chance(self, tilts: int) -> float:
         """Give p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
         return 1 - (1 - self.setting.p) * math.exp(-tilts / (2 * self.setting.horizon))
 
-    def tilted_budget(self, tilts: int) -> float:
-        """Give xi_i = H p_i / K, the relative budget after i tilts."""
-        return self.setting.horizon * self.tilted_chance(tilts) / self.setting.K
+    def tilted_gain(self, tilts: int) -> float:
+        """Give H (p_i - p) / K: what i tilts add to the relative budget."""
+        setting = self.setting
+        return setting.horizon * (1 - setting.p) * -math.expm1(-tilts / (2 * setting.horizon)) / setting.K
 
     @functools.cached_property
     def small_step(self) -> SmallStep:
@@ -236,8 +209,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         Raises:
             ParameterError: a temperature that is not positive.
         """
-        if not beta > 0:
-            raise ParameterError("beta", beta, "a number > 0")
+        check_temperature(beta)
         setting = self.setting
         base, found = math.log(setting.p), math.log1p(-setting.p)
         odds = np.full(setting.K, _logit(setting.p))
@@ -255,16 +227,6 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return ChancePolicy(self.setting, np.repeat(_chance(odds)[:, None], self.setting.horizon, axis=1))
 
     # What samples cost.
-
-    def sample_size(self, kappa: float = KAPPA) -> float:
-        """Give the theorem's n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) at the base model.
-
-        Raises:
-            ParameterError: a divergence that is not positive.
-        """
-        if not kappa > 0:
-            raise ParameterError("kappa", kappa, "a number > 0")
-        return self.law.sample_size(kappa)
 
     def first_reward_queries(self) -> float:
         """Give the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
@@ -285,6 +247,12 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         """
         left = self.setting.horizon - np.arange(self.setting.K)
         return float((1 / -np.expm1(left * math.log1p(-self.setting.p))).sum())
+
+
+def check_temperature(beta: float) -> None:
+    """Raise a ParameterError for a temperature that is not positive."""
+    if not beta > 0:
+        raise ParameterError("beta", beta, "a number > 0")
 
 
 def _logit(chance: float) -> float:

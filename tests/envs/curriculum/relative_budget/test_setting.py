@@ -92,7 +92,7 @@ def test_evaluation_agrees_with_the_sum_over_all_responses(setting, seed):
         assert found[name] == pytest.approx(value, abs=1e-12), name
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(1, 16), st.integers(2, 200), st.floats(0.1, 0.999), st.floats(0.01, 2.0), st.integers(0, 2**31 - 1))
 def test_setting_keeps_its_promises(K, A, p, xi, instance):
     check_setting(RelativeBudget(K=K, A=A, p=p, xi=xi / math.sqrt(K), instance=instance), seed=instance % 1000)
@@ -114,6 +114,7 @@ def test_the_base_model_is_negative_binomial(K, p, xi):
         assert law.success == pytest.approx(float(sum(chances)), rel=1e-10)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "parameters", [{"p": 0.15}, {"K": 1, "xi": 0.3}, {"K": 6, "p": 0.3, "A": 2, "xi": 0.8, "instance": 7}]
 )
@@ -195,8 +196,6 @@ def test_a_small_step_is_the_derivative(K, A, p, xi):
     rate = 0.02 / np.sqrt((gradient**2).sum())
     moved = oracle.evaluate(policy(start + rate * gradient))
     assert (step.gradient**2) @ step.curvature == pytest.approx(2 * moved["kl"] / rate**2, rel=0.05)
-    assert step.regression(50.0, 1e-4, 10**6) == pytest.approx(step.natural**2 / 50)
-    assert step.regression(50.0, 1e-5, 1) == pytest.approx(2 * 50 * 1e-5 * step.squared_norm)
     ahead = oracle.evaluate(oracle.ascent(1e-3, 1))["objective"] - oracle.reference_value
     assert ahead == pytest.approx(objective(start + 1e-3 * gradient) - oracle.reference_value, rel=1e-9)
     scaled = oracle.evaluate(oracle.ascent(1e-3, 1, standardised=True))["objective"] - oracle.reference_value
@@ -208,20 +207,20 @@ def test_the_ground_truth_of_the_paper():
     grid = np.arange(1, 161) / 20
     for K, peak, few, many in ((1, 1.10, 2.5, 2.2), (2, 1.30, None, None), (4, 1.40, 59, 3.1), (8, 1.35, 2400, 3.5)):
         laws = [RelativeBudgetOracle(RelativeBudget(K=K, p=0.02, A=50, xi=xi)).law for xi in grid]
-        sizes = np.array([law.sample_size(0.25) for law in laws])
+        sizes = np.array([law.sample_size() for law in laws])
         assert grid[np.argmax([law.variance for law in laws])] == pytest.approx(peak)
         assert 1.4 <= grid[np.argmin(sizes)] <= 1.6
         if few:
             assert sizes[5] / sizes.min() == pytest.approx(few, rel=0.015)
             assert sizes[119] / sizes.min() == pytest.approx(many, rel=0.02)
-        far = RelativeBudgetOracle(RelativeBudget(K=K, p=0.02, A=50, xi=10)).sample_size()
+        far = RelativeBudgetOracle(RelativeBudget(K=K, p=0.02, A=50, xi=10)).law.sample_size()
         assert math.log(far / sizes[-1]) / math.log(10 / 8) == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(("K", "p"), [(1, 0.02), (4, 0.02), (4, 0.001)])
 def test_tilts_are_stationary_policies(K, p):
     oracle = RelativeBudgetOracle(RelativeBudget(K=K, p=p, A=50, xi=1.0))
-    increments = np.diff([oracle.tilted_budget(tilts) for tilts in range(11)]) * 2 * K
+    increments = np.diff([oracle.tilted_gain(tilts) for tilts in range(11)]) * 2 * K
     horizon = oracle.setting.horizon
     expected = (1 - p) * np.exp(-np.arange(10) / (2 * horizon)) * (1 - math.exp(-1 / (2 * horizon))) * 2 * horizon
     assert increments == pytest.approx(expected, rel=1e-9)
@@ -237,7 +236,7 @@ def test_tilts_are_stationary_policies(K, p):
 
 def test_small_p_has_exact_increments():
     oracle = RelativeBudgetOracle(RelativeBudget(K=2, p=0.001, A=1000, xi=2.0))
-    assert np.diff([oracle.tilted_budget(i) for i in range(4)]) == pytest.approx(1 / 4, rel=0.002)
+    assert np.diff([oracle.tilted_gain(i) for i in range(4)]) == pytest.approx(1 / 4, rel=0.002)
 
 
 def test_the_default_is_uniform_and_tables_see_sub_steps():
@@ -266,15 +265,11 @@ def test_horizons_are_bounded(xi):
         RelativeBudget(xi=xi)
 
 
-@pytest.mark.parametrize("call", [("optimal_value_under", 0), ("tilted_policy", -1.0), ("regularised_table", 0.0)])
-def test_the_oracle_refuses_what_has_no_meaning(call):
-    oracle = RelativeBudgetOracle(RelativeBudget())
-    with pytest.raises(ParameterError):
-        getattr(oracle, call[0])(call[1])
-    with pytest.raises(ParameterError):
-        oracle.stationary_policy(1.1)
-    with pytest.raises(ParameterError):
-        oracle.sample_size(-1.0)
+@pytest.mark.parametrize("ask", ["optimal_value_under", "tilted_policy", "regularised_table"])
+@pytest.mark.parametrize("beta", [0.0, -1.0, math.nan])
+def test_temperatures_are_positive(ask, beta):
+    with pytest.raises(ParameterError, match="beta"):
+        getattr(RelativeBudgetOracle(RelativeBudget()), ask)(beta)
 
 
 def test_chance_policies_survive_a_file(tmp_path):

@@ -1,19 +1,23 @@
-"""Statements on relative budgets that samples of the base model measure: sample sizes, tilts, the best small step."""
+"""What claims and studies on relative budgets measure: samples of the base model, one gradient step, a learnt tilt."""
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
-from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.experiments import TrainedMetric
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, ratio_of_means
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.curriculum.relative_budget.law import TokenLaw
-from theorybench.envs.curriculum.relative_budget.oracle import KAPPA
+from theorybench.envs.curriculum.relative_budget.law import KAPPA, TokenLaw
+from theorybench.envs.curriculum.relative_budget.oracle import RelativeBudgetOracle
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 
-#: Episodes that are held at a time.
+#: Episodes of a simulation.
 TOGETHER = 4096
+#: One gradient step: learning rate and runs.
+RATE, RUNS = 0.02, 8
 
 
 def base_law(setting: RelativeBudget, xi: float) -> TokenLaw:
@@ -51,7 +55,7 @@ class SizeRatio:
     Attributes:
         there: a relative budget.
         here: the other.
-        parts: samples of a block at each, in thousands of four.
+        parts: simulations of 4,096 episodes in a block, at each.
         blocks: independent estimates.
     """
 
@@ -62,7 +66,7 @@ class SizeRatio:
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """n(there) / n(here)."""
-        there, here = (base_law(oracle.setting, xi).sample_size(KAPPA) for xi in (self.there, self.here))
+        there, here = (base_law(oracle.setting, xi).sample_size() for xi in (self.there, self.here))
         return there / here
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -83,22 +87,20 @@ class LeastSize:
 
     Attributes:
         budgets: places.
-        parts: samples of a block at each place, in thousands of four.
-        blocks: independent estimates.
+        blocks: independent estimates at each, from 4,096 episodes.
     """
 
     budgets: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8)
-    parts: int = 1
     blocks: int = 10
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """The same of exact sample sizes."""
-        sizes = [base_law(oracle.setting, xi).sample_size(KAPPA) for xi in self.budgets]
+        sizes = [base_law(oracle.setting, xi).sample_size() for xi in self.budgets]
         return float(vertex(self.budgets, np.log(sizes)[None])[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Count rewards of the base model."""
-        sizes = [sample_sizes(base_rewards(lab.at(xi=xi), self.blocks, self.parts, seed)) for xi in self.budgets]
+        sizes = [sample_sizes(base_rewards(lab.at(xi=xi), self.blocks, 1, seed)) for xi in self.budgets]
         if not np.isfinite(sizes).all():
             return point(math.inf)
         return mean_interval(vertex(self.budgets, np.log(sizes).T))
@@ -109,24 +111,20 @@ class Tilted:
     """What weights exp(-i eta T), eta = 1/(2H), make of the base model's solutions: i tilts.
 
     Attributes:
-        tilts: i.
         stationary: whether to compare early with late tokens; else the relative budget before and after.
+        tilts: i.
         ample: the horizon in units of the setting's, so that no solution is cut off.
         parts: simulations of 4,096 episodes, each an estimate.
     """
 
-    tilts: int = 4
     stationary: bool = False
+    tilts: int = 4
     ample: float = 5.0
     parts: int = 24
 
-    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
+    def predicted(self, oracle: RelativeBudgetOracle) -> float:
         """Gain of xi for each tilt, in units of 1/(2K): below 1 - p. Stationary: 0."""
-        setting = oracle.setting
-        if self.stationary:
-            return 0.0
-        gained = setting.horizon * (1 - setting.p) * -math.expm1(-self.tilts / (2 * setting.horizon)) / setting.K
-        return 2 * setting.K * gained / self.tilts
+        return 0.0 if self.stationary else 2 * oracle.setting.K * oracle.tilted_gain(self.tilts) / self.tilts
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Weigh solutions of the base model."""
@@ -196,3 +194,96 @@ class BestStep:
         # w ln w - w + 1 has the mean of w ln w, and hardly any noise.
         divergence = np.mean(weights * logs - weights + 1)
         return float(np.mean((weights - 1) * (played.rewards - played.rewards.mean())) / math.sqrt(2 * divergence))
+
+
+class TiltsLearnt(TrainedMetric):
+    """Relative budget of the policies that an agent ends with, less that of the base model, in units of 1/(2K)."""
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return that of each run from its mean tokens, float64 (seeds,)."""
+        setting = lab.setting
+        return np.asarray(2 * setting.K * (setting.horizon / super().values(lab, seed) - setting.xi))
+
+
+def descent(setting: RelativeBudget, agent: str, rate: float, episodes: int) -> dict[str, Any]:
+    """Return the hyper-parameters of plain gradient descent on batches.
+
+    Args:
+        setting: where.
+        agent: its name; "grpo" takes the batch as its group and sums its loss over tokens.
+        rate: learning rate.
+        episodes: of a batch.
+    """
+    options: dict[str, Any] = {"optimizer": "sgd", "learning_rate": rate, "episodes_per_update": episodes}
+    if agent == "grpo":  # its loss is divided by the horizon
+        options |= {"loss_type": "dr_grpo", "group_size": episodes, "learning_rate": rate * setting.horizon}
+    return options
+
+
+def one_step(
+    lab: Lab, agent: str, seed: int, episodes: int, rate: float = RATE, seeds: int = RUNS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Take one gradient step on one batch from the base model; return gains and KL divergences, float64 (seeds,) each.
+
+    Args:
+        lab: trains.
+        agent: "rlvr" or "grpo", see `descent`.
+        seed: runs `seed * seeds` and following.
+        episodes: of the batch, at most 4,096.
+        rate: learning rate.
+        seeds: runs.
+    """
+    policies = lab.train(agent, run_seeds(seed, seeds), episodes, **descent(lab.setting, agent, rate, episodes))
+    found = [lab.oracle.evaluate(policy, ["objective", "kl"]) for policy in policies]
+    gains = np.array([values["objective"] for values in found]) - lab.oracle.reference_value
+    return gains, np.array([values["kl"] for values in found])
+
+
+@dataclasses.dataclass(frozen=True)
+class TableStep:
+    """Gain of one step of REINFORCE with a table on sub-steps.
+
+    Attributes:
+        fixed: whether at a fixed KL divergence, in units of sqrt(2 kappa) sd(R); else for each unit of the learning
+            rate, in units of Var[R].
+    """
+
+    fixed: bool
+
+    def predicted(self, oracle: RelativeBudgetOracle) -> float:
+        """Fixed: what the expected gradient gains. Else 1: a table sees all of the reward in ample budgets."""
+        return oracle.small_step.gain / math.sqrt(oracle.law.variance) if self.fixed else 1.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train one step."""
+        gains, divergences = one_step(lab, "rlvr", seed, episodes=4096)
+        variance = base_law(lab.setting, lab.setting.xi).variance
+        return mean_interval(gains / (np.sqrt(2 * divergences * variance) if self.fixed else RATE * variance))
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreRatio:
+    """Score that one step gains at one relative budget, in units of what it gains at a smaller one.
+
+    Attributes:
+        agent: "rlvr" or "grpo".
+        there: the larger relative budget.
+        here: the smaller one; both are ample.
+    """
+
+    agent: str
+    there: float = 8.0
+    here: float = 4.0
+
+    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
+        """RLVR: here / there. GRPO: 1."""
+        return self.here / self.there if self.agent == "rlvr" else 1.0
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Train one step at each."""
+        scores = []
+        for half, xi in enumerate((self.there, self.here)):
+            own = lab.at(xi=xi)
+            gains, _ = one_step(own, self.agent, 2 * seed + half, episodes=2048)
+            scores.append(gains / (own.oracle.optimal_value - own.oracle.reference_value))
+        return ratio_of_means(*scores)
