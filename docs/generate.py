@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import inspect
 import re
 import sys
@@ -22,9 +23,12 @@ from reference_tables import table
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.validation import parameter_table
+from theorybench.leaderboard.comparing.board import FEEDBACK
+from theorybench.leaderboard.comparing.groups import TRACKS
 from theorybench.leaderboard.running.config import named_suite
 
 ROOT = Path(__file__).parent
+README = ROOT.parent / "README.md"
 
 
 def setting_page(id: str) -> str:
@@ -121,6 +125,41 @@ def _first_line(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 
+def settings_table(ids: Sequence[str]) -> str:
+    """Return the README's table: each setting with its question and what agents see, by track and family."""
+    rows = []
+    for id in ids:
+        entry = lookup(id)
+        setting = entry.make_setting({})
+        seen = [FEEDBACK[setting.feedback]]
+        seen += ["stages"] * (setting.num_stages > 1) + ["hints"] * (setting.max_hint > 0)
+        name = id.partition("/")[2]
+        place = TRACKS.index(setting.track) if setting.track in TRACKS else len(TRACKS)
+        row = f"[`{name}`](docs/settings/{name}.md)", setting.question or _first_line(entry.setting), ", ".join(seen)
+        rows.append((place, family_name(id), id, row))
+    return table(("setting", "what it asks", "agents see"), [row for *_, row in sorted(rows)])
+
+
+def agents_list(names: Sequence[str]) -> str:
+    """Return the README's list of agents by kind."""
+    lines = []
+    for title, text in KINDS.items():
+        own = ", ".join(f"[`{name}`](docs/agents/{name}.md)" for name in names if kind(name) == title)
+        lines.append(f"- {title.lower()} ({text}): {own}")
+    return ";\n".join(lines) + "."
+
+
+def readme(ids: Sequence[str], names: Sequence[str]) -> str:
+    """Return the README with what is generated between its marks: `<!-- generated: NAME -->`."""
+    text = README.read_text(encoding="utf-8")
+    for name, part in {"settings": settings_table(ids), "agents": agents_list(names)}.items():
+        begin, end = f"<!-- generated: {name} -->\n\n", f"\n\n<!-- /generated: {name} -->"
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}{part}{end}{rest.partition(end)[2]}"
+    return text
+
+
+@functools.cache
 def pages() -> dict[Path, str]:
     """Return every page by path."""
     ids, names = shipped_settings(), shipped_agents()
@@ -130,7 +169,7 @@ def pages() -> dict[Path, str]:
         result |= {ROOT / f"{page}.md": render(family, page) for page in family.pages}
     result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
     result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
-    return result | {ROOT / "README.md": index_page(ids, names)}
+    return result | {ROOT / "README.md": index_page(ids, names), README: readme(ids, names)}
 
 
 if __name__ == "__main__":

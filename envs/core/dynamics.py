@@ -74,6 +74,7 @@ class Dynamics(ABC):
     """
 
     version: ClassVar[int] = 0
+    question: ClassVar[str] = ""
     track: ClassVar[str] = "reasoning"
     feedback: ClassVar[str] = "reward"
     policy_view: ClassVar[str] = "prefix"

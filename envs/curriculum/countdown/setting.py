@@ -142,6 +142,7 @@ class Countdown(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "what do stages save where arithmetic has to be searched?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "state"

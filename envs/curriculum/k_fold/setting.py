@@ -132,6 +132,7 @@ class KFoldComposition(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "why does a chain of look-ups teach nothing until shorter ones do?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"

@@ -120,6 +120,7 @@ class Parity(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "what can the outcome teach when no near miss is paid, and what do stages change?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"

@@ -120,6 +120,7 @@ class ReasoningTree(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "exponential or polynomial: what does a curriculum buy?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "position"

@@ -115,6 +115,7 @@ class RelativeBudget(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "how many tokens should an attempt have, for what it teaches?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"

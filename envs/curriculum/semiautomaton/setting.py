@@ -129,6 +129,7 @@ class Semiautomaton(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "how long a word can a hidden machine be learnt from by its last state alone?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"

@@ -105,6 +105,7 @@ class PreferenceBandit(ContextualBandit):
     - v0: first release.
     """
 
+    question: ClassVar[str] = "when does on-policy preference data beat offline data?"
     feedback: ClassVar[str] = "preference"
     reference_depends_on: ClassVar[str] = "position"
 

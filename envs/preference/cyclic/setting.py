@@ -110,6 +110,7 @@ class CyclicPreference(ContextualBandit):
     - v0: first release.
     """
 
+    question: ClassVar[str] = "what is best when A beats B beats C beats A, and who finds it?"
     feedback: ClassVar[str] = "preference"
 
     num_responses: int = integer(5, 3, 64, "number of responses K; rings of even K have ties")

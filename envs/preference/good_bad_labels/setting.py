@@ -99,6 +99,7 @@ class GoodBadLabels(ContextualBandit):
     - v0: first release.
     """
 
+    question: ClassVar[str] = "what do thumbs up and down teach, when nothing is compared?"
     feedback: ClassVar[str] = "label"
 
     num_responses: int = integer(20, 2, 128, "number of responses K, from 3 if cyclic")

@@ -104,6 +104,7 @@ class InferenceAlignment(ContextualBandit):
     - v0: first release.
     """
 
+    question: ClassVar[str] = "how should a model be trained whose best answer of N is used?"
     reference_depends_on: ClassVar[str] = "position"
 
     num_points: int = integer(41, 2, 201, "number of responses K on the grid")

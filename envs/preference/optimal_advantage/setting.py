@@ -82,6 +82,7 @@ class OptimalAdvantage(ContextualBandit):
     - v0: first release.
     """
 
+    question: ClassVar[str] = "what does regression on the optimal advantage (A*-PO) save, and when is it biased?"
     reference_depends_on: ClassVar[str] = "position"
 
     num_prompts: int = integer(32, 1, 4096, "X, number of prompts")  # type: ignore[assignment]

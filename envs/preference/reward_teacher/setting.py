@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -96,6 +96,8 @@ class RewardTeacher(ContextualBandit):
     ## Version History
     - v0: first release.
     """
+
+    question: ClassVar[str] = "what makes a reward model a good teacher: accuracy, or variance?"
 
     num_responses: int = integer(8, 2, 64, "number of responses K")
     num_contexts: int = integer(8, 1, 64, "number of contexts X")

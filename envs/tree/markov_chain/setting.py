@@ -131,6 +131,7 @@ class TreeMarkovChain(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "does training on outcomes squeeze rare reasoning out of a model?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "reasoning"
     policy_view: ClassVar[str] = "prefix"

@@ -126,6 +126,7 @@ class MetastableChain(Setting):
     - v0: first version.
     """
 
+    question: ClassVar[str] = "how long does it take to find rare leaps between clusters of easy steps?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "reasoning"
     policy_view: ClassVar[str] = "markov"
