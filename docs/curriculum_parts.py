@@ -31,19 +31,19 @@ def values(numbers: Numbers) -> dict[str, Any]:
 
 
 def laws_table() -> str:
-    """Return the episodes that theory asks for, directly and by a ladder, on a short task and on a long one."""
+    """Return the episodes that theory asks for, directly and by stages, on a short task and on a long one."""
     rows = []
     for name, parameter, places in SHOWN:
         entry = lookup(f"TheoryBench/{name}-v0")
         difficulty = entry.difficulty(parameter)
-        cells = [_queries(entry, difficulty, value, way) for way in ("direct", "curriculum") for value in places]
+        cells = [_queries(entry, difficulty, value, strategy) for strategy in ("direct", "curriculum") for value in places]
         link = f"[{name}](settings/{name}-v0.md)"
         rows.append((link, f"{parameter} = {places[0]}, {places[1]}", *cells))
-    header = ("setting", "size", "full task, short", "full task, long", "by rungs, short", "by rungs, long")
+    header = ("setting", "size", "full task, short", "full task, long", "by stages, short", "by stages, long")
     return tables.table(header, rows)
 
 
-def _queries(entry: Entry, difficulty: Difficulty, value: int, way: Any) -> str:
+def _queries(entry: Entry, difficulty: Difficulty, value: int, strategy: Any) -> str:
     setting = entry.make_setting({**difficulty.parameters, difficulty.parameter: value})
-    asked = difficulty.queries(entry.oracle(setting), way)
+    asked = difficulty.queries(entry.oracle(setting), strategy)
     return "" if asked is None else f"{asked:,.0f}"

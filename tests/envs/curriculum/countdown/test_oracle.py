@@ -171,10 +171,10 @@ def test_laws_of_learning_are_times_at_which_nine_prompts_in_ten_are_solved():
     assert np.mean((1 - p) ** t) <= 0.1 < np.mean((1 - p) ** (t - 1))
 
 
-def test_the_ladder_is_soon_hopeless_without_stages():
+def test_the_ladder_is_soon_infeasible_without_stages():
     (ladder,) = DIFFICULTIES
     entry = lookup(ID)
-    oracles = [entry.oracle(entry.make_setting(rung)) for rung in ladder.levels()]
+    oracles = [entry.oracle(entry.make_setting(level)) for level in ladder.levels()]
     direct = [ladder.queries(oracle, "direct") for oracle in oracles]
     staged = [ladder.queries(oracle, "curriculum") for oracle in oracles]
     assert all(b > 5 * a for a, b in itertools.pairwise(direct))

@@ -25,7 +25,7 @@ def random_table(setting, seed, sharpness=2.0):
 
 
 def by_hand(setting, policy, stage):
-    """Success and divergence at a rung, by the plain enumeration of all prompts and responses."""
+    """Success and divergence at a stage, by the plain enumeration of all prompts and responses."""
     k, size = setting.k, setting.N
     hidden = setting.tables.hidden.reshape(k, size)
     starts = range(k) if setting.starts == "uniform" and stage < k else [0]
@@ -143,7 +143,7 @@ def test_reference_and_optimum(parameters):
     assert optimal["objective"] == pytest.approx(1) and optimal["kl"] == pytest.approx(hops * math.log(setting.N))
 
 
-def test_hops_that_are_learnt_count_only_where_all_of_the_rung_are():
+def test_hops_that_are_learnt_count_only_where_all_of_the_stage_are():
     setting = KFoldComposition(N=5, k=3)
     oracle = KFoldOracle(setting)
     table = np.full((3, 5, 5), 0.2)

@@ -161,7 +161,7 @@ def test_the_local_view_is_the_next_hop_and_the_entry(setting, data):
     assert np.array_equal(loaded.index(seen), view.index(seen))
 
 
-def test_a_table_of_the_view_solves_every_rung(tmp_path):
+def test_a_table_of_the_view_solves_every_stage(tmp_path):
     setting = KFoldComposition(N=5, k=3, instance=4)
     table = np.eye(5)[setting.tables.hidden]
     TablePolicy(View.of(setting), table).save(tmp_path / "policy")

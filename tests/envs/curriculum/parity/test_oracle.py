@@ -179,8 +179,8 @@ def test_false_declarations_are_found(hashed, chain_of_thought):
 
 def test_laws_of_the_ladder():
     (difficulty,) = DIFFICULTIES
-    for rung in difficulty.levels():
-        oracle = ParityOracle(Parity(**rung))
+    for level in difficulty.levels():
+        oracle = ParityOracle(Parity(**level))
         k = oracle.setting.k
         assert difficulty.queries(oracle, "direct") == 4.5 * 4**k
         assert difficulty.queries(oracle, "curriculum") == pytest.approx(3 + 25 / 3 * (k - 1))

@@ -23,7 +23,7 @@ ID = "TheoryBench/ReasoningTree-v0"
 
 
 def by_hand(setting, policy):
-    """Success at each rung for each prompt, and KL, by the plain enumeration of all responses."""
+    """Success at each stage for each prompt, and KL, by the plain enumeration of all responses."""
     d, L, path = setting.d, setting.L, setting.tables.path.tolist()
     success, kl = np.zeros((2**d, L + 1)), 0.0
     for x in range(2**d):

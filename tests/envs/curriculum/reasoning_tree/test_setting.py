@@ -1,4 +1,4 @@
-"""The dynamics of ReasoningTree against its definition: a hash chain or an xor, judged at the end of a rung."""
+"""The dynamics of ReasoningTree against its definition: a hash chain or an xor, judged at the end of a stage."""
 
 import hashlib
 import itertools
@@ -29,7 +29,7 @@ def outcome(setting, prompt, picks):
 
 
 def rewarded(setting, prompt, response, stage):
-    """Whether a response (picks after EOS count for nothing) earns the reward of a rung, from the definition."""
+    """Whether a response (picks after EOS count for nothing) earns the reward of a stage, from the definition."""
     path, eos = setting.tables.path.tolist(), setting.d
     picks = list(itertools.takewhile(lambda a: a != eos, response[:stage]))
     wanted = [a for a in path[:stage] if a != eos]

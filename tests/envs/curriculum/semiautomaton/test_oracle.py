@@ -229,8 +229,8 @@ def test_false_declarations_are_found(hashed, chain_of_thought):
 def test_laws_along_the_ladder():
     (difficulty,) = DIFFICULTIES
     direct = []
-    for rung in difficulty.levels():
-        setting = Semiautomaton(**rung)
+    for level in difficulty.levels():
+        setting = Semiautomaton(**level)
         oracle, rows = SemiautomatonOracle(setting), setting.m * setting.N
         direct.append(difficulty.queries(oracle, "direct"))
         harmonic = sum(1 / i for i in range(1, rows + 1))
