@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.agents.api.rollout import rollout
-from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.oracle import DIFFICULTIES, HopPolicy, KFoldOracle
@@ -169,13 +169,6 @@ def test_fixed_points_have_variance_one(size):
     """Root mean square over hidden tuples of the alignment of one hop: 1 / (N - 1), what `direct_queries` says."""
     fixed = [sum(a == i for i, a in enumerate(p)) for p in itertools.permutations(range(size))]
     assert np.mean((np.array(fixed) - 1) ** 2) == pytest.approx(1)
-
-
-def test_a_declared_dependence_is_checked(hashed):
-    setting = KFoldComposition(N=4, k=3)
-    for depends_on in ("local", "position"):
-        with pytest.raises(PolicyError, match=depends_on):
-            KFoldOracle(setting).evaluate(hashed(setting, depends_on, 3.0, sees="prefix"))
 
 
 def test_composed_policies_save_and_load(tmp_path):
