@@ -1,7 +1,7 @@
 """Experiments that claims of many settings are made of.
 
-Each has what theory says, `prediction`, a function of the oracle, and measures it by training registered agents or by
-simulation in a lab.
+Each has what theory says, `prediction`, a function of the oracle, and measures it in a lab: by training registered
+agents, by simulation, or by a computation that shares no code with the prediction.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 
 Prediction = Callable[[Any], float]
@@ -134,3 +134,24 @@ class SimulatedMean:
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Simulate."""
         return mean_interval(lab.simulate(self.policy(lab), self.episodes, seed, **self.options).rewards)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Computed:
+    """A number that has no interval, such as an exact value, a slope of exact values or a share of settings.
+
+    Attributes:
+        value: (lab, seed) -> the number.
+        prediction: of the oracle.
+    """
+
+    value: Callable[[Lab, int], float]
+    prediction: Prediction
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Compute."""
+        return point(self.value(lab, seed))

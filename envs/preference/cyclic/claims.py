@@ -1,37 +1,48 @@
 """What theory says of CyclicPreference (arXiv 2312.00886, 2405.00675, 2310.12036), as tests that run."""
 
+import dataclasses
+import functools
+from typing import Any
+
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric, metric_of
 from theorybench.envs.preference.cyclic.experiments import (
-    BordaFavourite,
-    Course,
-    FavouriteMargin,
-    Learnt,
+    BORDA_FAVOURITE,
+    MirrorDescent,
     NashWinRate,
     Threshold,
+    favourite_margin,
 )
 
-#: What each paper is about.
-NASH = "arXiv 2312.00886 (Nash learning)"
-SELF_PLAY = "arXiv 2405.00675 (SPPO)"
-IDENTITY = "arXiv 2310.12036 (IPO)"
-_FIT = f"{NASH}, what reward models cannot express"
-_ROUNDING = "tolerance: preferences have 36 bits"
-#: Scores so far apart that 10^5 labels tell Borda scores apart.
-_APART = {"scale": 4.0}
+#: Of each paper; `fit` with scores so far apart that 10^5 labels tell Borda scores apart.
+nash = ClaimMaker("cyclic", "arXiv 2312.00886 (Nash learning)")
+fit = dataclasses.replace(nash, parameters={"scale": 4.0})
+self_play = ClaimMaker("cyclic", "arXiv 2405.00675 (SPPO)", {"cyclicity": 1.0})
+identity = ClaimMaker("cyclic", "arXiv 2310.12036 (IPO)")
+_LIMITS = "what reward models cannot express"
 _OTHER_PAIRS = "a fit to pairs that are not uniform"
+_LOST = "exploitability"
+_MOVED = "a reference that moves, or a mixture whose weight is not eta tau"
+#: Self-play without a mixture.
+_circles = functools.partial(MirrorDescent, "sppo", weight=0.0, step=0.5, rounds=64, budget=200_000)
 
 
-claim = ClaimMaker("cyclic")
+def _learnt(agent: str, metric: str, prediction: Prediction, budget: int, **hyperparameters: Any) -> TrainedMetric:
+    return TrainedMetric(
+        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=4, hyperparameters=hyperparameters
+    )
 
 
 def _equilibrium(id: str, beta: float, tolerance: float, budget: int, rounds: int) -> Claim:
-    return claim(
+    return nash(
         id,
-        Learnt("nash-md", "optimum", "exploitability", budget, options={"rounds": rounds}),
-        source=f"{NASH}, Theorem 1",
+        _learnt(
+            "nash-md", _LOST, lambda oracle: metric_of(oracle, oracle.optimal_policy, _LOST), budget, rounds=rounds
+        ),
+        source="Theorem 1",
         statement=f"With beta = {beta:g} Nash-MD ends as exploitable as the fixed point pi ~ pi_ref exp(P(. > pi) / "
         "beta), below beta max ln(1 / pi_ref): exploitability falls to 0 with beta",
-        falsified_by="a reference that moves, or a mixture whose weight is not eta tau",
+        falsified_by=_MOVED,
         formula="1/2 - min_y P(pi* > y)",
         tolerance=tolerance,
         tolerance_reason="the best response to a policy is also the one that its noise favours",
@@ -40,102 +51,97 @@ def _equilibrium(id: str, beta: float, tolerance: float, budget: int, rounds: in
 
 
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    fit(
         "borda",
-        BordaFavourite(),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        BORDA_FAVOURITE,
+        source=_LIMITS,
         statement="The favourite of a Bradley-Terry fit to uniform pairs is the Borda winner, in a ring",
         falsified_by=_OTHER_PAIRS,
         formula="1, of all contexts: sum_j P(i > j) = sum_j sigma(r_i - r_j) rises with r_i",
-        parameters={**_APART},
     ),
-    claim(
+    fit(
         "borda-rival",
-        BordaFavourite(),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        BORDA_FAVOURITE,
+        source=_LIMITS,
         statement="It is the Borda winner even where another response beats everyone (a Condorcet winner)",
         falsified_by=_OTHER_PAIRS,
         formula="1, of all contexts",
-        parameters={"structure": "rival", **_APART},
+        parameters={"structure": "rival"},
     ),
-    claim(
+    fit(
         "below-threshold",
-        FavouriteMargin(0.8),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        favourite_margin(0.8),
+        source=_LIMITS,
         statement="Below c* that favourite cannot be exploited",
         falsified_by=_OTHER_PAIRS,
         formula="0 at c = .8 c*",
         tolerance=1e-9,
         tolerance_reason="preferences have 36 bits",
-        parameters={**_APART},
     ),
-    claim(
+    fit(
         "above-threshold",
-        FavouriteMargin(1.3),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        favourite_margin(1.3),
+        source=_LIMITS,
         statement="Above c* the best response against the favourite wins the oracle's margin: the fit does not "
         "see the ring",
         falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the first response that beats it",
         tolerance=1e-9,
         tolerance_reason="preferences have 36 bits",
-        parameters={**_APART},
     ),
-    claim(
+    fit(
         "above-threshold-rival",
-        FavouriteMargin(1.3),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        favourite_margin(1.3),
+        source=_LIMITS,
         statement="The same where the rival of the best response is the Condorcet winner",
         falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the rival",
         tolerance=1e-9,
         tolerance_reason="preferences have 36 bits",
-        parameters={"structure": "rival", **_APART},
+        parameters={"structure": "rival"},
     ),
-    claim(
+    fit(
         "threshold",
         Threshold(),
-        source="arXiv 2312.00886 (Nash learning), what reward models cannot express",
+        source=_LIMITS,
         statement="By bisection, the favourite of a fit to labels can be exploited from c* on",
         falsified_by=_OTHER_PAIRS,
         formula="min over contexts of (sigma(d) - 1/2) / (sigma(d) - 1/2 + a)",
-        parameters={**_APART},
     ),
-    claim(
+    fit(
         "win-rate",
         NashWinRate(),
-        source="arXiv 2312.00886 (Nash learning), von Neumann winners",
+        source="von Neumann winners",
         statement="Nash beats the exploitable favourite in half of the labels: it is in the support",
         falsified_by="labels of another table of preferences",
         formula="1/2, by complementary slackness",
-        parameters={**_APART},
     ),
-    claim(
+    fit(
         "win-rate-outside",
         NashWinRate(),
-        source="arXiv 2312.00886 (Nash learning), von Neumann winners",
+        source="von Neumann winners",
         statement="Outside of the support the favourite loses to Nash more often: the rival beats it",
         falsified_by="labels of another table of preferences",
         formula="P(rival > best) = 1 - (1 - c) sigma(d) - c (1/2 - a)",
-        parameters={"structure": "rival", **_APART},
+        parameters={"structure": "rival"},
     ),
-    claim(
+    identity(
         "dpo-margin",
-        Learnt(
-            "dpo-offline", "margin", "exploitability", 60_000, options={"learning_rate": 0.5, "gradient_steps": 400}
-        ),
-        source="arXiv 2310.12036 (IPO), Bradley-Terry is an assumption",
+        _learnt("dpo-offline", _LOST, lambda oracle: oracle.margin(), 60_000, learning_rate=0.5, gradient_steps=400),
+        source="Bradley-Terry is an assumption",
         statement="With uniform pairs and a small beta, DPO ends as exploitable as the Borda winner",
         falsified_by="pairs that are not uniform; a learner of win rates",
         formula="the oracle's margin",
         tolerance=0.003,
         tolerance_reason="gradients end near the minimum",
-        parameters={"beta": 0.02, "tilt": 0.0, **_APART},
+        parameters={"beta": 0.02, "tilt": 0.0, "scale": 4.0},
     ),
-    claim(
+    identity(
         "dpo-limit",
-        Learnt("dpo-offline", "dpo-limit", "exploitability", 60_000, options={"gradient_steps": 600}),
-        source="arXiv 2310.12036 (IPO), Bradley-Terry is an assumption",
+        _learnt(
+            "dpo-offline", _LOST, lambda oracle: metric_of(oracle, oracle.dpo_limit, _LOST), 60_000, gradient_steps=600
+        ),
+        source="Bradley-Terry is an assumption",
         statement="Offline DPO goes to pi_ref exp(r / beta), r the Bradley-Terry fit to pairs of the reference",
         falsified_by="pairs that are not the reference's; a learner of win rates",
         formula="1/2 - min_y P(pi_ref e^(r / beta) > y)",
@@ -143,12 +149,12 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="gradients end near the minimum",
         parameters={"beta": 0.5},
     ),
-    claim(
+    nash(
         "nash-md",
-        Learnt("nash-md", "optimum", "score", 200_000),
-        source="arXiv 2312.00886 (Nash learning), Theorem 1",
+        _learnt("nash-md", "score", lambda oracle: 1.0, 200_000),
+        source="Theorem 1",
         statement="Nash-MD reaches the optimum of the regularised game, J* = 1/2",
-        falsified_by="a reference that moves, or a mixture whose weight is not eta tau",
+        falsified_by=_MOVED,
         formula="1",
         tolerance=0.01,
         tolerance_reason="1 %, the noise of 200,000 labels",
@@ -156,10 +162,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     _equilibrium("nash-md-large-beta", 0.4, 0.0015, 200_000, 100),
     _equilibrium("nash-md-small-beta", 0.05, 0.01, 400_000, 400),
-    claim(
+    nash(
         "nash-md-mixture",
-        Course("nash-md", "score", weight=0.5, step=2.5, rounds=16, budget=400_000),
-        source="arXiv 2312.00886 (Nash learning), Section 5",
+        MirrorDescent("nash-md", "score", weight=0.5, step=2.5, rounds=16, budget=400_000),
+        source="Section 5",
         statement="With a weight of 1/2 in every round the opponent stays near the reference, and J below its optimum",
         falsified_by="a weight that falls, as in Theorem 1",
         formula="score of the limit of pi_{t+1} ~ pi^m exp(eta P(. > pi^m)), pi^m ~ (pi_t pi_ref)^(1/2)",
@@ -167,10 +173,10 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="the noise of 400,000 labels",
         parameters={"beta": 0.2},
     ),
-    claim(
+    identity(
         "ipo-on-policy",
-        Learnt("ipo", "optimum", "score", 60_000, options={"tau": 0.5, "rounds": 12, "gradient_steps": 400}),
-        source="arXiv 2310.12036 (IPO), Theorem 1 against oneself",
+        _learnt("ipo", "score", lambda oracle: 1.0, 60_000, tau=0.5, rounds=12, gradient_steps=400),
+        source="Theorem 1 against oneself",
         statement="On-policy IPO with tau = beta has the fixed point of the game: it reaches J* = 1/2",
         falsified_by="pairs that stay the reference's, or a reference that moves",
         formula="1",
@@ -178,38 +184,35 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="labels of the last round, and gradients near the minimum",
         parameters={"beta": 0.5},
     ),
-    claim(
+    self_play(
         "sppo-last",
-        Course("sppo", "last", weight=0.0, step=0.5, rounds=64, budget=200_000),
-        source="arXiv 2405.00675 (SPPO), exponential weights",
+        _circles("last"),
+        source="exponential weights",
         statement="Self-play without a KL term circles in a ring: its last policy stays exploitable",
         falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(pi_T > y) of pi_{t+1} ~ pi_t exp(eta P(. > pi_t))",
         tolerance=0.01,
         tolerance_reason="the noise of 200,000 labels",
-        parameters={"cyclicity": 1.0},
     ),
-    claim(
+    self_play(
         "sppo-distance",
-        Course("sppo", "distance", weight=0.0, step=0.5, rounds=64, budget=200_000),
-        source="arXiv 2405.00675 (SPPO), exponential weights",
+        _circles("distance"),
+        source="exponential weights",
         statement="It even moves away from the von Neumann winner, each round by ln E_{pi_t} exp(eta (P(y > "
         "pi_t) - 1/2)) > 0",
         falsified_by="an opponent that is mixed with the reference",
         formula="KL(Nash || pi_T) = KL(Nash || pi_ref) + sum_t ln E_{pi_t} exp(eta (P(y > pi_t) - 1/2))",
         tolerance=0.02,
         tolerance_reason="the noise of 200,000 labels",
-        parameters={"cyclicity": 1.0},
     ),
-    claim(
+    self_play(
         "sppo-mean",
-        Course("sppo", "mean", weight=0.0, step=0.5, rounds=64, budget=200_000),
-        source="arXiv 2405.00675 (SPPO), Theorem 4.1",
+        _circles("mean"),
+        source="Theorem 4.1",
         statement="The mean of its policies, of which the theorem speaks, loses a seventh of what the last loses",
         falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(mean_t pi_t > y), at most ln(1 / min pi_ref) / (eta T) + eta / 8",
         tolerance=0.005,
         tolerance_reason="the noise of 200,000 labels",
-        parameters={"cyclicity": 1.0},
     ),
 )

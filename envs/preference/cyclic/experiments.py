@@ -1,15 +1,15 @@
 """What claims and studies of CyclicPreference measure: fits to labels, learners of the game, rounds without noise."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.experiments import Computed, metric_of
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.core.numerics import softmax
-from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.numerics import divergence, softmax
+from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.preference.cyclic import games
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
@@ -59,46 +59,39 @@ class Tally:
         return interval(value, float(np.sqrt((probs**2 * noise).sum()) / len(probs)))
 
 
-@dataclasses.dataclass(frozen=True)
-class BordaFavourite:
-    """Share of contexts in which a Bradley-Terry fit to uniform pairs likes the Borda winner best."""
-
-    def predicted(self, oracle: Oracle[CyclicPreference]) -> float:
-        """All."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit, compare."""
-        share = float((Tally.of(lab, seed).favourites == lab.oracle.borda_winners).mean())
-        return point(share)
+# The favourite of a Bradley-Terry fit.
 
 
-@dataclasses.dataclass(frozen=True)
-class FavouriteMargin:
-    """Exploitability of that favourite.
+def favourite(lab: Lab, seed: int, count: int = PAIRS) -> TablePolicy:
+    """Return the policy that gives the favourite of a Bradley-Terry fit to uniform pairs."""
+    policy: TablePolicy = lab.oracle.pure(Tally.of(lab, seed, count).favourites)
+    return policy
 
-    Attributes:
-        place: cyclicity, as a share of the way from 0 to c* (below 1), or 1 + a share of the way from there to 1.
+
+def _borda_share(lab: Lab, seed: int) -> float:
+    return float((Tally.of(lab, seed).favourites == lab.oracle.borda_winners).mean())
+
+
+#: Share of contexts in which the favourite is the Borda winner.
+BORDA_FAVOURITE = Computed(value=_borda_share, prediction=lambda oracle: 1.0)
+
+
+def favourite_margin(place: float) -> Computed:
+    """Return the experiment on the exploitability of the favourite; the prediction is the margin, 0 up to c*.
+
+    Args:
+        place: of the cyclicity: a share of c* (below 1), or 1 + a share of what lies between c* and 1.
     """
 
-    place: float
+    def cyclicity(oracle: CyclicPreferenceOracle) -> float:
+        least, most = oracle.thresholds.min(), oracle.thresholds.max()
+        return float(place * least if place < 1 else most + (place - 1) * (1 - most))
 
-    def cyclicity(self, setting: CyclicPreference) -> float:
-        """The cyclicity."""
-        thresholds = CyclicPreferenceOracle(setting).thresholds
-        least, most = thresholds.min(), thresholds.max()
-        return float(self.place * least if self.place < 1 else most + (self.place - 1) * (1 - most))
+    def lost(lab: Lab, seed: int) -> float:
+        there = lab.at(cyclicity=cyclicity(lab.oracle))
+        return metric_of(there.oracle, favourite(there, seed), "exploitability")
 
-    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
-        """The oracle's margin: 0 up to c*."""
-        return oracle.margin(self.cyclicity(oracle.setting))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit to labels; what the best response against the favourite wins is exact."""
-        there = lab.at(cyclicity=self.cyclicity(lab.setting))
-        favourites = there.oracle.pure(Tally.of(there, seed).favourites)
-        lost = there.oracle.evaluate(favourites, ["exploitability"])["exploitability"]
-        return point(lost)
+    return Computed(value=lost, prediction=lambda oracle: oracle.margin(cyclicity(oracle)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +105,7 @@ class Threshold:
     halvings: int = 9
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
-        """c*."""
+        """The oracle's c*."""
         return oracle.threshold
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -121,19 +114,19 @@ class Threshold:
         for number in range(self.halvings):
             middle = 0.5 * (low + high)
             there = lab.at(cyclicity=middle)
-            favourites = there.oracle.pure(Tally.of(there, seed * self.halvings + number).favourites)
-            beaten = there.oracle.evaluate(favourites, ["exploitability"])["exploitability"] > 1e-9
+            policy = favourite(there, seed * self.halvings + number)
+            beaten = metric_of(there.oracle, policy, "exploitability") > 1e-9
             low, high = (low, middle) if beaten else (middle, high)
         return Interval(0.5 * (low + high), low, high)
 
 
 @dataclasses.dataclass(frozen=True)
 class NashWinRate:
-    """How often the von Neumann winner beats that favourite, counted in labels."""
+    """How often the von Neumann winner beats the favourite, counted in labels."""
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """1/2 where the Borda winner is in its support; else more."""
-        return oracle.evaluate(oracle.pure(oracle.borda_winners), ["nash_win_rate"])["nash_win_rate"]
+        return metric_of(oracle, oracle.pure(oracle.borda_winners), "nash_win_rate")
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit to some labels, count others: the favourite is not chosen for its luck."""
@@ -141,41 +134,12 @@ class NashWinRate:
         return Tally.of(lab, 2 * seed + 1).against(lab.oracle.nash_policy.table, favourites)
 
 
-@dataclasses.dataclass(frozen=True)
-class Learnt:
-    """A metric, or the score, of a learner.
-
-    Attributes:
-        agent: its name.
-        target: whose value is predicted: "optimum" or "dpo-limit" of the oracle, "margin" of the Borda winner.
-        metric: of the oracle, or "score".
-        budget: labels of a run.
-        seeds: number of runs.
-        options: hyper-parameters.
-    """
-
-    agent: str
-    target: str
-    metric: str
-    budget: int
-    seeds: int = 4
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
-        """The target's."""
-        if self.target == "margin":
-            return oracle.margin()
-        return read(oracle, oracle.optimal_policy if self.target == "optimum" else oracle.dpo_limit, self.metric)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean of the runs."""
-        policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.options)
-        return mean_interval(np.array([read(lab.oracle, policy, self.metric) for policy in policies]))
+# Rounds of self-play.
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
-    """What becomes of mirror descent, compared with the same rounds without noise.
+class MirrorDescent:
+    """What rounds of mirror descent lead to, compared with the same rounds without noise.
 
     Attributes:
         agent: "sppo" or "nash-md".
@@ -198,27 +162,27 @@ class Course:
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The same rounds with exact win rates."""
-        tables = exact_rounds(oracle.setting, [(self.weight, self.step)] * self.rounds)
-        return self.value(oracle, tables)
-
-    def value(self, oracle: CyclicPreferenceOracle, tables: np.ndarray) -> float:
-        """Read the metric of the policies after each round, (T, X, K)."""
-        if self.metric == "distance":
-            held = oracle.nash_policy.table
-            return float((held * np.log(np.where(held > 0, held / tables[-1], 1.0))).sum(axis=1).mean())
-        if self.metric == "score":
-            return oracle.score(oracle.policy(tables[-1]))
-        policy = oracle.policy(tables.mean(axis=0) if self.metric == "mean" else tables[-1])
-        return read(oracle, policy, "exploitability")
+        return reading(oracle, exact_rounds(oracle.setting, [(self.weight, self.step)] * self.rounds), self.metric)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train, keeping the policies of all rounds."""
+        return mean_interval(np.array([reading(lab.oracle, tables, self.metric) for tables in self.tables(lab, seed)]))
+
+    def tables(self, lab: Lab, seed: int) -> list[np.ndarray]:
+        """Train; return the policies after each round, float64 (T, X, K), of each run."""
         options: dict[str, Any] = {"rounds": self.rounds, "eta": self.step}
         if self.agent == "nash-md":
             options["mixture"] = self.weight
         traces = lab.trace(self.agent, run_seeds(seed, self.seeds), self.budget, points=self.rounds, **options)
-        tables = [np.array([lab.oracle.table(policy) for _, policy in trace]) for trace in traces]
-        return mean_interval(np.array([self.value(lab.oracle, own) for own in tables]))
+        return [np.array([lab.oracle.table(policy) for _, policy in trace]) for trace in traces]
+
+
+def reading(oracle: CyclicPreferenceOracle, tables: np.ndarray, metric: str) -> float:
+    """Return a metric of `MirrorDescent` of the policies after each round, (T, X, K)."""
+    if metric == "distance":
+        return float(divergence(oracle.nash_policy.table, tables[-1]).mean())
+    policy = oracle.policy(tables.mean(axis=0) if metric == "mean" else tables[-1])
+    return metric_of(oracle, policy, "score" if metric == "score" else "exploitability")
 
 
 def exact_rounds(setting: CyclicPreference, schedule: list[tuple[float, float]]) -> np.ndarray:
@@ -235,8 +199,3 @@ def exact_rounds(setting: CyclicPreference, schedule: list[tuple[float, float]])
         logits = mixed + step * games.win_rates(wins, softmax(mixed))
         found.append(softmax(logits))
     return np.array(found)
-
-
-def read(oracle: CyclicPreferenceOracle, policy: Any, metric: str) -> float:
-    """Return a metric of a policy, or its "score"."""
-    return oracle.score(policy) if metric == "score" else oracle.evaluate(policy, [metric])[metric]
