@@ -1,10 +1,7 @@
-"""What claims about GoodBadLabels predict and measure.
-
-Limits and rates are those of the oracle; learners are trained on labels. Intervals are three standard errors wide on
-each side.
-"""
+"""What claims about GoodBadLabels predict and measure: limits and rates of the oracle, learners trained on labels."""
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,112 +13,107 @@ from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOrac
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Learner:
     """An agent that learns from labels, and what the oracle knows of it.
 
     Attributes:
         agent: its name.
-        limit: its name at the oracle.
         hyperparameters: of the agent.
-        known: of the limit, by name.
+        limit: its name at the oracle.
+        known: of the limit: the share that is believed, or beta.
     """
 
     agent: str
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     limit: str
-    hyperparameters: tuple[tuple[str, Any], ...] = ()
-    known: tuple[tuple[str, Any], ...] = ()
+    known: Mapping[str, Any]
 
-    def end(self, setting: GoodBadLabels) -> np.ndarray:
+    def end(self, oracle: GoodBadLabelsOracle) -> np.ndarray:
         """Give the policy at which it ends, float64 (X, K)."""
-        return GoodBadLabelsOracle(setting).limit(self.limit, **dict(self.known))
+        return oracle.limit(self.limit, **self.known)
 
-    def policies(self, lab: Lab, labels: int, seed: int, runs: int) -> np.ndarray:
-        """Train; give probabilities, float64 (runs, X, K)."""
-        numbers = run_seeds(seed, runs)
-        trained = lab.train(self.agent, numbers, labels, **dict(self.hyperparameters))
-        return np.array([lab.oracle.table(policy) for policy in trained])
+    def tables(self, lab: Lab, labels: int, seed: int, runs: int) -> list[np.ndarray]:
+        """Train; give the probabilities of each run, float64 (X, K)."""
+        trained = lab.train(self.agent, run_seeds(seed, runs), labels, **self.hyperparameters)
+        return [lab.oracle.table(policy) for policy in trained]
 
     def distances(self, lab: Lab, labels: int, seed: int, runs: int) -> np.ndarray:
         """Train; give TV(p+, pi) of each run, float64 (runs,)."""
-        return np.array([lab.oracle.distance(table) for table in self.policies(lab, labels, seed, runs)])
+        return np.array([lab.oracle.distance(table) for table in self.tables(lab, labels, seed, runs)])
 
 
 def ddro(variant: str, share: float | None = None) -> Learner:
     """Give DDRO ("ratio") or its variant ("two-term"); the share t is estimated, or the one that is given."""
-    options: tuple[tuple[str, Any], ...] = (("variant", variant),)
-    options += () if share is None else (("good_share", share),)
-    return Learner("ddro", "ddro" if variant == "ratio" else variant, options, (("share", share),))
+    told = {} if share is None else {"good_share": share}
+    limit = "ddro" if variant == "ratio" else variant
+    return Learner(agent="ddro", hyperparameters={"variant": variant, **told}, limit=limit, known={"share": share})
 
 
 #: With beta = 1: KTO, and DPO on pairs of a good and a bad response to one context. Its minimiser is far from where it
 #: begins and its loss flat on the way, so that it takes larger steps.
-KTO = Learner("kto", "kto", (("beta", 1.0),), (("beta", 1.0),))
-_STEPS = (("learning_rate", 0.3), ("gradient_steps", 400), ("episodes_per_update", 1024))
-DPO = Learner("online-dpo", "dpo", (("sampler", "offline"), ("beta", 1.0), *_STEPS), (("beta", 1.0),))
+KTO = Learner(agent="kto", hyperparameters={"beta": 1.0}, limit="kto", known={"beta": 1.0})
+_STEPS = {"learning_rate": 0.3, "gradient_steps": 400, "episodes_per_update": 1024}
+DPO = Learner(
+    agent="online-dpo", hyperparameters={"sampler": "offline", "beta": 1.0, **_STEPS}, limit="dpo", known={"beta": 1.0}
+)
 
 
-@dataclasses.dataclass(frozen=True)
+def rejected(oracle: Oracle[GoodBadLabels], table: np.ndarray) -> float:
+    """Give the probability (X, K) of the responses that are bad more often than good, mean over contexts."""
+    return float((table * (oracle.setting.tables.chance < 0.5)).sum(axis=1).mean())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Plateau:
-    """Mean TV(p+, pi) of a learner that had many labels.
+    """What a learner that had many labels ends at, mean over runs.
 
     Attributes:
         learner: who is trained.
+        reading: what is said of its probabilities (X, K), given the oracle: TV(p+, pi), or `rejected`.
         labels: of each run.
         runs: number of runs.
     """
 
     learner: Learner
+    reading: Callable[[GoodBadLabelsOracle, np.ndarray], float] = GoodBadLabelsOracle.distance
     labels: int = 40_000
     runs: int = 8
 
     def predicted(self, oracle: GoodBadLabelsOracle) -> float:
-        """TV(p+, limit)."""
-        return oracle.distance(self.learner.end(oracle.setting))
+        """That of its limit."""
+        return self.reading(oracle, self.learner.end(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
-        return mean_interval(self.learner.distances(lab, self.labels, seed, self.runs))
+        tables = self.learner.tables(lab, self.labels, seed, self.runs)
+        return mean_interval(np.array([self.reading(lab.oracle, table) for table in tables]))
 
 
-@dataclasses.dataclass(frozen=True)
-class Rate(Plateau):
-    """n times the mean of TV^2 after n labels."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rate:
+    """n times the mean of TV(p+, pi)^2 after n labels.
 
+    Attributes:
+        learner: DDRO or its variant.
+        labels: n.
+        runs: number of runs.
+    """
+
+    learner: Learner
     labels: int = 8192
     runs: int = 192
 
     def predicted(self, oracle: GoodBadLabelsOracle) -> float:
         """The limit by the delta method, for a share t that is estimated or known."""
-        estimated = dict(self.learner.known)["share"] is None
-        return oracle.rate(self.learner.limit, estimated=estimated)
+        return oracle.rate(self.learner.limit, estimated=self.learner.known["share"] is None)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over runs."""
         return mean_interval(self.labels * self.learner.distances(lab, self.labels, seed, self.runs) ** 2)
 
 
-@dataclasses.dataclass(frozen=True)
-class Emptied(Plateau):
-    """Probability that a learner leaves to the responses that are bad more often than good, mean over contexts."""
-
-    def predicted(self, oracle: Oracle[GoodBadLabels]) -> float:
-        """That of its limit."""
-        setting = oracle.setting
-        return float(self.rejected(setting, self.learner.end(setting)[None])[0])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs."""
-        return mean_interval(self.rejected(lab.setting, self.learner.policies(lab, self.labels, seed, self.runs)))
-
-    @staticmethod
-    def rejected(setting: GoodBadLabels, policies: np.ndarray) -> np.ndarray:
-        """Sum probabilities (n, X, K) over the responses that are bad more often than good: (n,)."""
-        share: np.ndarray = (policies * (setting.tables.chance < 0.5)).sum(axis=2).mean(axis=1)
-        return share
-
-
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class AverageLimit:
     """TV(p+, limit of a learner), mean over instances; computed, nothing is trained.
 
@@ -145,8 +137,5 @@ class AverageLimit:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over instances."""
-        found = []
-        for number in run_seeds(seed, self.instances):
-            other = lab.at(instance=number)
-            found.append(other.oracle.distance(self.learner.end(other.setting)))
-        return mean_interval(np.array(found))
+        oracles = [lab.at(instance=number).oracle for number in run_seeds(seed, self.instances)]
+        return mean_interval(np.array([oracle.distance(self.learner.end(oracle)) for oracle in oracles]))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 
 #: Halvings of an interval: what float64 resolves.
 HALVINGS = 56
@@ -83,9 +84,7 @@ def dpo_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, beta: fl
     Two responses i, j of a mixture differ in their labels with i good at the odds p+_i p-_j : p+_j p-_i, which is
     sigma(beta (l_i - l_j)) for l = ln(p+/p-) / beta + constant: no pair asks for anything else.
     """
-    logs = np.log(reference) + (np.log(good) - np.log(bad)) / beta
-    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
+    return softmax(np.log(reference) + (np.log(good) - np.log(bad)) / beta)
 
 
 def kto_limit(

@@ -13,6 +13,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
 from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
+from theorybench.envs.preference.good_bad_labels.limits import total_variation
 
 CANONICAL_SEED = 2505_07558
 #: By how much a cyclic preference is off 1/2: P(y beats y') is .05, 1/2 or .95.
@@ -125,7 +126,7 @@ class GoodBadLabels(ContextualBandit):
                 raise ParameterError("good_share", self.good_share, "0.5 with cyclic labels", "A draw beats half.")
             if self.num_responses < 3:
                 raise ParameterError("num_responses", self.num_responses, "an integer in 3..128 with cyclic labels")
-        gap = float(np.abs(self.tables.good - self.reference).sum(axis=1).mean() / 2)
+        gap = total_variation(self.tables.good, self.reference)
         if gap < LEAST_GAP:
             allowed = f"laws whose reference is farther than {LEAST_GAP:g} from the target: this one is {gap:.2g}"
             raise ParameterError("concentration", self.concentration, allowed, "A smaller one makes laws differ more.")

@@ -3,6 +3,8 @@
 Theory is the oracle's: a constant over sqrt(n) where a learner is consistent, and its limit where it is not.
 """
 
+import dataclasses
+
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval
@@ -19,118 +21,117 @@ from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOrac
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
 LEARNERS: dict[str, Learner] = {"DDRO": ddro("ratio"), "DDRO, two-term": ddro("two-term"), "KTO": KTO, "DPO": DPO}
-#: What is shown of each way of labelling.
+#: What is shown of each kind of labels.
 KINDS = {
     "mixture": "Distance to the target, laws drawn from Dirichlet(1)",
     "cyclic": "Distance to the target, cyclic preferences",
 }
-#: Labels of a run; theory of the consistent learners is of the first order in 1 / sqrt(n).
-LABELS = (1000, 4000, 16_000, 64_000)
-#: Shares that DDRO is told where the true one is 1/2, and labels for it.
-BELIEVED, TOLD = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65), 32_000
-#: Instances over which the table of limits averages, and contexts of each.
-INSTANCES, CONTEXTS = 4, 50
 #: Shares of good responses in the table of constants.
 SHARES = (0.2, 0.3, 0.4, 0.5, 0.7)
 REFERENCE = "reference"
 
 
-def distance(lab: Lab, seed: int, seeds: int) -> StudyResult:
-    """Show TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
-    charts: list[Chart] = []
-    rows: list[tuple[Cell, ...]] = []
-    for kind, title in KINDS.items():
-        chart, own = _against_labels(lab.at(labels=kind), title, seed, seeds)
-        charts.append(chart)
-        rows += own
-    heads = ("labels", "learner", "theory", *(f"n = {labels:,}" for labels in LABELS))
-    note = (
-        "TV is the mean over contexts. Theory is the limit: 0 for DDRO and its variant, which are as far off as "
-        "a constant over sqrt(n); KTO and DPO stay where their losses are least. DPO sees half of the labels, as pairs "
-        "of a good and a bad one, and is slow to get there."
-    )
-    columns = tuple(Column(head) for head in heads)
-    ends = Table("Total variation to the target, mean of runs", columns, tuple(rows), note)
-    charts.append(_against_share(lab.at(**SMALL), seed, seeds))
-    return StudyResult(
-        tables=(ends, _limits(lab), _constants(lab)), charts=tuple(charts), groups=(*LEARNERS, REFERENCE)
-    )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistanceToTarget:
+    """TV(p+, pi) against the number of labels, against the share that is believed, and where learners end.
 
+    Attributes:
+        labels: of a run; theory of the consistent learners is of the first order in 1 / sqrt(n).
+        believed: shares that DDRO is told where the true one is 1/2.
+        told: labels for it.
+        instances: over which the table of limits averages.
+        contexts: of each instance.
+    """
 
-def _against_labels(lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
-    oracle: GoodBadLabelsOracle = lab.oracle
-    series: list[Series] = []
-    rows: list[tuple[Cell, ...]] = []
-    for name, learner in LEARNERS.items():
-        runs = np.array([learner.distances(lab, labels, seed, seeds) for labels in LABELS]).T
-        series.append(found := measured(name, LABELS, runs))
-        limit = oracle.distance(learner.end(lab.setting))
-        line = [limit] * 2 if limit else [oracle.expected_distance(labels, learner.limit) for labels in LABELS]
-        # A limit is what the last point is compared with, and no other.
-        places = (LABELS[0] / 2, LABELS[-1]) if limit else LABELS
-        series.append(Series(name, "predicted", places, line))
-        cells = (Interval(*each) for each in zip(found.y, found.low, found.high, strict=True))
-        rows.append((lab.setting.labels, name, limit, *cells))
-    start = oracle.distance(lab.setting.reference)
-    series.append(Series(REFERENCE, "predicted", (LABELS[0] / 2, LABELS[-1]), (start, start)))
-    x, y = Axis("labels n", "log", ticks=(1000, 10_000, 100_000)), Axis("TV(p+, pi)", "log", ticks=(0.01, 0.1, 1))
-    return Chart(title, x, y, tuple(series)), rows
+    labels: tuple[int, ...] = (1000, 4000, 16_000, 64_000)
+    believed: tuple[float, ...] = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
+    told: int = 32_000
+    instances: int = 4
+    contexts: int = 50
 
-
-def _against_share(lab: Lab, seed: int, seeds: int) -> Chart:
-    """Show what it costs to believe in a wrong share, with few responses: then labels leave little beside it."""
-    series: list[Series] = []
-    for name, variant in (("DDRO", "ratio"), ("DDRO, two-term", "two-term")):
-        learners = [ddro(variant, share) for share in BELIEVED]
-        runs = np.array([learner.distances(lab, TOLD, seed, seeds) for learner in learners]).T
-        series.append(measured(name, BELIEVED, runs))
-        limits = [lab.oracle.distance(learner.end(lab.setting)) for learner in learners]
-        series.append(Series(name, "predicted", BELIEVED, limits))
-    x, y = Axis("share t that the learner believes in; it is 1/2"), Axis("TV(p+, pi)", range=(0.0, 0.1))
-    note = f"Points may lie above the lines by what {TOLD:,} labels leave; where t is right that is all there is."
-    return Chart("What a wrong share of good responses costs, six responses", x, y, tuple(series), note)
-
-
-def _limits(lab: Lab) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for responses in SIZES:
-        settings = [
-            lab.at(num_responses=responses, num_contexts=CONTEXTS, instance=i).setting for i in range(INSTANCES)
-        ]
-        reference, dpo, kto = (
-            np.concatenate([_distances(own, end(own)) for own in settings])
-            for end in (lambda own: own.reference, DPO.end, KTO.end)
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train; compute the limits."""
+        charts: list[Chart] = []
+        rows: list[tuple[Cell, ...]] = []
+        for kind, title in KINDS.items():
+            chart, own = self._against_labels(lab.at(labels=kind), title, seed, seeds)
+            charts.append(chart)
+            rows += own
+        columns = [Column(head) for head in ("labels", "learner", "theory", *(f"n = {n:,}" for n in self.labels))]
+        note = (
+            "TV is the mean over contexts. Theory is the limit: 0 for DDRO and its variant, which are as far off as "
+            "a constant over sqrt(n); KTO and DPO stay where their losses are least. DPO sees half of the labels, as "
+            "pairs of a good and a bad one, and is slow to get there."
         )
-        rates = np.concatenate([_rates(own) for own in settings]) / (responses - 1)
-        averages = (reference.mean(), dpo.mean(), dpo.std(), kto.mean())
-        rows.append((responses, *averages, rates.mean(), rates.min(), rates.max()))
-    heads = (
-        *("reference", "DPO", "deviation", "KTO"),
-        *("n E[TV^2] / (K-1) of DDRO", "least", "largest"),
-    )
-    note = (
-        f"Computed, not trained: total variations to the target in {INSTANCES * CONTEXTS} contexts, each by itself; "
-        "t = 1/2, Dirichlet(1) laws, beta = 1. The constant of DDRO is that of an estimated share."
-    )
-    columns = (Column("K", "d"), *map(Column, heads))
-    return Table("Where learners end, on average over laws", columns, tuple(rows), note)
+        ends = Table("Total variation to the target, mean of runs", tuple(columns), tuple(rows), note)
+        charts.append(self._against_share(lab.at(**SMALL), seed, seeds))
+        tables = (ends, self._limits(lab), self._constants(lab))
+        return StudyResult(tables=tables, charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
 
+    def _against_labels(self, lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
+        oracle: GoodBadLabelsOracle = lab.oracle
+        series: list[Series] = []
+        rows: list[tuple[Cell, ...]] = []
+        ends = (self.labels[0] / 2, self.labels[-1])
+        for name, learner in LEARNERS.items():
+            runs = np.array([learner.distances(lab, labels, seed, seeds) for labels in self.labels]).T
+            series.append(found := measured(name, self.labels, runs))
+            limit = oracle.distance(learner.end(oracle))
+            # A limit is what the last point is compared with, and no other.
+            places = ends if limit else self.labels
+            line = [limit] * 2 if limit else [oracle.expected_distance(n, learner.limit) for n in self.labels]
+            series.append(Series(name, "predicted", places, line))
+            cells = (Interval(*each) for each in zip(found.y, found.low, found.high, strict=True))
+            rows.append((lab.setting.labels, name, limit, *cells))
+        series.append(Series(REFERENCE, "predicted", ends, [oracle.distance(lab.setting.reference)] * 2))
+        x, y = Axis("labels n", "log", ticks=(1000, 10_000, 100_000)), Axis("TV(p+, pi)", "log", ticks=(0.01, 0.1, 1))
+        return Chart(title, x, y, tuple(series)), rows
 
-def _constants(lab: Lab) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for share in SHARES:
-        own = [lab.at(num_responses=responses, num_contexts=CONTEXTS, good_share=share) for responses in SIZES]
-        constants = [_rates(other.setting).mean() / (other.setting.num_responses - 1) for other in own]
-        rows.append((share, *constants))
-    columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in SIZES))
-    note = f"Computed: mean over {CONTEXTS} contexts, each by itself. Rare good labels say little about p+."
-    return Table("n E[TV^2] / (K-1) of DDRO by the share of good responses", columns, tuple(rows), note)
+    def _against_share(self, lab: Lab, seed: int, seeds: int) -> Chart:
+        """Show what it costs to believe in a wrong share, with few responses: then labels leave little beside it."""
+        series: list[Series] = []
+        for name, variant in (("DDRO", "ratio"), ("DDRO, two-term", "two-term")):
+            learners = [ddro(variant, share) for share in self.believed]
+            runs = np.array([learner.distances(lab, self.told, seed, seeds) for learner in learners]).T
+            series.append(measured(name, self.believed, runs))
+            limits = [lab.oracle.distance(learner.end(lab.oracle)) for learner in learners]
+            series.append(Series(name, "predicted", self.believed, limits))
+        x, y = Axis("share t that the learner believes in; it is 1/2"), Axis("TV(p+, pi)", range=(0.0, 0.1))
+        note = (
+            f"Points may lie above the lines by what {self.told:,} labels leave; where t is right that is all there is."
+        )
+        return Chart("What a wrong share of good responses costs, six responses", x, y, tuple(series), note)
 
+    def _limits(self, lab: Lab) -> Table:
+        rows: list[tuple[Cell, ...]] = []
+        for responses in SIZES:
+            oracles = [
+                lab.at(num_responses=responses, num_contexts=self.contexts, instance=i).oracle
+                for i in range(self.instances)
+            ]
+            reference, dpo, kto = (
+                np.concatenate([np.abs(own.setting.tables.good - end(own)).sum(axis=1) / 2 for own in oracles])
+                for end in (lambda own: own.setting.reference, DPO.end, KTO.end)
+            )
+            rates = np.concatenate([_rates(own.setting) for own in oracles]) / (responses - 1)
+            averages = (reference.mean(), dpo.mean(), dpo.std(), kto.mean())
+            rows.append((responses, *averages, rates.mean(), rates.min(), rates.max()))
+        heads = ("reference", "DPO", "deviation", "KTO", "n E[TV^2] / (K-1) of DDRO", "least", "largest")
+        note = (
+            f"Computed, not trained: total variations to the target in {self.instances * self.contexts} contexts, each "
+            "by itself; t = 1/2, Dirichlet(1) laws, beta = 1. The constant of DDRO is that of an estimated share."
+        )
+        columns = (Column("K", "d"), *map(Column, heads))
+        return Table("Where learners end, on average over laws", columns, tuple(rows), note)
 
-def _distances(setting: GoodBadLabels, table: np.ndarray) -> np.ndarray:
-    """Give TV(p+, pi) of each context, float64 (X,)."""
-    variation: np.ndarray = np.abs(setting.tables.good - table).sum(axis=1) / 2
-    return variation
+    def _constants(self, lab: Lab) -> Table:
+        rows: list[tuple[Cell, ...]] = []
+        for share in SHARES:
+            own = [lab.at(num_responses=n, num_contexts=self.contexts, good_share=share).setting for n in SIZES]
+            rows.append((share, *(_rates(other).mean() / (other.num_responses - 1) for other in own)))
+        columns = (Column("share t", ".1f"), *(Column(f"K = {responses}") for responses in SIZES))
+        note = f"Computed: mean over {self.contexts} contexts, each by itself. Rare good labels say little about p+."
+        return Table("n E[TV^2] / (K-1) of DDRO by the share of good responses", columns, tuple(rows), note)
 
 
 def _rates(setting: GoodBadLabels) -> np.ndarray:
@@ -152,7 +153,7 @@ STUDIES: tuple[Study, ...] = (
             "KTO and DPO end elsewhere, however many labels there are: at best about as near as the reference is. "
             "A share of good responses that is believed and wrong is paid for, and the price is known."
         ),
-        run=distance,
+        run=DistanceToTarget(),
         seeds=6,
     ),
 )
