@@ -1,40 +1,61 @@
 """What arXiv 2602.01603 says of InferenceAlignment, as tests that run."""
 
+import dataclasses
+import functools
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import Computed, TrainedMetric, metric_of
 from theorybench.envs.preference.inference_alignment.experiments import (
-    BoundHolds,
     ErrorRate,
-    LearnedValue,
-    OneStep,
-    PlayedGain,
-    SamePolicies,
-    Sharpness,
+    SampledGain,
+    difference_of_learners,
+    left_after_one_step,
+    share_below_bound,
+    sharpest_bend,
 )
-from theorybench.envs.preference.inference_alignment.law import ClosedForm, Compromise, GridRate, UShaped
+from theorybench.envs.preference.inference_alignment.law import (
+    distance_from_closed_form,
+    grid_slope,
+    mass_at_middle,
+    u_shaped_share,
+)
 
 claim = ClaimMaker("inference", "arXiv 2602.01603")
-
-
 #: No KL term, and a uniform reference: opposed criteria of equal weight have a closed form.
-FREE: dict[str, Any] = {"beta": 0.0, "tilt": 0.0}
+free = dataclasses.replace(claim, parameters={"beta": 0.0, "tilt": 0.0})
+
 #: Large batches, so that noise does not move the policy's ends.
 LARGE: dict[str, Any] = {"episodes_per_update": 256, "group_size": 256}
-#: The same learner in its plain form.
-_PLAIN: dict[str, Any] = {"penalty": "k3", "group_size": 8}
+#: The same learner in its plain form, and GRPO.
+_ALIKE = (("nonlinear-grpo", {"penalty": "k3", "group_size": 8}), ("grpo", {}))
 
 _COLLAPSE = "best-of-1 is plain alignment"
 _PROX = "convergence of non-linear GRPO"
 _OPPOSED = "inference-aware and naive alignment differ, two opposed criteria"
+_SAMPLED = f"{_OPPOSED}; measured by sampling best-of-4"
 _WRONG_POWER = "a = 1 / N in place of 1 / (N - 1)"
-_LEARNING = "tolerance: a tenth of J* - J_ref, noise of finite batches and steps"
+_WRONG_SAMPLES = "best of 3 in place of 4, or responses of another policy"
+_LEARNING = "a tenth of J* - J_ref, noise of finite batches and steps"
+
+
+def _learnt(agent: str, end: str, **hyperparameters: Any) -> TrainedMetric:
+    """What a learner is worth, compared with a policy of the oracle."""
+    return TrainedMetric(
+        agent=agent,
+        metric="objective",
+        prediction=lambda oracle: metric_of(oracle, getattr(oracle, end), "objective"),
+        budget=40_000,
+        seeds=8,
+        hyperparameters=hyperparameters,
+    )
+
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "one-step",
-        OneStep(),
-        source="best-of-1 is plain alignment",
+        Computed(value=left_after_one_step, prediction=lambda oracle: 0.0),
+        source=_COLLAPSE,
         statement="With N = 1 one exact prox step without proximity (L = 0) reaches the optimum",
         falsified_by="N = 2, where the first variation depends on the policy",
         formula="0 of J* - J_ref is left",
@@ -44,8 +65,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "plain",
-        SamePolicies((("nonlinear-grpo", _PLAIN), ("grpo", {}))),
-        source="best-of-1 is plain alignment",
+        Computed(value=functools.partial(difference_of_learners, learners=_ALIKE), prediction=lambda oracle: 0.0),
+        source=_COLLAPSE,
         statement="With N = 1 non-linear GRPO trains the same policies as GRPO",
         falsified_by="N = 4 in the learner",
         formula="0",
@@ -55,8 +76,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "smoothness",
-        Sharpness(),
-        source="convergence of non-linear GRPO, constant L",
+        Computed(value=sharpest_bend, prediction=lambda oracle: oracle.smoothness),
+        source=f"{_PROX}, constant L",
         statement="Best-of-4 of a criterion that is passed or failed bends by L = 1.2656 relative to KL at "
         "worst, and no more",
         falsified_by="L without the factor N - 1",
@@ -67,11 +88,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "prox-bound",
-        BoundHolds(),
-        source="convergence of non-linear GRPO",
+        Computed(value=share_below_bound, prediction=lambda oracle: 1.0),
+        source=_PROX,
         statement="Exact prox steps never are farther from J* than the theorem says, in 60 random settings at 60 "
-        "steps each "
-        "(that L is the best constant is another claim)",
+        "steps each (that L is the best constant is another claim)",
         falsified_by="L four times too small, in steps and bound",
         formula="J* - J <= beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1)",
     ),
@@ -85,21 +105,21 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.04,
         tolerance_reason="the next order in 1/M",
     ),
-    claim(
+    free(
         "compromise",
-        Compromise(),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        Computed(value=mass_at_middle, prediction=lambda oracle: 1.0),
+        source=_OPPOSED,
         statement="The naive optimum, N = 1, is the point y = 1/2",
         falsified_by="N = 2, whose optimum is uniform",
         formula="1 at y = 1/2",
         tolerance=1e-9,
         tolerance_reason="the interior point's distance from the corner",
-        parameters={**FREE, "samples": 1},
+        parameters={"samples": 1},
     ),
     claim(
         "closed-form",
-        ClosedForm(),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        Computed(value=distance_from_closed_form, prediction=lambda oracle: 0.0),
+        source=_OPPOSED,
         statement="At midpoints of the grid the optimum's distribution function is the closed form, for N = 2, "
         "3, 4, 8, 16",
         falsified_by=_WRONG_POWER,
@@ -108,84 +128,78 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="the root of J's accuracy",
         parameters={"beta": 0.0, "tilt": -1.0},
     ),
-    claim(
+    free(
         "grid",
-        GridRate(),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        Computed(value=grid_slope, prediction=lambda oracle: -1.0),
+        source=_OPPOSED,
         statement="The optimum on a grid of n points approaches that of the continuum as 1/n, in the mean over y",
         falsified_by=_WRONG_POWER,
         formula="-1, the slope in logarithms",
         tolerance=0.1,
         tolerance_reason="at the ends the density has no bound, which a fine grid sees more of",
-        parameters={**FREE},
     ),
-    claim(
+    free(
         "u-shape",
-        UShaped(),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        Computed(value=u_shaped_share, prediction=lambda oracle: 1.0),
+        source=_OPPOSED,
         statement="For N = 3 to 16 the optimum's probabilities fall up to y = 1/2 and rise from there",
         falsified_by="N = 2, where they are all equal",
         formula="1, the share of N",
-        parameters={**FREE},
     ),
-    claim(
+    free(
         "gain",
-        PlayedGain("reference"),
-        source="inference-aware and naive alignment differ, two opposed criteria; measured by playing best-of-4 out",
-        statement="The aligned optimum is worth .0193 more than the uniform reference, played out",
-        falsified_by="best of 3 in place of 4, or responses of another policy",
+        SampledGain("reference"),
+        source=_SAMPLED,
+        statement="The aligned optimum is worth .0193 more than the uniform reference, by sampling",
+        falsified_by=_WRONG_SAMPLES,
         formula="J* - J_ref, J* by the closed form",
-        parameters={**FREE},
     ),
-    claim(
+    free(
         "naive-loss",
-        PlayedGain("plain"),
-        source="inference-aware and naive alignment differ, two opposed criteria; measured by playing best-of-4 out",
-        statement="The aligned optimum is worth .204 more than the naive one, played out",
-        falsified_by="best of 3 in place of 4, or responses of another policy",
+        SampledGain("plain"),
+        source=_SAMPLED,
+        statement="The aligned optimum is worth .204 more than the naive one, by sampling",
+        falsified_by=_WRONG_SAMPLES,
         formula="J* - J(naive optimum)",
-        parameters={**FREE},
     ),
-    claim(
+    free(
         "learner",
-        LearnedValue("nonlinear-grpo", True, {**LARGE, "learning_rate": 0.03}),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
+        source=_OPPOSED,
         statement="Non-linear GRPO ends at the aligned optimum",
         falsified_by="a learner that is paid the reward",
         formula="J*",
         tolerance=0.002,
-        tolerance_reason="a tenth of J* - J_ref, noise of finite batches and steps",
-        parameters={**FREE},
+        tolerance_reason=_LEARNING,
     ),
-    claim(
+    free(
         "naive-learner",
-        LearnedValue("grpo", False, LARGE),
-        source="inference-aware and naive alignment differ, two opposed criteria",
+        _learnt("grpo", "plain_optimum", **LARGE),
+        source=_OPPOSED,
         statement="GRPO ends at the naive optimum, far below the uniform reference",
         falsified_by="a learner that knows of inference",
         formula="J(naive optimum) = 3/4",
         tolerance=0.002,
-        tolerance_reason="a tenth of J* - J_ref, noise of finite batches and steps",
-        parameters={**FREE},
+        tolerance_reason=_LEARNING,
     ),
     claim(
         "learner-kl",
-        LearnedValue("nonlinear-grpo", True, {**LARGE, "learning_rate": 0.03}),
+        _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
         source="objective with KL term",
         statement="With a KL term and a reference that prefers small y, non-linear GRPO ends at the aligned optimum",
         falsified_by="a learner that is paid the reward",
         formula="J*",
         tolerance=0.0045,
-        tolerance_reason="a tenth of J* - J_ref, noise of finite batches and steps",
+        tolerance_reason=_LEARNING,
     ),
     claim(
         "naive-learner-kl",
-        LearnedValue("rloo", False, {}),
+        _learnt("rloo", "plain_optimum"),
         source="objective with KL term",
         statement="There a learner with the exact KL term that is unaware of inference ends at pi_ref e^(r / beta) / Z",
         falsified_by="a learner that knows of inference",
         formula="J(pi_ref e^(r / beta) / Z)",
         tolerance=0.0045,
-        tolerance_reason="a tenth of J* - J_ref, noise of finite batches and steps",
+        tolerance_reason=_LEARNING,
     ),
 )

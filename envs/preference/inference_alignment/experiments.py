@@ -1,7 +1,7 @@
 """What claims about InferenceAlignment predict and measure.
 
-Predictions are closed forms and sums; they are measured by playing best-of-N out in roll-outs, by training, by exact
-prox steps, and by the certified optimum. Intervals are three standard errors wide on each side.
+Predictions are closed forms and sums; they are measured by sampling best-of-N in roll-outs, by training and by exact
+prox steps.
 """
 
 import dataclasses
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.experiments import metric_of
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.inference_alignment.law import balanced_probs, exponent
@@ -28,8 +29,8 @@ ROUNDING = 1e-13
 # What policies are worth.
 
 
-def play(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float, float]:
-    """Play best-of-N out: mean and standard error of the weighted sum of the criteria's best values in groups of N."""
+def sampled_value(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float, float]:
+    """Sample best-of-N: mean and standard error of the weighted sum of the criteria's best values in groups of N."""
     setting: InferenceAlignment = lab.setting
     episodes = lab.simulate(policy, groups * setting.samples, seed)
     values = setting.criteria(np.zeros((len(episodes.rewards), 2)), np.asarray(episodes.actions)[:, 0])
@@ -38,8 +39,8 @@ def play(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float, float]:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlayedGain:
-    """What the aligned optimum is worth more than another policy, best-of-N played out.
+class SampledGain:
+    """What the aligned optimum is worth more than another policy, by sampling best-of-N.
 
     Attributes:
         other: "reference", or "plain": the optimum for N = 1.
@@ -58,121 +59,57 @@ class PlayedGain:
     def predicted(self, oracle: InferenceAlignmentOracle) -> float:
         """The difference of exact values, that of the optimum in closed form."""
         policies = oracle.policy(balanced_probs(oracle.setting, self.exponent)), self.rival(oracle)
-        best, rest = (oracle.evaluate(policy)["aligned_value"] for policy in policies)
+        best, rest = (metric_of(oracle, policy, "aligned_value") for policy in policies)
         return best - rest
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """The difference of means over groups."""
-        best, error = play(lab, lab.oracle.optimal_policy, self.groups, seed)
-        rest, other = play(lab, self.rival(lab.oracle), self.groups, seed + 1_000_003)
+        best, error = sampled_value(lab, lab.oracle.optimal_policy, self.groups, seed)
+        rest, other = sampled_value(lab, self.rival(lab.oracle), self.groups, seed + 1_000_003)
         return interval(best - rest, math.hypot(error, other))
 
 
-@dataclasses.dataclass(frozen=True)
-class LearnedValue:
-    """Objective that a learner ends at, mean over runs.
+def difference_of_learners(
+    lab: Lab, seed: int, learners: tuple[tuple[str, Mapping[str, Any]], ...], budget: int = 4096, seeds: int = 4
+) -> float:
+    """Train two agents with the same seeds; return the largest difference of their probabilities.
 
-    Attributes:
-        agent: its name.
-        aware: whether it should end at the optimum, or at the optimum for N = 1.
-        hyperparameters: of the agent.
+    Args:
+        lab: of the setting.
+        seed: of the experiment.
+        learners: names and hyper-parameters of the two.
         budget: episodes of each run.
         seeds: number of runs.
     """
-
-    agent: str
-    aware: bool
-    hyperparameters: Mapping[str, Any]
-    budget: int = 40_000
-    seeds: int = 8
-
-    def predicted(self, oracle: InferenceAlignmentOracle) -> float:
-        """The exact value."""
-        policy = oracle.optimal_policy if self.aware else oracle.plain_optimum
-        return oracle.evaluate(policy)["objective"]
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The mean over runs."""
-        runs = run_seeds(seed, self.seeds)
-        policies = lab.train(self.agent, runs, self.budget, **self.hyperparameters)
-        return mean_interval(np.array([lab.oracle.evaluate(policy)["objective"] for policy in policies]))
-
-
-@dataclasses.dataclass(frozen=True)
-class SamePolicies:
-    """Largest difference of probabilities between what two learners end at with the same seeds.
-
-    Attributes:
-        learners: names and hyper-parameters of two agents.
-        budget: episodes of each run.
-        seeds: number of runs.
-    """
-
-    learners: tuple[tuple[str, Mapping[str, Any]], tuple[str, Mapping[str, Any]]]
-    budget: int = 4096
-    seeds: int = 4
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """None."""
-        return 0.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The largest, over runs and responses."""
-        runs = run_seeds(seed, self.seeds)
-        first, second = (
-            np.array([lab.oracle.table(policy) for policy in lab.train(name, runs, self.budget, **options)])
-            for name, options in self.learners
-        )
-        apart = float(np.abs(first - second).max())
-        return point(apart)
+    first, second = (
+        np.array([lab.oracle.table(policy) for policy in lab.train(name, run_seeds(seed, seeds), budget, **options)])
+        for name, options in learners
+    )
+    return float(np.abs(first - second).max())
 
 
 # Prox steps and the derivative.
 
 
-@dataclasses.dataclass(frozen=True)
-class OneStep:
-    """Share of J* - J_ref that is left after one prox step without proximity, L = 0."""
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """Nothing."""
-        return 0.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share."""
-        oracle: InferenceAlignmentOracle = lab.oracle
-        *_, probs = oracle.prox_path(1, smoothness=0.0)
-        left = 1 - oracle.score(oracle.policy(probs))
-        return point(left)
+def left_after_one_step(lab: Lab, seed: int) -> float:
+    """Return the share of J* - J_ref that is left after one prox step without proximity, L = 0."""
+    oracle: InferenceAlignmentOracle = lab.oracle
+    *_, probs = oracle.prox_path(1, smoothness=0.0)
+    return 1 - oracle.score(oracle.policy(probs))
 
 
-@dataclasses.dataclass(frozen=True)
-class Sharpness:
-    """Largest -G''(d) / sum d^2 / pi between the two responses of a setting, by second differences.
-
-    Attributes:
-        factor: of L.
-    """
-
-    factor: float = 1.0
-
-    def predicted(self, oracle: InferenceAlignmentOracle) -> float:
-        """L."""
-        return self.factor * oracle.smoothness
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The largest, over 999 policies."""
-        step, first = 1e-4, np.arange(1, 1000) / 1000
-        shifts = first[:, None] + step * np.array([-1, 0, 1])
-        values = np.array(
-            [
-                [lab.oracle.evaluate(lab.oracle.policy(np.array([p, 1 - p])))["aligned_value"] for p in row]
-                for row in shifts
-            ]
-        )
-        bends = -(values[:, 0] - 2 * values[:, 1] + values[:, 2]) / step**2 * first * (1 - first)
-        largest = float(bends.max())
-        return point(largest)
+def sharpest_bend(lab: Lab, seed: int) -> float:
+    """Return the largest -G''(d) / sum d^2 / pi between two responses, by second differences at 999 policies."""
+    step, first = 1e-4, np.arange(1, 1000) / 1000
+    shifts = first[:, None] + step * np.array([-1, 0, 1])
+    values = np.array(
+        [
+            [metric_of(lab.oracle, lab.oracle.policy(np.array([p, 1 - p])), "aligned_value") for p in row]
+            for row in shifts
+        ]
+    )
+    bends = -(values[:, 0] - 2 * values[:, 1] + values[:, 2]) / step**2 * first * (1 - first)
+    return float(bends.max())
 
 
 def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
@@ -196,35 +133,16 @@ def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
     return drawn
 
 
-@dataclasses.dataclass(frozen=True)
-class BoundHolds:
-    """Share of random settings in which exact prox steps stay below the bound at every step.
+def share_below_bound(lab: Lab, seed: int, settings: int = 60, steps: int = 60, factor: float = 1.0) -> float:
+    """Return the share of random settings in which exact prox steps stay below the bound at every step.
 
-    Attributes:
-        settings: number of random settings.
-        steps: T, at most.
-        factor: of L, in steps and bound.
+    `steps` and `factor` are those of `prox_curve`; the lab's setting plays no role.
     """
-
-    settings: int = 60
-    steps: int = 60
-    factor: float = 1.0
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """All."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share, without tolerance."""
-        held = []
-        for drawn in random_settings(seed, self.settings):
-            left, bound = prox_course(InferenceAlignmentOracle(drawn), self.steps, self.factor)
-            held.append(bool((left <= bound + ROUNDING).all()))
-        share = float(np.mean(held))
-        return point(share)
+    curves = [prox_curve(InferenceAlignmentOracle(drawn), steps, factor) for drawn in random_settings(seed, settings)]
+    return float(np.mean([(left <= bound + ROUNDING).all() for left, bound in curves]))
 
 
-def prox_course(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def prox_curve(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return J* - J after 1, ..., T exact prox steps and the bound on it, float64 (T,) each.
 
     Args:
@@ -234,7 +152,7 @@ def prox_course(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.
     """
     weight = factor * oracle.smoothness
     path = list(oracle.prox_path(steps, weight))[1:]
-    values = [oracle.evaluate(oracle.policy(probs), ["objective"])["objective"] for probs in path]
+    values = [metric_of(oracle, oracle.policy(probs), "objective") for probs in path]
     bounds = [oracle.prox_bound(step, weight) for step in range(1, steps + 1)]
     return oracle.optimal_value - np.array(values), np.array(bounds)
 

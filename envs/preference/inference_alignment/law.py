@@ -1,4 +1,4 @@
-"""The law of the optimum for two opposed criteria of equal weight, in closed form, and claims about it.
+"""The law of the optimum for two opposed criteria of equal weight, in closed form, and the certified one beside it.
 
 Without KL term best-of-N is served best by the distribution function y^a / (y^a + (1 - y)^a), a = 1 / (N - 1), for
 N >= 2 (arXiv 2602.01603). What is measured is the certified optimum, which knows nothing of it.
@@ -9,9 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, point
 from theorybench.envs.core.evidence.lab import Lab
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
 
 
@@ -45,100 +43,52 @@ def balanced_probs(setting: InferenceAlignment, exponent: Callable[[int], float]
     return np.diff(np.concatenate([[0.0], inner, [1.0]]))
 
 
-@dataclasses.dataclass(frozen=True)
-class ClosedForm:
-    """Largest distance of the certified optimum's distribution function from the closed form, at midpoints.
+# Values that claims compute on a lab's setting: nothing is random, so that the seed plays no role. `sizes` are the N.
 
-    Attributes:
-        sizes: the N.
-        exponent: of the closed form, a function of N.
+
+def distance_from_closed_form(
+    lab: Lab, seed: int, sizes: tuple[int, ...] = (2, 3, 4, 8, 16), exponent: Callable[[int], float] = exponent
+) -> float:
+    """Return the largest distance of certified optima's distribution functions from the closed form, at midpoints."""
+    far = 0.0
+    for size in sizes:
+        there = dataclasses.replace(lab.setting, samples=size)
+        found = np.cumsum(there.optimum.probs)[:-1]
+        far = max(far, float(np.abs(found - balanced_cdf(midpoints(there), size, exponent)).max()))
+    return far
+
+
+def grid_slope(
+    lab: Lab, seed: int, grids: tuple[int, ...] = (21, 41, 81, 161), exponent: Callable[[int], float] = exponent
+) -> float:
+    """Return the slope, in logarithms, of the optimum's distance from the continuum against the steps of the grid.
+
+    The distance is the mean over y, by 200 places in each step, of the difference of distribution functions. Within
+    each step the continuum goes from half a step behind to half a step ahead.
     """
-
-    sizes: tuple[int, ...] = (2, 3, 4, 8, 16)
-    exponent: Callable[[int], float] = exponent
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """None."""
-        return 0.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The distance; there is nothing random in it."""
-        far = 0.0
-        for size in self.sizes:
-            there = dataclasses.replace(lab.setting, samples=size)
-            found = np.cumsum(there.optimum.probs)[:-1]
-            far = max(far, float(np.abs(found - balanced_cdf(midpoints(there), size, self.exponent)).max()))
-        return point(far)
+    inner, apart = (np.arange(200) + 0.5) / 200, []
+    for points in grids:
+        there = dataclasses.replace(lab.setting, num_points=points)
+        places = (there.points[:-1, None] + inner / (points - 1)).ravel()
+        found = np.repeat(np.cumsum(there.optimum.probs)[:-1], len(inner))
+        apart.append(np.abs(found - balanced_cdf(places, there.samples, exponent)).mean())
+    return float(np.polyfit(np.log(np.array(grids) - 1), np.log(apart), 1)[0])
 
 
-@dataclasses.dataclass(frozen=True)
-class GridRate:
-    """Slope, in logarithms, of the optimum's distance from the continuum against the number of steps of the grid.
+def u_shaped_share(lab: Lab, seed: int, sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)) -> float:
+    """Return the share of N at which the optimum's probabilities fall up to the middle and rise from there.
 
-    The distance is the mean over y of the difference of distribution functions.
-
-    Attributes:
-        points: the numbers of grid points.
-        exponent: of the closed form, a function of N.
+    They do so by a margin; the end points are left out, which stand for half a step each.
     """
-
-    points: tuple[int, ...] = (21, 41, 81, 161)
-    exponent: Callable[[int], float] = exponent
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """-1: within each step the continuum goes from half a step behind to half a step ahead."""
-        return -1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The slope, by 200 places in each step; there is nothing random in it."""
-        inner, apart = (np.arange(200) + 0.5) / 200, []
-        for points in self.points:
-            there = dataclasses.replace(lab.setting, num_points=points)
-            places = (there.points[:-1, None] + inner / (points - 1)).ravel()
-            found = np.repeat(np.cumsum(there.optimum.probs)[:-1], len(inner))
-            apart.append(np.abs(found - balanced_cdf(places, there.samples, self.exponent)).mean())
-        slope = float(np.polyfit(np.log(np.array(self.points) - 1), np.log(apart), 1)[0])
-        return point(slope)
+    held = []
+    for size in sizes:
+        inner = dataclasses.replace(lab.setting, samples=size).optimum.probs[1:-1]
+        slopes = np.diff(inner) / inner.mean()
+        half = len(slopes) // 2
+        held.append((slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all())
+    return float(np.mean(held))
 
 
-@dataclasses.dataclass(frozen=True)
-class UShaped:
-    """Share of several N at which the optimum's probabilities fall up to the middle and rise from there, by a margin.
-
-    The end points are left out, which stand for half a step each.
-
-    Attributes:
-        sizes: the N.
-    """
-
-    sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """All."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share, without tolerance."""
-        held = []
-        for size in self.sizes:
-            inner = dataclasses.replace(lab.setting, samples=size).optimum.probs[1:-1]
-            slopes = np.diff(inner) / inner.mean()
-            half = len(slopes) // 2
-            held.append((slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all())
-        share = float(np.mean(held))
-        return point(share)
-
-
-@dataclasses.dataclass(frozen=True)
-class Compromise:
-    """Mass at y = 1/2 of the certified optimum for N = 1."""
-
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """All."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The mass."""
-        setting = lab.setting
-        mass = float(setting.optimum.probs[setting.num_points // 2])
-        return point(mass)
+def mass_at_middle(lab: Lab, seed: int) -> float:
+    """Return the mass at y = 1/2 of the certified optimum."""
+    return float(lab.setting.optimum.probs[lab.setting.num_points // 2])

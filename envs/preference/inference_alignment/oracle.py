@@ -80,14 +80,19 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
         Raises:
             ParameterError: it is not given, and not known of this operator or aggregate.
         """
-        setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
-        probs = start = setting.reference
+        weight = self.smoothness if smoothness is None else smoothness
+        probs = self.setting.reference
         yield probs
         for _ in range(steps):
-            with np.errstate(divide="ignore"):  # what has underflown stays so
-                anchor = setting.beta * np.log(start) + weight * np.log(probs)
-            probs = softmax((anchor + setting.aligned.variation(probs)) / (setting.beta + weight))
+            probs = self.prox_step(probs, self.setting.aligned.variation(probs), weight)
             yield probs
+
+    def prox_step(self, probs: np.ndarray, variation: np.ndarray, smoothness: float) -> np.ndarray:
+        """Return the policy (K,) after a step from `probs` (K,) with a first variation phi (K,), exact or estimated."""
+        setting = self.setting
+        with np.errstate(divide="ignore"):  # what has underflown stays so
+            anchor = setting.beta * np.log(setting.reference) + smoothness * np.log(probs)
+        return softmax((anchor + variation) / (setting.beta + smoothness))
 
     def prox_bound(self, steps: int, smoothness: float | None = None) -> float:
         """Return beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1) for T >= 1 steps from the reference; 0 where L = 0.

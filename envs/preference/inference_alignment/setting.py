@@ -9,6 +9,7 @@ import numpy as np
 from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
 from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
@@ -165,8 +166,7 @@ class InferenceAlignment(ContextualBandit):
     @functools.cached_property
     def reference(self) -> np.ndarray:
         """pi_ref, float64 (K,)."""
-        weights = np.exp(self.tilt * self.points - max(self.tilt, 0.0))
-        return weights / weights.sum()
+        return softmax(self.tilt * self.points)
 
     @functools.cached_property
     def inference(self) -> Inference:
