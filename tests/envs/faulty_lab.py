@@ -27,6 +27,7 @@ class FaultyLab:
     Attributes:
         lab: the sound one.
         parameters: of the setting, whatever is asked for.
+        world: other parameters of the setting in which episodes take place, which claims do not see.
         kind: setting -> what stands in its place as `lab.setting`; training and simulation do not see it.
         deaf: whether `at` is ignored.
         oracle_class: of `lab.oracle`.
@@ -41,6 +42,7 @@ class FaultyLab:
 
     lab: Any
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    world: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     kind: Callable[[Any], Any] | None = None
     deaf: bool = False
     oracle_class: Callable[[Any], Any] | None = None
@@ -56,6 +58,11 @@ class FaultyLab:
     def sound(self) -> Any:
         """The sound laboratory of the setting that is really there."""
         return self.lab.at(**self.parameters) if self.parameters else self.lab
+
+    @functools.cached_property
+    def elsewhere(self) -> Any:
+        """The sound laboratory in which episodes take place."""
+        return self.sound.at(**self.world) if self.world else self.sound
 
     @functools.cached_property
     def setting(self) -> Any:
@@ -75,12 +82,12 @@ class FaultyLab:
         """Train, with faults."""
         if self.learner is not None:
             return [self.learner(self, agent_name, seed, budget, asked) for seed in seeds]
-        return self.sound.train(self._agent(agent_name), seeds, int(self.share * budget), **self._own(asked))
+        return self.elsewhere.train(self._agent(agent_name), seeds, int(self.share * budget), **self._own(asked))
 
     def trace(self, agent_name: str, seeds: Sequence[int], budget: int, *, points: int, **asked: Any) -> list[Any]:
         """Train, with faults, and return policies along the way."""
         agent, budget = self._agent(agent_name), int(self.share * budget)
-        return self.sound.trace(agent, seeds, budget, points=points, **self._own(asked))
+        return self.elsewhere.trace(agent, seeds, budget, points=points, **self._own(asked))
 
     def _agent(self, name: str) -> str:
         return self.agent if isinstance(self.agent, str) else self.agent.get(name, name)
@@ -94,7 +101,7 @@ class FaultyLab:
         call = Call(policy, episodes, seed, asked)
         options = self.options(self, dict(asked)) if callable(self.options) else {**asked, **self.options}
         acting = self.policy(self, call) if self.policy else policy
-        played = self.sound.simulate(acting, episodes, seed, **options)
+        played = self.elsewhere.simulate(acting, episodes, seed, **options)
         if self.played is None:
             return played
         other = self.played(self, call, played)
