@@ -181,8 +181,10 @@ def reading(oracle: CyclicPreferenceOracle, tables: np.ndarray, metric: str) -> 
     """Return a metric of `MirrorDescent` of the policies after each round, (T, X, K)."""
     if metric == "distance":
         return float(divergence(oracle.nash_policy.table, tables[-1]).mean())
-    policy = oracle.policy(tables.mean(axis=0) if metric == "mean" else tables[-1])
-    return metric_of(oracle, policy, "score" if metric == "score" else "exploitability")
+    if metric == "score":
+        return oracle.score(oracle.policy(tables[-1]))
+    table = tables.mean(axis=0) if metric == "mean" else tables[-1]
+    return float(games.exploitability(oracle.setting.tables.wins, table).mean())
 
 
 def exact_rounds(setting: CyclicPreference, schedule: list[tuple[float, float]]) -> np.ndarray:

@@ -28,7 +28,7 @@ def other_weight(factor):
 #: Labels of more cyclic preferences than they are said to be.
 CIRCLES = {"world": {"cyclicity": 0.9}}
 WIN_RATES = {"agent": "ipo", "hyperparameters": lambda lab, own: {"tau": lab.setting.beta, "sampler": "offline", **own}}
-OTHER_PAIRS, OFFLINE = {"world": {"tilt": 1.0}}, {"hyperparameters": {"sampler": "offline", "rounds": 1}}
+OFFLINE = {"hyperparameters": {"sampler": "offline", "rounds": 1}}
 #: The reference is the policy of the round: self-play.
 MOVING = {"agent": "sppo", "hyperparameters": lambda lab, own: {"rounds": own["rounds"], "eta": own.get("eta", 0.5)}}
 MIXED, MORE_MIXED = ({"agent": "nash-md", "hyperparameters": {"mixture": mixture}} for mixture in (0.1, 0.3))
@@ -42,9 +42,9 @@ FAULTS = (
     ("threshold", {"policy": of_reference}),
     ("win-rate", CIRCLES),
     ("win-rate-outside", CIRCLES),
-    ("dpo-margin", OTHER_PAIRS),
+    ("dpo-margin", {"world": {"tilt": -1.0}}),
     ("dpo-margin", WIN_RATES),
-    ("dpo-limit", OTHER_PAIRS),
+    ("dpo-limit", {"world": {"tilt": 1.0}}),
     ("dpo-limit", WIN_RATES),
     ("nash-md", {**MOVING, "hyperparameters": {"rounds": 100}}),
     ("nash-md", other_weight(2.0)),

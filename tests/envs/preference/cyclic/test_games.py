@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from theorybench.envs.core.errors import NonFiniteError
+from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.preference.cyclic import games
 
 FEW = st.integers(3, 6)
@@ -26,15 +27,6 @@ def random_games(draw, responses=FEW):
     return 0.5 + upper - np.swapaxes(upper, 1, 2), rng
 
 
-def divergence(first, second):
-    return sum(p * np.log(p / q) for p, q in zip(first, second, strict=True) if p > 0)
-
-
-def normal(logits):
-    weights = np.exp(logits - logits.max())
-    return weights / weights.sum()
-
-
 @settings(max_examples=25, deadline=None)
 @given(game=random_games(), beta=st.floats(0.1, 3))
 def test_the_value_is_the_least_over_replies(game, beta):
@@ -45,7 +37,7 @@ def test_the_value_is_the_least_over_replies(game, beta):
     for own, ref, pi, value in zip(wins, reference, probs, found, strict=True):
 
         def against(logits, own=own, ref=ref, pi=pi):
-            reply = normal(logits)
+            reply = softmax(logits)
             return pi @ own @ reply + beta * divergence(reply, ref)
 
         least = minimize(against, np.log(ref), method="BFGS", options={"gtol": 1e-9}).fun
@@ -64,13 +56,12 @@ def test_the_equilibrium_is_the_maximum(game, beta):
     for own, ref, pi in zip(wins, reference, best, strict=True):
 
         def lost(logits, own=own, ref=ref):
-            return -games.regularised_value(own[None], ref[None], beta, normal(logits)[None])[0]
+            return -games.regularised_value(own[None], ref[None], beta, softmax(logits)[None])[0]
 
-        np.testing.assert_allclose(normal(minimize(lost, np.log(ref), method="BFGS").x), pi, atol=1e-3)
+        np.testing.assert_allclose(softmax(minimize(lost, np.log(ref), method="BFGS").x), pi, atol=1e-3)
     others = rng.dirichlet(np.ones(wins.shape[1]), len(wins))
     gaps = 0.5 - games.regularised_value(wins, reference, beta, others)
-    far = [divergence(q, p) for q, p in zip(others, best, strict=True)]
-    assert (gaps >= beta * np.array(far) - 1e-12).all()
+    assert (gaps >= beta * divergence(others, best) - 1e-12).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +69,7 @@ def test_the_equilibrium_is_the_maximum(game, beta):
 def test_the_equilibrium_is_certified_whatever_the_reference(game, beta, tilt):
     wins, _ = game
     heights = np.linspace(-1, 1, wins.shape[1])
-    reference = np.broadcast_to(normal(tilt * heights), wins.shape[:2])
+    reference = np.broadcast_to(softmax(tilt * heights), wins.shape[:2])
     best = games.equilibrium(wins, reference, beta)
     assert np.abs(games.regularised_value(wins, reference, beta, best) - 0.5).max() <= 1e-12
     missed = np.log(best / reference) - games.win_rates(wins, best) / beta

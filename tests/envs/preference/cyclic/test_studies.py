@@ -1,12 +1,18 @@
 """The studies of CyclicPreference: what they show is what theory says."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.preference.cyclic import studies as cyclic_studies
+from theorybench.envs.preference.cyclic.studies import OverCyclicity, SelfPlay
 
 STUDY = {study.id: study for study in tb.studies("TheoryBench/CyclicPreference-v0")}
+
+
+def run(study, smaller, seeds):
+    return dataclasses.replace(STUDY[study], run=smaller).result(seed=1, seeds=seeds)
 
 
 def cells(table, name):
@@ -14,20 +20,14 @@ def cells(table, name):
     return [row[place] for row in table.rows]
 
 
-def test_exploitability_over_cyclicity(monkeypatch):
-    monkeypatch.setattr(cyclic_studies, "MEASURED", (0.3, 0.75))
-    monkeypatch.setattr(cyclic_studies, "LABELS", 20_000)
+def test_exploitability_over_cyclicity():
     few = {"learning_rate": 1.0, "gradient_steps": 60}
     learners = {"dpo-on-policy": few, "ipo": few, "sppo": {}, "nash-md": {"rounds": 200}}
-    monkeypatch.setattr(cyclic_studies, "LEARNERS", learners)
-    result = STUDY["cyclic-preference"].result(seed=1, seeds=2)
+    result = run("cyclic-preference", OverCyclicity(places=(0.3, 0.75), labels=20_000, learners=learners), 2)
     lost, rates = result.charts
-    assert {found.group: (found.inside, found.points) for found in lost.agreement()} == {
-        "Bradley-Terry favourite": (2, 2)
-    }
-    assert {found.group: (found.inside, found.points) for found in rates.agreement()} == {
-        "Bradley-Terry favourite": (2, 2)
-    }
+    for chart in (lost, rates):
+        (found,) = chart.agreement()
+        assert (found.group, found.inside, found.points) == ("Bradley-Terry favourite", 2, 2)
     lines = {series.group: series for series in lost.series if series.style == "predicted"}
     margin = dict(zip(lines["Bradley-Terry favourite"].x, lines["Bradley-Terry favourite"].y, strict=True))
     assert margin[0.3] == 0 and margin[0.75] == pytest.approx(0.2597, abs=1e-3) and margin[1.0] == pytest.approx(0.5)
@@ -41,9 +41,8 @@ def test_exploitability_over_cyclicity(monkeypatch):
     assert "Above c* = 0.47" in result.notes[0] and "of one half" in result.notes[1]
 
 
-def test_self_play_circles_and_its_mean_converges(monkeypatch):
-    monkeypatch.setattr(cyclic_studies, "ROUNDS", 32)
-    result = STUDY["cyclic-self-play"].result(seed=1, seeds=4)
+def test_self_play_circles_and_its_mean_converges():
+    result = run("cyclic-self-play", SelfPlay(rounds=32), 4)
     (table,) = result.tables
     theory, runs = cells(table, "theory"), cells(table, "runs")
     for expected, own in zip(theory, runs, strict=True):
