@@ -27,7 +27,7 @@ class FaultyLab:
     Attributes:
         lab: the sound one.
         parameters: of the setting, whatever is asked for.
-        world: other parameters of the setting in which episodes take place, which claims do not see.
+        world: where episodes take place, which claims do not see: other parameters, or lab -> another lab.
         kind: setting -> what stands in its place as `lab.setting`; training and simulation do not see it.
         deaf: whether `at` is ignored.
         oracle_class: of `lab.oracle`.
@@ -42,7 +42,7 @@ class FaultyLab:
 
     lab: Any
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    world: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    world: Mapping[str, Any] | Callable[..., Any] = dataclasses.field(default_factory=dict)
     kind: Callable[[Any], Any] | None = None
     deaf: bool = False
     oracle_class: Callable[[Any], Any] | None = None
@@ -62,7 +62,7 @@ class FaultyLab:
     @functools.cached_property
     def elsewhere(self) -> Any:
         """The sound laboratory in which episodes take place."""
-        return self.sound.at(**self.world) if self.world else self.sound
+        return self.world(self.sound) if callable(self.world) else self.sound.at(**self.world)
 
     @functools.cached_property
     def setting(self) -> Any:

@@ -4,6 +4,7 @@ Theory is the oracle's: a constant over sqrt(n) where a learner is consistent, a
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class DistanceToTarget:
     """TV(p+, pi) against the number of labels, against the share that is believed, and where learners end.
 
     Attributes:
+        learners: who is trained.
         labels: of a run; theory of the consistent learners is of the first order in 1 / sqrt(n).
         believed: shares that DDRO is told where the true one is 1/2.
         told: labels for it.
@@ -43,6 +45,7 @@ class DistanceToTarget:
         contexts: of each instance.
     """
 
+    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)
     labels: tuple[int, ...] = (1000, 4000, 16_000, 64_000)
     believed: tuple[float, ...] = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
     told: int = 32_000
@@ -66,14 +69,14 @@ class DistanceToTarget:
         ends = Table("Total variation to the target, mean of runs", tuple(columns), tuple(rows), note)
         charts.append(self._against_share(lab.at(**SMALL), seed, seeds))
         tables = (ends, self._limits(lab), self._constants(lab))
-        return StudyResult(tables=tables, charts=tuple(charts), groups=(*LEARNERS, REFERENCE))
+        return StudyResult(tables=tables, charts=tuple(charts), groups=(*self.learners, REFERENCE))
 
     def _against_labels(self, lab: Lab, title: str, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
         oracle: GoodBadLabelsOracle = lab.oracle
         series: list[Series] = []
         rows: list[tuple[Cell, ...]] = []
         ends = (self.labels[0] / 2, self.labels[-1])
-        for name, learner in LEARNERS.items():
+        for name, learner in self.learners.items():
             runs = np.array([learner.distances(lab, labels, seed, seeds) for labels in self.labels]).T
             series.append(found := measured(name, self.labels, runs))
             limit = oracle.distance(learner.end(oracle))

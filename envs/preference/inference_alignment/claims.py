@@ -28,7 +28,7 @@ free = dataclasses.replace(claim, parameters={"beta": 0.0, "tilt": 0.0})
 #: Large batches, so that noise does not move the policy's ends.
 LARGE: dict[str, Any] = {"episodes_per_update": 256, "group_size": 256}
 #: The same learner in its plain form, and GRPO.
-_ALIKE = (("nonlinear-grpo", {"penalty": "k3", "group_size": 8}), ("grpo", {}))
+_ALIKE: Any = (("nonlinear-grpo", {"penalty": "k3", "group_size": 8}), ("grpo", {}))
 
 _COLLAPSE = "best-of-1 is plain alignment"
 _PROX = "convergence of non-linear GRPO"
