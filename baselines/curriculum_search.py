@@ -40,9 +40,7 @@ from theorybench.envs.core.validation import choice, integer, real
 class CurriculumSearch(ConfiguredAgent):
     """Rejection sampling from the base model, sub-task by sub-task."""
 
-    curriculum: str = choice(
-        "depth", (*CURRICULA, "none"), "what is raised from sub-task to sub-task; none: the full task alone"
-    )
+    curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised; none: the full task alone")
     episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a sub-task is done")
     confirmations: int = integer(8, 1, 1_000_000, "faultless rounds in a row on the full task that end the search")
@@ -104,7 +102,7 @@ class _Found:
 
     def learn(self, episodes: Episodes) -> None:
         """Keep the steps of rewarded responses; forget those of this sub-task that a failed response proves wrong."""
-        taken = np.arange(episodes.actions.shape[1]) < episodes.lengths[:, None]
+        taken = episodes.taken
         rows = np.full(taken.shape, -1)
         rows[taken] = self._class.view.index(episodes.observations[taken])
         rewarded = episodes.rewards > 0

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ import theorybench as tb
 from theorybench.envs.core.registry import load_module
 
 TOYS = load_module(str(Path(__file__).parent / "envs" / "core" / "toys.py"))
+#: Language models are pre-trained once, and kept where what may be lost is kept.
+os.environ.setdefault("THEORYBENCH_CACHE", str(Path(tempfile.gettempdir()) / "theorybench-tests"))
 LABS = load_module(str(Path(__file__).parent / "envs" / "faulty_lab.py"))
 #: Which third of the tests that take turns runs by default: another one each day, the same in all processes.
 THIRD = int(os.environ.setdefault("THEORYBENCH_THIRD", str(datetime.date.today().toordinal() % 3)))

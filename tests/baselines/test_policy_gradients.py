@@ -262,14 +262,16 @@ def test_batches_must_divide():
 
 # Learning.
 
-MOST = [(name, policy) for name in ("rlvr", "grpo", "rloo", "ppo", "raft") for policy in ("auto", "mlp")]
+LEARNERS = ("rlvr", "grpo", "rloo", "ppo", "raft", "ppo[advantage=process]")
+LEARNT = [
+    ("grpo", "auto"),
+    *(pytest.param(name, "auto", marks=pytest.mark.rotating) for name in LEARNERS if name != "grpo"),
+    *(pytest.param(name, "mlp", marks=pytest.mark.slow) for name in LEARNERS),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "policy"), [*MOST, ("ppo[advantage=process]", "auto"), ("ppo[advantage=process]", "mlp")]
-)
+@pytest.mark.parametrize(("name", "policy"), LEARNT)
 def test_most_of_the_score_is_learnt_in_a_small_budget(name, policy):
-
     for env_id, parameters, budget in (
         ("TheoryBench/TreeMarkovChain-v0", {}, 4096),
         ("TheoryBench/ReasoningTree-v0", {"d": 3, "L": 2}, 6400),

@@ -14,16 +14,8 @@ from theorybench.agents.external.sb3 import SB3Policy, VectorBridge, train_sb3
 from theorybench.envs.core.checks.setting import global_random_state
 from theorybench.envs.core.errors import AgentError, PolicyError
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.registry import lookup
 
 AGENTS = [name for name in list_agents() if name.startswith("sb3-")]
-REWARD = [
-    env_id
-    for env_id in tb.list_envs()
-    if env_id.startswith("TheoryBench/") and lookup(env_id).setting.feedback in ("reward", "label")
-]
-QUICK = ["Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0"]
-SMALL = {"num_envs": 16, "steps_per_update": 4, "batch_size": 32, "epochs": 2}
 
 
 class Log:
@@ -201,26 +193,6 @@ def test_maskable_ppo_takes_legal_actions_alone(env_id, tmp_path):
     policy.save(tmp_path / "policy")
     assert not np.any(Policy.load(tmp_path / "policy").probs(observations)[~legal])
     assert illegal["PPO"] > 0 == illegal["MaskablePPO"]
-
-
-@pytest.mark.parametrize("name", AGENTS)
-@pytest.mark.parametrize("env_id", [*QUICK, *(pytest.param(env_id, marks=pytest.mark.slow) for env_id in REWARD)])
-def test_every_setting_that_rewards_trains_both(name, env_id, short):
-    agent, parameters = make_agent(name, **SMALL), short(env_id)
-    before, runs = global_random_state(), []
-    for seed in (5, 5, 6):
-        seen = []
-        (outcome,) = train(
-            agent, env_id, parameters, [seed], 200, [lambda policy, *_, seen=seen: seen.append(policy.weights)]
-        )
-        assert 200 - agent.num_envs < outcome.budget.spent <= 200
-        assert not np.array_equal(seen[0], outcome.policy.weights), "it learns"
-        runs.append(outcome.policy)
-    assert global_random_state() == before
-    np.testing.assert_array_equal(runs[0].weights, runs[1].weights)
-    assert not np.array_equal(runs[0].weights, runs[2].weights)
-    score = tb.evaluate(runs[0], env_id, **parameters)["score"]
-    assert np.isfinite(score) and score <= 1
 
 
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])

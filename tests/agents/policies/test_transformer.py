@@ -256,6 +256,7 @@ def test_sizes_must_fit():
         make_agent("rlvr", policy="transformer", heads=0)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "env_id"), LEARNERS)
 def test_learners_train_it_and_the_same_seed_gives_the_same_policy(name, env_id):
     name = f"{name[:-1]},policy=transformer]" if name.endswith("]") else f"{name}[policy=transformer]"
