@@ -62,17 +62,10 @@ class Responses(FiniteSetting):
 
     @functools.cached_property
     def problem(self):
-        X, m = self.num_prompts, self.num_responses
-        child = X + OptimalAdvantage(**self.parameters).tables.rewards.astype(int)
-        return Problem(
-            horizon=1,
-            num_actions=m,
-            child=child,
-            pay=np.array([[0.0], [1.0]]),
-            start=np.arange(X),
-            shown=np.arange(X)[:, None],
-            replies=np.zeros((1, 0), int),  # the environment says nothing after an action
-        )
+        prompts, silent = np.arange(self.num_prompts), np.zeros((1, 0), int)  # nothing is read after an action
+        shape = {"horizon": 1, "num_actions": self.num_responses, "start": prompts, "shown": prompts[:, None]}
+        child = self.num_prompts + OptimalAdvantage(**self.parameters).tables.rewards.astype(int)
+        return Problem(child=child, pay=np.array([[0.0], [1.0]]), replies=silent, **shape)
 
 
 class Random(tb.Policy):
@@ -98,8 +91,8 @@ CASES = [
 def test_values_are_those_of_the_settings_own_oracle(tables, kind, names, best):
     setting = kind(**tables.parameters)
     found, own = FiniteOracle(tables), lookup(f"TheoryBench/{kind.__name__}-v0").oracle(setting)
-    policies = [own.reference_policy, own.optimal_policy, *(Random(setting.num_actions, seed) for seed in range(5))]
-    for policy in policies:
+    several = [Random(setting.num_actions, seed) for seed in range(5)]
+    for policy in (own.reference_policy, own.optimal_policy, *several):
         told, expected = found.evaluate(policy), own.evaluate(policy)
         for name, other in names.items():
             assert told[name] == pytest.approx(expected[other], rel=0, abs=1e-12), name
@@ -116,8 +109,7 @@ def test_the_same_actions_show_and_earn_the_same(tables, kind, names, best):
     prompts = rng.integers(setting.num_prompts, size=n)
     both = [(x, x.initial(Stream(keys, 0, x.world, np), n, prompts=prompts)) for x in (setting, tables)]
     for step in range(1, setting.horizon + 1):
-        first, second = (x.observe(state) for x, state in both)
-        assert np.array_equal(first, second)
+        assert np.array_equal(*(x.observe(state) for x, state in both))
         actions = rng.integers(setting.num_actions, size=len(running))
         streams = [Stream(keys[running], step, x.world, np) for x in (setting, tables)]
         moved = [x.transition(state, actions, own) for (x, state), own in zip(both, streams, strict=True)]

@@ -98,7 +98,7 @@ def test_setting_keeps_its_promises(K, A, p, xi, instance):
     check_setting(RelativeBudget(K=K, A=A, p=p, xi=xi / math.sqrt(K), instance=instance), seed=instance % 1000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 16), st.floats(0.02, 0.95), st.floats(0.05, 6.0))
 def test_the_base_model_is_negative_binomial(K, p, xi):
     if xi * K / p > 1500:
@@ -232,11 +232,6 @@ def test_tilts_are_stationary_policies(K, p):
         q = oracle.tilted_chance(tilts)
         law = q * np.exp(np.log1p(-q) * (tokens - 1) - tokens / (2 * horizon))
         assert law.sum() / (law @ tokens) == pytest.approx(oracle.tilted_chance(tilts + 1), rel=1e-6)
-
-
-def test_small_p_has_exact_increments():
-    oracle = RelativeBudgetOracle(RelativeBudget(K=2, p=0.001, A=1000, xi=2.0))
-    assert np.diff([oracle.tilted_gain(i) for i in range(4)]) == pytest.approx(1 / 4, rel=0.002)
 
 
 def test_the_default_is_uniform_and_tables_see_sub_steps():
