@@ -36,7 +36,8 @@ def laws_table() -> str:
     for name, parameter, places in SHOWN:
         entry = lookup(f"TheoryBench/{name}-v0")
         difficulty = entry.difficulty(parameter)
-        cells = [_queries(entry, difficulty, value, strategy) for strategy in ("direct", "curriculum") for value in places]
+        pairs = [(value, strategy) for strategy in ("direct", "curriculum") for value in places]
+        cells = [_queries(entry, difficulty, *pair) for pair in pairs]
         link = f"[{name}](settings/{name}-v0.md)"
         rows.append((link, f"{parameter} = {places[0]}, {places[1]}", *cells))
     header = ("setting", "size", "full task, short", "full task, long", "by stages, short", "by stages, long")
