@@ -1,4 +1,4 @@
-"""The benchmarks run and print a row for everything they measure."""
+"""The benchmarks run and print a row for everything they measure; by night, for some train long."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import theorybench as tb
 
 READ = ("wall seconds", "CPU seconds", "generations", "gradient steps", "KL at the target")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
                 "goals",
             ],
         ),
-        pytest.param(
+        (
             "language.py",
             ["--quick", "--results", "{tmp_path}"],
             [
@@ -44,18 +45,16 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
                 "tree of L = 3",
                 *(f"{prefix}{name} " for prefix in ("", "trl-") for name in ("astar-po", "grpo", "rloo")),
             ],
-            marks=pytest.mark.slow,  # every trainer of TRL in a process of its own
         ),
         (
             "lifting.py",
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
             ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
         ),
-        pytest.param(
+        (
             "pass_at_k.py",
             ["--seeds", "1", "--episodes", "64"],
             ["base model", *(f"trl-astar-po[keep_hopeless={keep}]" for keep in ("true", "false"))],
-            marks=pytest.mark.slow,
         ),
         (
             "oracle.py",
@@ -67,17 +66,15 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
                 "goal:",
             ],
         ),
-        pytest.param(
+        (
             "pretraining.py",
             ["--shapes", "gpt2", "--", "TheoryBench/RewardTeacher-v0"],
             ["setting", "TheoryBench/RewardTeacher-v0", "goal: KL at most 0.01 nats: all reached"],
-            marks=pytest.mark.slow,  # that transformers is imported takes longest
         ),
-        pytest.param(
+        (
             "turns.py",
             ["--seeds", "1"],
             [f"{name} " for name in ("KFoldComposition", "Countdown", "RelativeBudget")],
-            marks=pytest.mark.slow,  # it trains until something is learnt
         ),
     ],
 )

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import importlib.metadata
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+from typer.testing import CliRunner
 
 import theorybench as tb
 from theorybench import cli
@@ -42,19 +42,18 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """A folder of records, made by the command in a process of its own; and what it printed."""
-    folder = tmp_path_factory.mktemp("results")
+    """A folder of records, made by the command; and what it printed."""
+    folder = tmp_path_factory.mktemp("results") / "out"
     agents = f"rlvr[learning_rate=0.5],{TOYS}:Good,{TOYS}:Raises,random,optimal"
-    arguments = ["run", "--envs", ENV, "--agents", agents, "--seeds", "5", "--budget", "128", "--out", folder / "out"]
-    command = [sys.executable, "-m", "theorybench", *map(str, arguments)]
-    environment = {**os.environ, "NO_COLOR": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    return folder / "out", done
+    options = ["--seeds", "5", "--budget", "128", "--workers", "1", "--out", str(folder)]
+    return folder, CliRunner(env={"NO_COLOR": "1"}).invoke(
+        cli.app, ["run", "--envs", ENV, "--agents", agents, *options]
+    )
 
 
 def test_run_says_what_happened_and_saves_it(results):
     folder, done = results
-    assert done.returncode == 1 and done.stdout == ""
+    assert done.exit_code == 1 and done.stdout == ""
     assert "25 runs in" in done.stderr and "5 of them failed" in done.stderr and "Traceback" not in done.stderr
     assert f"theorybench leaderboard {folder}" in done.stderr
     assert "rlvr[learning_rate=0.5] on Toys/TwoArms, 5 seeds: score 0." in done.stderr
@@ -118,9 +117,8 @@ def test_evaluate(command, tmp_path):
 
 
 def test_evaluate_draws_a_policy_beside_the_reference(command, tmp_path):
-    for name, magic in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")):
-        assert command("evaluate", "optimal", "TreeMarkovChain", "--picture", tmp_path / name)[0] == 0
-        assert (tmp_path / name).read_bytes().startswith(magic)
+    assert command("evaluate", "optimal", "TreeMarkovChain", "--picture", tmp_path / "a.svg")[0] == 0
+    assert (tmp_path / "a.svg").read_bytes().startswith(b"<?xml")
     code, _, err = command("evaluate", "optimal", "PreferenceBandit", "--picture", tmp_path / "b.png")
     assert code == 2 and "draws policies" in err and not (tmp_path / "b.png").exists()
 
@@ -295,7 +293,9 @@ def test_an_agent_of_labels_runs_beside_agents_of_rewards_and_stands_on_a_board(
     named = ["--envs", "GoodBadLabels", "--agents"]
     wrong, _, said = command("run", *named, f"{agents},dpo-offline", "--out", tmp_path)
     assert wrong == 2 and "learns from feedback 'preference'; the environments give label" in said
-    assert command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--out", tmp_path)[0] == 0
+    assert (
+        command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--workers", "1", "--out", tmp_path)[0] == 0
+    )
     records = load_records(tmp_path)
     assert {record.agent.partition(":")[2] or record.agent: record.feedback for record in records} == {
         "CountLabels": "label",
