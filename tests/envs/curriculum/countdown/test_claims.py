@@ -84,6 +84,7 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
     assert not result.holds, result
 
 
+@pytest.mark.rotating
 def test_studies_agree_with_the_solver():
     smaller = (StageSuccess(counts=(3, 4), episodes=2**10), SearchGrowth(counts=(3, 4), drawn=(2, 3, 4)))
     for study, run in zip(tb.studies(ID), smaller, strict=True):

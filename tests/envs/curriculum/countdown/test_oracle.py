@@ -105,6 +105,7 @@ def test_beyond_the_limit_it_is_an_estimate_that_says_so(monkeypatch):
     assert set(exact) < set(sampled)
 
 
+@pytest.mark.rotating
 def test_six_numbers_are_exact_for_policies_of_the_state():
     oracle = CountdownOracle(Countdown(numbers=6, prompts=2))
     values = oracle.evaluate(oracle.reference_policy)
@@ -182,6 +183,7 @@ def test_the_ladder_is_soon_infeasible_without_stages():
     assert direct[0] == staged[0]
 
 
+@pytest.mark.rotating
 def test_learners_by_stages_learn_what_tables_can():
     record = tb.run(ID, "curriculum-rlvr", seed=0, budget=3000, numbers=3, prompts=4)
     assert record.score > 0.8

@@ -94,6 +94,7 @@ def test_positions_are_exact_too(setting, seed):
     assert oracle.evaluate(policy) == pytest.approx(oracle.evaluate(undeclared), abs=1e-12)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("chain_of_thought", [True, False])
 @pytest.mark.parametrize("stage", [1, 3, 4])
 def test_closed_form_is_simulation(chain_of_thought, stage):
