@@ -3,20 +3,12 @@
 from typing import Any
 
 import reference_tables as tables
+from families import families
 from reference_data import Numbers
 
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import Entry, lookup
 from theorybench.leaderboard.showing.words import format_number
-
-#: Ladders of difficulty of the table, and two of the values of each: short, and long.
-SHOWN = (
-    ("ReasoningTree", "L", (2, 9)),
-    ("Parity", "k", (2, 10)),
-    ("KFoldComposition", "k", (2, 8)),
-    ("Semiautomaton", "T", (2, 8)),
-    ("Countdown", "numbers", (3, 5)),
-)
 
 
 def values(numbers: Numbers) -> dict[str, Any]:
@@ -31,15 +23,18 @@ def values(numbers: Numbers) -> dict[str, Any]:
 
 
 def laws_table() -> str:
-    """Return the episodes that theory asks for, directly and by stages, on a short task and on a long one."""
+    """Return the episodes that theory asks for, directly and by stages, on a setting's second level and last but one.
+
+    The levels are those of its first ladder of difficulty.
+    """
     rows = []
-    for name, parameter, places in SHOWN:
-        entry = lookup(f"TheoryBench/{name}-v0")
-        difficulty = entry.difficulty(parameter)
-        pairs = [(value, strategy) for strategy in ("direct", "curriculum") for value in places]
-        cells = [_queries(entry, difficulty, *pair) for pair in pairs]
-        link = f"[{name}](settings/{name}-v0.md)"
-        rows.append((link, f"{parameter} = {places[0]}, {places[1]}", *cells))
+    for entry in map(lookup, families()["curriculum"].settings):
+        for difficulty in entry.difficulties[:1]:
+            places = difficulty.values[1], difficulty.values[-2]
+            cells = [_queries(entry, difficulty, value, s) for s in ("direct", "curriculum") for value in places]
+            name = entry.id.partition("/")[2]
+            link = f"[{name.partition('-v')[0]}](settings/{name}.md)"
+            rows.append((link, f"{difficulty.parameter} = {places[0]}, {places[1]}", *cells))
     header = ("setting", "size", "full task, short", "full task, long", "by stages, short", "by stages, long")
     return tables.table(header, rows)
 

@@ -13,8 +13,8 @@ from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.store import atomic_write
-from theorybench.leaderboard.running import provenance as meters
 from theorybench.leaderboard.running.config import list_suites, named_suite
+from theorybench.leaderboard.running.provenance import git_commit, hardware, versions
 from theorybench.leaderboard.showing.words import cell, is_known
 
 FOLDER = Path(__file__).parent / "reference"
@@ -217,7 +217,7 @@ def study_data(study: ShownStudy, result: StudyResult, fingerprint: str, picture
 def here() -> Provenance:
     """Say where and when something is measured."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return Provenance(today, meters.hardware(), meters.versions(), meters.git_commit() or "")
+    return Provenance(today, hardware(), versions(), git_commit() or "")
 
 
 def digests(paths: Iterable[Path]) -> dict[str, str]:
