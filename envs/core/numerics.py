@@ -43,5 +43,5 @@ def divergence(first: np.ndarray, second: np.ndarray | float) -> Any:
     p, q = np.broadcast_arrays(np.asarray(first, np.float64), np.asarray(second, np.float64))
     held = p > 0
     with np.errstate(divide="ignore"):
-        logs = np.log(p, where=held, out=np.zeros(p.shape)) - np.log(q, where=held, out=np.zeros(p.shape))
-    return (p * logs).sum(axis=-1)
+        ratio = np.divide(p, q, where=held, out=np.ones(p.shape))  # a difference of logarithms loses a tiny divergence
+    return (p * np.log(ratio)).sum(axis=-1)

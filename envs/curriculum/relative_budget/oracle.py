@@ -9,6 +9,7 @@ import numpy as np
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import blocks
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import PolicyOfSetting, TablePolicy
 from theorybench.envs.core.views import View
@@ -122,9 +123,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             observations = setting.show(i, u)
             rows = self.probs(policy, observations)
             chances[i, u] = rows[np.arange(len(i)), setting.tables.right[i]]
-            # Logarithms of ratios: differences of logarithms would lose digits where a step is small.
-            ratio = np.where(rows > 0, rows, 1.0) / setting.reference_probs(observations)
-            surprise[i, u] = (rows * np.log(ratio)).sum(axis=1)
+            surprise[i, u] = divergence(rows, setting.reference_probs(observations))
         held = visits(chances)
         return Followed(held * chances, float((held * surprise).sum()))
 
