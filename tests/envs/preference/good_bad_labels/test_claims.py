@@ -119,6 +119,7 @@ def test_predictions_are_far_from_nothing():
         assert predicted[name] > 0.1
     for name in ("wrong-share", "wrong-share-two-term"):
         assert predicted[name] > 8 * CLAIM[name].tolerance
+    assert [predicted[f"dpo-{size}"] for size in SIZES] == pytest.approx([0.3, 0.43, 0.56], abs=0.01)
     assert predicted["rate"] > 10 * CLAIM["rate"].tolerance
     oracle = oracles["kto-empties"]
     assert rejected(oracle, oracle.setting.tables.good) > 0.2

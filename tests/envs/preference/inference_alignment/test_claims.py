@@ -161,6 +161,7 @@ def test_random_settings_are_many_kinds():
 STUDY = {study.id.removeprefix("inference-"): study for study in tb.studies(ID)}
 
 
+@pytest.mark.rotating(1)
 def test_densities_follow_the_closed_form():
     smaller = Density(samples=(1, 2, 8), budget=2**16, batch=512)
     result = dataclasses.replace(STUDY["density"], run=smaller).result(seeds=2)
@@ -170,6 +171,7 @@ def test_densities_follow_the_closed_form():
     assert all(rows[n][5] == pytest.approx(0.75) for n in (1, 2, 8))
 
 
+@pytest.mark.rotating(2)
 def test_unaware_learners_end_below_where_they_began():
     result = dataclasses.replace(STUDY["learners"], run=Learners(samples=(1, 2, 8), budget=2000)).result(seeds=2)
     (chart,) = result.charts
@@ -178,6 +180,7 @@ def test_unaware_learners_end_below_where_they_began():
     assert (naive[1:] < start[1:]).all()
 
 
+@pytest.mark.rotating(0)
 def test_prox_steps_stay_under_the_bound_and_stop_at_noise():
     smaller = Prox(steps=40, sizes=(64, 4096), errors=(64, 256, 1024), episodes=2**16)
     steps, rough, squares = dataclasses.replace(STUDY["prox"], run=smaller).result(seeds=2).charts
