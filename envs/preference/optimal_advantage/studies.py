@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import mean_interval
-from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.optimal_advantage.experiments import Training
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
@@ -75,7 +75,7 @@ def value_bias(lab: Lab, seed: int, seeds: int) -> StudyResult:
     notes = []
     for number, p in enumerate(CHANCES):
         there = lab.at(accuracy=p)
-        key = _key(seed, number)
+        key = seed_of(seed, number)
         played = there.simulate(there.oracle.reference_policy, seeds * RESPONSES, key)
         rewards, name = played.rewards.reshape(seeds, -1), f"p = {p:g}"
         exact = np.array([estimate_moments(p, n, setting.beta) for n in DRAWN_SIZES])
@@ -135,7 +135,7 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     for number, tilt in enumerate(TILTS):
         probs, name = on_path(setting, tilt).table, _name(tilt)
         asked = np.concatenate([VALUES, PROBES])
-        heights = sampled_variances(lab, tilt, asked, seeds * PART, _key(seed, number), parts=seeds)
+        heights = sampled_variances(lab, tilt, asked, seeds * PART, seed_of(seed, number), parts=seeds)
         exact = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in DRAWN_VALUES]
         series.append(measured(name, VALUES, heights[:, : len(VALUES)] / unit, style="simulated"))
         series.append(Series(name, "predicted", DRAWN_VALUES, exact))
@@ -181,7 +181,7 @@ def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
     setting = lab.setting
     solvable = setting.chances > 0
     p, share = float(setting.chances.max()), float(solvable.mean())
-    counted = np.stack([count_passes(lab, lab.oracle.reference_policy, k, seeds * 128, _key(seed, k)) for k in KS])
+    counted = np.stack([count_passes(lab, lab.oracle.reference_policy, k, seeds * 128, seed_of(seed, k)) for k in KS])
     series = [
         measured("reference", KS, counted.reshape(len(KS), len(solvable), seeds, -1).mean((1, 3)).T, style="simulated"),
         Series("reference", "predicted", DRAWN_KS, [share * float(pass_at(p, k)) for k in DRAWN_KS]),
@@ -195,7 +195,7 @@ def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
         series.append(Series(name, "predicted", DRAWN_KS, [share * float(pass_at(star, k)) for k in DRAWN_KS]))
         if number == 0:
             name += ", filter"
-            seen = count_passes(there, there.oracle.reference_policy, SAMPLES, seeds * DRAWS, _key(seed, 999))
+            seen = count_passes(there, there.oracle.reference_policy, SAMPLES, seeds * DRAWS, seed_of(seed, 999))
             kept = seen.reshape(len(solvable), seeds, DRAWS).mean(axis=2).T
             stays = np.stack([pass_at(setting.chances, k) for k in KS])[:, None]
             mixed = kept * passed + (1.0 - kept) * stays
@@ -225,7 +225,7 @@ def _tries(lab: Lab, seed: int, seeds: int) -> list[Series]:
     series = []
     for beta in DRAWN_BETAS:
         places = [lab.at(beta=beta, accuracy=p, zero_share=0.0, num_prompts=1) for p in P]
-        found = [_counted_tries(there, _key(seed, 1000 + i), seeds) for i, there in enumerate(places)]
+        found = [_counted_tries(there, seed_of(seed, 1000 + i), seeds) for i, there in enumerate(places)]
         series.append(measured(f"beta = {beta:g}", P, np.stack(found, axis=1), style="simulated"))
         exact = reference_tries(np.array(DRAWN_P), beta)
         series.append(Series(f"beta = {beta:g}", "predicted", DRAWN_P, exact.tolist()))
@@ -244,7 +244,7 @@ def _tries_table(lab: Lab, p: float, seed: int, seeds: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for number, beta in enumerate(TABLE_BETAS):
         there = lab.at(beta=beta, zero_share=0.0, num_prompts=1)
-        counted = mean_interval(_counted_tries(there, _key(seed, 2000 + number), seeds))
+        counted = mean_interval(_counted_tries(there, seed_of(seed, 2000 + number), seeds))
         tries = float(reference_tries(p, beta))
         rows.append((beta, float(optimal_success(p, beta)), tries, counted, float(np.exp(1 / beta))))
     columns = (Column("beta", "g"), *(Column(head, ".3f") for head in ("P*", "tries", "tries counted", "e^(1/beta)")))
@@ -263,10 +263,6 @@ def _pass_notes(p: float) -> tuple[str, ...]:
         f"{bound:.3f}: the reference's pass@{SAMPLES + 1}.",
         "Where p = 0 nothing is ever solved, whatever K is.",
     )
-
-
-def _key(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
 
 
 STUDIES: tuple[Study, ...] = (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import mean_interval
-from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares
 
@@ -118,8 +118,8 @@ class PassAtK:
         """Count pass@K of policies in groups of roll-outs that share a question: float64 (groups, POINT_KS)."""
         groups, rewards = math.ceil(self.questions / len(policies)), []
         for number, policy in enumerate(policies):
-            key = int(np.random.SeedSequence((seed, number)).generate_state(1)[0])
-            rewards.append(lab.simulate(policy, groups * GROUP, key, group_size=GROUP).rewards.reshape(groups, GROUP))
+            played = lab.simulate(policy, groups * GROUP, seed_of(seed, number), group_size=GROUP)
+            rewards.append(played.rewards.reshape(groups, GROUP))
         return 1.0 - missed_shares(np.concatenate(rewards))[:, np.array(POINT_KS) - 1]
 
 
