@@ -12,7 +12,10 @@ def run_seeds(seed: int, count: int) -> range:
 
 
 def seed_of(*labels: int) -> int:
-    """Turn labels, integers >= 0, into one seed: what a claim simulates under other labels is independent."""
+    """Turn labels, integers >= 0, into one seed: simulations under other labels, as many, are independent.
+
+    Zeros at the end count for nothing.
+    """
     return int(np.random.SeedSequence(labels).generate_state(1)[0])
 
 

@@ -17,5 +17,6 @@ def test_a_slope_is_that_of_least_squares_and_its_interval_that_of_repetitions()
 
 
 def test_other_labels_are_other_seeds():
-    seeds = {seed_of(*labels) for labels in ((0,), (1,), (0, 1), (1, 0), (0, 1, 2))}
-    assert len(seeds) == 5 and seed_of(0, 1) == seed_of(0, 1)
+    labels = [(first, second) for first in range(20) for second in range(20)]
+    assert len({seed_of(*pair) for pair in labels}) == 400 and seed_of(0, 1) == seed_of(0, 1)
+    assert seed_of(1) == seed_of(1, 0)  # hence as many labels everywhere in one experiment
