@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core import registry
 from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
 from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters, split_list
 from theorybench.leaderboard.running.config import list_suites, load_suite, make_suite, named_suite
@@ -52,7 +53,8 @@ def test_a_suite_is_pleasant_to_write(tmp_path):
     ]
 
 
-def test_files_are_found_beside_the_configuration(tmp_path):
+def test_files_are_found_beside_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))  # its claims have the ids of the toys'
     (tmp_path / "mine.py").write_text(TOYS.read_text().replace("Toys/", "Beside/"))
     path = write(tmp_path, 'agents = ["mine.py:Good"]\n[[environments]]\nid = "mine.py:Beside/TwoArms-v0"')
     planned = plan(load_suite(path))
