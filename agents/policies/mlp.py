@@ -15,12 +15,11 @@
 """
 
 import itertools
-from typing import Any
 
 import numpy as np
 import torch
 
-from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.agents.policies.softmax import SMALLEST, NetworkSoftmax
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
@@ -83,8 +82,8 @@ def _one_hot(numbers: torch.Tensor, count: int, like: torch.Tensor) -> torch.Ten
     return (numbers[..., None] == torch.arange(count)).to(like.dtype)
 
 
-class MLPSoftmax(SoftmaxClass):
-    """The class of perceptrons; parameters (weights,). Encoded: what the network sees, then ln pi_start.
+class MLPSoftmax(NetworkSoftmax):
+    """The class of perceptrons.
 
     Args:
         setting: the setting.
@@ -99,31 +98,9 @@ class MLPSoftmax(SoftmaxClass):
         self.network = Network(setting, *self.sizes, setting.num_actions)
         self.critic = Network(setting, *self.sizes, 1)
 
-    def encode(self, observations: np.ndarray) -> np.ndarray:
-        """See, float64 (n, places + 1 + num_actions)."""
-        logs = log_probs_of(self.origin, observations, self.setting.num_actions)
-        return np.concatenate([self.network.see(observations), logs], axis=1)
-
-    def start(self, key: int) -> np.ndarray:
-        """Random hidden layers, and a last layer of zeros."""
-        return self.network.start(key)
-
-    def logits(self, parameters: Any, encoded: Any) -> Any:
-        """Add what the network says to ln pi_start."""
-        actions = self.setting.num_actions
-        return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
-
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""
         return NetworkPolicy(self.setting, self.origin.kind, *self.sizes, parameters)
-
-    def value_start(self, key: int) -> np.ndarray:
-        """Random hidden layers, and a last layer of zeros."""
-        return self.critic.start(key)
-
-    def values(self, parameters: Any, encoded: Any) -> Any:
-        """Return what the critic's network says."""
-        return self.critic(parameters, encoded[..., : -self.setting.num_actions])[..., 0]
 
 
 class NetworkPolicy(SettingPolicy):

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.policies.mlp import WINDOW
-from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.agents.policies.softmax import SMALLEST, NetworkSoftmax
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy, SettingPolicy
@@ -160,8 +160,8 @@ def _norm(x: torch.Tensor) -> torch.Tensor:
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
 
 
-class TransformerSoftmax(SoftmaxClass):
-    """The class of transformers; parameters (weights,). Encoded: what the network sees, then ln pi_start.
+class TransformerSoftmax(NetworkSoftmax):
+    """The class of transformers.
 
     Args:
         setting: the setting.
@@ -177,20 +177,6 @@ class TransformerSoftmax(SoftmaxClass):
         self.network = Transformer(setting, *self.sizes, setting.num_actions)
         self.critic = Transformer(setting, *self.sizes, 1)
 
-    def encode(self, observations: np.ndarray) -> np.ndarray:
-        """See, float64 (n, places + 1 + num_actions)."""
-        logs = log_probs_of(self.origin, observations, self.setting.num_actions)
-        return np.concatenate([self.network.see(observations), logs], axis=1)
-
-    def start(self, key: int) -> np.ndarray:
-        """Random layers, and a last matrix of zeros."""
-        return self.network.start(key)
-
-    def logits(self, parameters: Any, encoded: Any) -> Any:
-        """Add what the network says to ln pi_start."""
-        actions = self.setting.num_actions
-        return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
-
     def step_logits(self, parameters: Any, encoded: Any) -> Any:
         """Read each response once, where one step sees what the step before saw and more."""
         if self.setting.state_in_prompt or self.setting.response_length > self.network.window:
@@ -201,14 +187,6 @@ class TransformerSoftmax(SoftmaxClass):
     def snapshot(self, parameters: np.ndarray) -> Policy:
         """Return the policy of these weights."""
         return TransformerPolicy(self.setting, self.origin.kind, *self.sizes, parameters)
-
-    def value_start(self, key: int) -> np.ndarray:
-        """Random layers, and a last matrix of zeros."""
-        return self.critic.start(key)
-
-    def values(self, parameters: Any, encoded: Any) -> Any:
-        """Return what the critic's network says."""
-        return self.critic(parameters, encoded[..., : -self.setting.num_actions])[..., 0]
 
 
 class TransformerPolicy(SettingPolicy):

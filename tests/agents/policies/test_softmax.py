@@ -1,15 +1,12 @@
-"""Softmax classes: where they start, what they look up, and their gradients by finite differences."""
-
-import pickle
+"""Tables and linear classes: where they start, what they look up, and their gradients by finite differences."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from theorybench.agents import Policy, View, rollout
+from theorybench.agents import View, rollout
 from theorybench.agents.policies.catalogue import PolicyOptions
-from theorybench.agents.policies.mlp import NetworkPolicy
 from theorybench.agents.policies.softmax import LinearSoftmax, TabularSoftmax
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, SettingPolicy, TablePolicy
@@ -24,10 +21,6 @@ CASES = [
     (BANDIT, {"dimension": 3}, "prompt"),
     (BANDIT, {"dimension": 3}, "linear"),
     (BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}, "linear"),
-    ("Toy/Copy-v0", {}, "mlp"),
-    ("Toy/Duel-v0", {}, "mlp"),
-    (BANDIT, {"dimension": 3, "theta_init": 2.0}, "mlp"),
-    ("TheoryBench/TreeMarkovChain-v0", {}, "mlp"),
 ]
 
 
@@ -76,45 +69,10 @@ def test_rows_are_the_logits_of_the_snapshot_and_have_its_gradient(env_id, param
         assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-6, abs=1e-6)
 
 
-def test_a_network_is_the_reference_at_the_start_and_can_be_saved(tmp_path):
-    for env_id in ("Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0", "TheoryBench/ReasoningTree-v0"):
-        entry = lookup(env_id)
-        setting = entry.make_setting({})
-        oracle, softmax = entry.oracle(setting), PolicyOptions(policy="mlp", start="reference").build(setting)
-        start = softmax.snapshot(softmax.start(3))
-        assert oracle.score(start) == pytest.approx(0.0, abs=1e-6)
-        if env_id != "Toy/Copy-v0":  # whose oracle calls the smallest mass on what the reference never does infinite
-            assert oracle.evaluate(start, ["kl"])["kl"] == pytest.approx(0.0, abs=1e-12)
-        moved = softmax.snapshot(np.random.default_rng(0).normal(size=softmax.start(3).shape))
-        assert oracle.evaluate(moved)["kl"] > 1e-6
-        moved.save(tmp_path / "policy")
-        seen = View.of(setting, "position").observations(setting.observation_dtype)
-        for copy in (Policy.load(tmp_path / "policy"), pickle.loads(pickle.dumps(moved))):
-            np.testing.assert_array_equal(copy.probs(seen), moved.probs(seen))
-            assert (type(copy), copy.depends_on) == (NetworkPolicy, "prefix")
-
-
-def test_a_network_draws_its_weights_from_the_key_and_each_unit_moves_by_a_step_whatever_the_width():
-    setting = lookup("Toy/Copy-v0").make_setting({})
-    first, same, other = (PolicyOptions(policy="mlp").build(setting).start(key) for key in (1, 1, 2))
-    np.testing.assert_array_equal(first, same)
-    assert (first != other).mean() > 0.8
-    encoded = torch.as_tensor(
-        PolicyOptions(policy="mlp").build(setting).encode(View.of(setting).observations(np.dtype(np.int8)))
-    )
-    for width, depth in ((8, 1), (512, 1), (64, 3)):
-        network = PolicyOptions(policy="mlp", hidden_units=width, hidden_layers=depth).build(setting)
-        weights = network.start(0)
-        signs = np.sign(np.random.default_rng(0).normal(size=weights.shape))
-        logits = [network.logits(torch.as_tensor(weights + step * signs), encoded) for step in (0.0, 0.1)]
-        assert float((logits[1] - logits[0]).abs().max()) <= 0.1
-        assert logits[0].allclose(encoded[:, -3:])
-
-
 def test_value_functions_start_at_zero_and_read_what_the_policy_reads():
     setting = lookup("Toy/Copy-v0").make_setting({})
     observations = View.of(setting).observations(setting.observation_dtype)
-    for name in ("prefix", "markov", "mlp"):
+    for name in ("prefix", "markov"):
         softmax = PolicyOptions(policy=name).build(setting)
         encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
         assert not softmax.values(torch.as_tensor(start), encoded).any()

@@ -1,0 +1,153 @@
+"""Networks of the catalogue: where each starts, its gradient, that it can be saved, and that it learns."""
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+from theorybench.agents import Policy, View, make_agent, rollout, train
+from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
+from theorybench.agents.policies.sizes import SHAPES
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import lookup
+
+MACHINE = "TheoryBench/Semiautomaton-v0"
+CASES = [
+    ("Toy/Copy-v0", {}),
+    ("Toy/Duel-v0", {}),
+    ("TheoryBench/PreferenceBandit-v0", {"dimension": 3, "theta_init": 2.0}),
+    ("TheoryBench/TreeMarkovChain-v0", {}),
+    ("TheoryBench/ReasoningTree-v0", {}),
+    ("TheoryBench/RelativeBudget-v0", {}),
+    ("TheoryBench/Countdown-v0", {}),
+    ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
+    (MACHINE, {"N": 3, "T": 4}),
+]
+#: Language models have tests of their own.
+OURS = [name for name in NETWORKS if name not in SHAPES]
+SMALL = {"mlp": {"hidden_units": 8}, "transformer": {"width": 8, "layers": 2, "heads": 2}}
+SIZES = {
+    "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
+    "transformer": [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)],
+}
+LEARNERS = [
+    ("rlvr", "TheoryBench/Countdown-v0"),
+    ("ppo", "Toy/Copy-v0"),
+    ("grpo", MACHINE),
+    ("mixture-rlvr", "TheoryBench/Parity-v0"),
+    ("adaptive-curriculum", "TheoryBench/KFoldComposition-v0"),
+    ("astar-po", "TheoryBench/OptimalAdvantage-v0"),
+    ("dpo-on-policy[gradient_steps=10]", "Toy/Duel-v0"),
+]
+networks = pytest.mark.parametrize("name", OURS)
+
+
+def observed(env_id, parameters, episodes=100):
+    envs = gym.make_vec(env_id, num_envs=50, **parameters)
+    envs.reset(seed=0)
+    played = rollout(envs, envs.unwrapped.reference_policy, episodes=episodes, rng=np.random.default_rng(0))
+    return envs.unwrapped.setting, played.observations[played.taken]
+
+
+def small(name, setting, **options):
+    return PolicyOptions(policy=name, **SMALL.get(name, {}), **options).build(setting)
+
+
+def moved(softmax, seed=1):
+    return 4 * np.random.default_rng(seed).normal(size=softmax.start(0).shape)
+
+
+@networks
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+@pytest.mark.parametrize("start", ["initial", "reference"])
+def test_training_begins_at_the_named_policy(name, env_id, parameters, start):
+    setting, seen = observed(env_id, parameters)
+    softmax, wanted = PolicyOptions(policy=name, start=start).build(setting), SettingPolicy(setting, start).probs(seen)
+    np.testing.assert_allclose(softmax.snapshot(softmax.start(0)).probs(seen), wanted, atol=1e-12)
+    assert not softmax.values(torch.as_tensor(softmax.value_start(0)), torch.as_tensor(softmax.encode(seen))).any()
+    other = softmax.snapshot(3 * moved(softmax)).probs(seen)
+    assert np.abs(other - wanted).max() > 0.1
+    assert (other[wanted == 0] < 1e-100).all()  # what is illegal stays so
+
+
+@networks
+@pytest.mark.parametrize(("env_id", "parameters"), CASES)
+def test_the_gradient_of_a_likelihood_by_finite_differences(name, env_id, parameters):
+    setting, seen = observed(env_id, parameters, episodes=20)
+    softmax, rng = small(name, setting), np.random.default_rng(1)
+    seen, parameter = seen[:20], moved(softmax)
+    encoded = torch.as_tensor(softmax.encode(seen))
+    actions = (setting.reference_probs(seen) * rng.random((len(seen), 1))).argmax(axis=1)
+
+    def likelihood(values):
+        logs = torch.log_softmax(softmax.logits(values, encoded), dim=-1)
+        return logs[torch.arange(len(seen)), torch.as_tensor(actions)].sum()
+
+    variable = torch.tensor(parameter, requires_grad=True)
+    value = likelihood(variable)
+    probs = softmax.snapshot(parameter).probs(seen)[np.arange(len(seen)), actions]
+    assert float(value.detach()) == pytest.approx(np.log(probs).sum(), rel=1e-10)
+    value.backward()
+    for _ in range(5):
+        direction, step = rng.normal(size=parameter.shape), 1e-6
+        ahead, behind = (float(likelihood(torch.tensor(parameter + s * step * direction))) for s in (1, -1))
+        slope = float((variable.grad.numpy() * direction).sum())
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-5)
+
+
+@networks
+@pytest.mark.parametrize(("env_id", "parameters"), CASES[3:])
+def test_a_policy_can_be_saved_and_pickled_and_answers_the_same_in_any_batch(name, env_id, parameters, tmp_path):
+    setting, seen = observed(env_id, parameters)
+    softmax = small(name, setting)
+    policy = softmax.snapshot(moved(softmax))
+    policy.save(tmp_path / "policy")
+    for copy in (Policy.load(tmp_path / "policy"), pickle.loads(pickle.dumps(policy))):
+        np.testing.assert_array_equal(copy.probs(seen), policy.probs(seen))
+        assert (type(copy), copy.depends_on) == (type(policy), "prefix")
+    parts = np.concatenate([policy.probs(seen[:3]), policy.probs(seen[3:])])
+    np.testing.assert_allclose(parts, policy.probs(seen), atol=1e-12)
+    many = policy.probs(np.tile(seen, (3000 // len(seen) + 1, 1)))  # more than pass at a time
+    np.testing.assert_allclose(many[-len(seen) :], policy.probs(seen), atol=1e-12)
+
+
+@networks
+def test_weights_come_from_the_key_and_values_read_what_the_policy_reads(name):
+    setting = lookup("Toy/Copy-v0").make_setting({})
+    softmax, observations = PolicyOptions(policy=name).build(setting), View.of(setting).observations(np.dtype(np.int8))
+    first, same, other = (softmax.start(key) for key in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).mean() > 0.8
+    weights = torch.as_tensor(np.random.default_rng(0).normal(size=softmax.value_start(0).shape))
+    values = softmax.values(weights, torch.as_tensor(softmax.encode(observations)))
+    assert values.shape == (len(observations),)
+    assert len(np.unique(values)) > 10
+
+
+@networks
+def test_one_step_moves_the_logits_as_far_at_every_size(name):
+    setting, seen = observed(MACHINE, {"N": 3, "T": 4})
+    for sizes in SIZES.get(name, [{}]):
+        softmax = PolicyOptions(policy=name, **sizes).build(setting)
+        encoded, start = torch.as_tensor(softmax.encode(seen)), torch.as_tensor(softmax.start(0))
+        variable = start.clone().requires_grad_()
+        softmax.logits(variable, encoded)[:, 0].sum().backward()
+        step = softmax.logits(start + 0.1 * torch.sign(variable.grad), encoded) - softmax.logits(start, encoded)
+        assert 0.01 < float(step[:, 0].abs().mean()) <= 0.1 + 1e-12
+
+
+@networks
+@pytest.mark.rotating
+@pytest.mark.parametrize(("learner", "env_id"), LEARNERS)
+def test_learners_train_it_and_the_same_seed_gives_the_same_policy(name, learner, env_id):
+    agent = make_agent(learner, policy=name)
+    setting, seen = observed(env_id, {}, episodes=50)
+    assert not agent.batch_seeds
+    first, again, other = (train(agent, env_id, {}, [seed], 3 * agent.num_envs + 5)[0] for seed in (5, 5, 6))
+    probs = first.policy.probs(seen)
+    np.testing.assert_array_equal(probs, again.policy.probs(seen))
+    assert (probs != other.policy.probs(seen)).any()
+    assert (probs != SettingPolicy(setting, "initial").probs(seen)).any()
+    np.testing.assert_allclose(probs.sum(axis=1), 1, atol=1e-12)
