@@ -29,7 +29,6 @@ from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.policy import SettingPolicy
@@ -155,7 +154,7 @@ def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) 
 
 def _episodes(setting: Setting, policy: Any, count: int, rng: np.random.Generator) -> Episodes:
     """Play episodes of a policy, an equal share on each stage."""
-    batch = Batch(setting, count, numpy_namespace)
+    batch = Batch(setting, count, np)
     batch.seed(int(rng.integers(2**63)))
     pairs = (2,) if batch.pairs else ()
 

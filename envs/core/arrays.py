@@ -10,12 +10,10 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 
-numpy_namespace = np
-
 
 def namespace(array: Any) -> Any:
     """Return the array namespace of an array (quickly for NumPy, the common case)."""
-    return numpy_namespace if isinstance(array, np.ndarray) else array_api_compat.array_namespace(array)
+    return np if isinstance(array, np.ndarray) else array_api_compat.array_namespace(array)
 
 
 def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
@@ -27,7 +25,7 @@ def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
     if backend == "numpy":
         if device != "cpu":
             raise ParameterError("device", device, "'cpu' with the numpy back end", "Pass backend='torch'.")
-        return numpy_namespace, None
+        return np, None
     if backend != "torch":
         raise ParameterError("backend", backend, "'numpy' or 'torch'")
     import array_api_compat.torch as torch_namespace

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import operator
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
@@ -41,6 +42,11 @@ class Sizes(NamedTuple):
     num_stages: int = 1
     max_hint: int = 0
     num_reply_tokens: int = 0
+
+
+def _size(name: str) -> Any:
+    """Make the property of a setting that is the size of the same name."""
+    return property(operator.attrgetter(f"sizes.{name}"), doc="See `Sizes`.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +105,16 @@ class Dynamics(ABC):
     @abstractmethod
     def sizes(self) -> Sizes:
         """Numbers of actions, symbols, tokens, steps, prompts and stages; make it a cached property."""
+
+    num_actions: ClassVar[int] = _size("num_actions")
+    num_symbols: ClassVar[int] = _size("num_symbols")
+    prompt_length: ClassVar[int] = _size("prompt_length")
+    response_length: ClassVar[int] = _size("response_length")
+    horizon: ClassVar[int] = _size("horizon")
+    num_prompts: ClassVar[int | None] = _size("num_prompts")
+    num_stages: ClassVar[int] = _size("num_stages")
+    max_hint: ClassVar[int] = _size("max_hint")
+    num_reply_tokens: ClassVar[int] = _size("num_reply_tokens")
 
     @property
     def prompt_symbols(self) -> range:
@@ -200,51 +216,6 @@ class Dynamics(ABC):
         return str(symbol)
 
     # Derived.
-
-    @property
-    def num_actions(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.num_actions
-
-    @property
-    def num_symbols(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.num_symbols
-
-    @property
-    def prompt_length(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.prompt_length
-
-    @property
-    def response_length(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.response_length
-
-    @property
-    def horizon(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.horizon
-
-    @property
-    def num_prompts(self) -> int | None:
-        """See `Sizes`."""
-        return self.sizes.num_prompts
-
-    @property
-    def num_stages(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.num_stages
-
-    @property
-    def max_hint(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.max_hint
-
-    @property
-    def num_reply_tokens(self) -> int:
-        """See `Sizes`."""
-        return self.sizes.num_reply_tokens
 
     @property
     def has_own_initial_policy(self) -> bool:

@@ -29,25 +29,15 @@ _ENTRIES: dict[str, "Entry"] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What the registry knows of one id.
+    """What the registry knows of one id."""
 
-    Attributes:
-        id: such as "TheoryBench/TreeMarkovChain-v0".
-        setting: the Setting class.
-        oracle: makes the oracle of a setting.
-        claims: makes the claims; called when they are asked for.
-        budget: default number of episodes of a run, the same for all agents.
-        studies: makes the studies; called when they are asked for.
-        difficulties: ladders of ever harder settings.
-    """
-
-    id: str
-    setting: type[Setting]
-    oracle: "Callable[[Any], Oracle]"
-    claims: "Callable[[], Sequence[Claim]]"
-    budget: int
-    studies: "Callable[[], Sequence[Study]]"
-    difficulties: "tuple[Difficulty, ...]" = ()
+    id: str  # such as "TheoryBench/TreeMarkovChain-v0"
+    setting: type[Setting]  # the Setting class
+    oracle: "Callable[[Any], Oracle]"  # makes the oracle of a setting
+    claims: "Callable[[], Sequence[Claim]]"  # makes the claims; called when they are asked for
+    budget: int  # default number of episodes of a run, the same for all agents
+    studies: "Callable[[], Sequence[Study]]"  # makes the studies; called when they are asked for
+    difficulties: "tuple[Difficulty, ...]" = ()  # ladders of ever harder settings
 
     def make_setting(self, parameters: dict[str, Any]) -> Setting:
         """Build the setting.

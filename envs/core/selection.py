@@ -35,35 +35,21 @@ LOWEST = -650.0
 
 
 class Candidates(NamedTuple):
-    """What a base model may answer to some prompts: sets of responses with one score each.
+    """What a base model may answer to some prompts: sets of responses with one score each."""
 
-    Attributes:
-        mass: float64 (n,), probability under the base model given the prompt; those of a prompt sum to 1.
-        score: float64 (n,), the reward model's.
-        prompt: int (n,), the prompt's number.
-    """
-
-    mass: np.ndarray
-    score: np.ndarray
-    prompt: np.ndarray
+    mass: np.ndarray  # float64 (n,), probability under the base model given the prompt; those of a prompt sum to 1
+    score: np.ndarray  # float64 (n,), the reward model's
+    prompt: np.ndarray  # int (n,), the prompt's number
 
 
 class _Levels(NamedTuple):
-    """Candidates of a prompt with equal scores taken together: by prompt, then by increasing score.
+    """Candidates of a prompt with equal scores taken together: by prompt, then by increasing score."""
 
-    Attributes:
-        mass: float64 (G,).
-        score: float64 (G,).
-        first: int64 (prompts,), each prompt's lowest level.
-        size: int64 (prompts,), how many levels it has.
-        of: int64 (n,), the level of each candidate.
-    """
-
-    mass: np.ndarray
-    score: np.ndarray
-    first: np.ndarray
-    size: np.ndarray
-    of: np.ndarray
+    mass: np.ndarray  # float64 (G,)
+    score: np.ndarray  # float64 (G,)
+    first: np.ndarray  # int64 (prompts,), each prompt's lowest level
+    size: np.ndarray  # int64 (prompts,), how many levels it has
+    of: np.ndarray  # int64 (n,), the level of each candidate
 
 
 def _levels(candidates: Candidates) -> _Levels:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.dynamics import Dynamics
-from theorybench.envs.core.environments.language import judge, prompt_tokens
+from theorybench.envs.core.environments.language import answer, begin, padded
 from theorybench.envs.core.errors import ParameterError, UnknownNameError
 
 
@@ -47,7 +47,7 @@ class Setting(Dynamics):
         Raises:
             OptionError: an index that is no prompt.
         """
-        return prompt_tokens(self, prompts)
+        return begin(self, prompts).observe()[:, : self.prompt_length]
 
     def judge(
         self, prompts: Any, completions: Any, *, seed: int = 0, stage: int | None = None, hint: int | None = None
@@ -70,7 +70,8 @@ class Setting(Dynamics):
             OptionError: a prompt, stage or hint that the setting does not have.
             ParameterError: completions that are no token sequences.
         """
-        return judge(self, prompts, completions, seed=seed, stage=stage, hint=hint)
+        batch = begin(self, prompts, seed, stage, hint)
+        return answer(batch, padded(completions, (batch.n, 2) if batch.pairs else (batch.n,)), np.arange(batch.n))
 
 
 def find_setting(name: str, parameters: dict[str, Any], fingerprint: str) -> Setting:

@@ -18,21 +18,13 @@ FIRST_SCORING_INSTANCE = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """What one parameter may be.
+    """What one parameter may be."""
 
-    Attributes:
-        allowed: the range in words, shown in errors and docs.
-        check: True where the value lies in the range.
-        meaning: what the parameter is, one phrase.
-        kind: "integer", "real", "choice", "boolean", "instance" or "integers".
-        bounds: (low, high) of numbers, the choices of a choice.
-    """
-
-    allowed: str
-    check: Callable[[Any], bool]
-    meaning: str
-    kind: str
-    bounds: tuple[Any, ...] = ()
+    allowed: str  # the range in words, shown in errors and docs
+    check: Callable[[Any], bool]  # True where the value lies in the range
+    meaning: str  # what the parameter is, one phrase
+    kind: str  # "integer", "real", "choice", "boolean", "instance" or "integers"
+    bounds: tuple[Any, ...] = ()  # (low, high) of numbers, the choices of a choice
 
 
 def _field(default: Any, valid: Range) -> Any:

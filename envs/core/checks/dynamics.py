@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.arrays import backend_namespace, numpy_namespace, to_numpy
+from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.errors import CheckFailed, OptionError, ParameterError, require
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import DRAWS_PER_STEP, Stream, Streams, environment_keys
@@ -32,7 +32,7 @@ def check_episodes(setting: Setting, stage: Any, hint: Any, seed: int) -> np.nda
         CheckFailed: names what is wrong and how to fix it.
     """
     tables = [np.array(table, copy=True) for table in setting.tables]
-    ours = list(_walk(setting, numpy_namespace, stage, hint, seed))
+    ours = list(_walk(setting, np, stage, hint, seed))
     same = all(np.array_equal(a, b) for a, b in zip(tables, setting.tables, strict=True))
     require(same, "the dynamics changed `tables`: never write into them")
     theirs = list(_walk(setting, backend_namespace("torch", "cpu")[0], stage, hint, seed))
@@ -163,7 +163,7 @@ def check_empty(setting: Setting) -> None:
         CheckFailed: something fails on it, or returns what is not empty.
     """
     none = np.zeros(0, np.int64)
-    rng = Stream(none, none, setting.world, numpy_namespace)
+    rng = Stream(none, none, setting.world, np)
     actions = np.zeros((0, 2) if setting.feedback == "preference" else 0, np.int64)
     try:
         state = setting.initial(rng, 0)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.checks.dynamics import (
     EPISODES,
     check_empty,
@@ -172,7 +171,7 @@ def _check_prompts(setting: Setting, seed: int) -> None:
     top = (setting.num_prompts or 2**63) - 1
     drawn: list[tuple[Any, ...]] = []
     for attempt in range(3):
-        batch = Batch(setting, EPISODES, numpy_namespace)
+        batch = Batch(setting, EPISODES, np)
         batch.seed(seed + attempt)
         prompts = None if not drawn else drawn[0][0]
         batch.reset(batch.options({} if prompts is None else {"prompt": prompts}))

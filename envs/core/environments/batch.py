@@ -19,19 +19,12 @@ ALL = slice(None)
 
 @dataclasses.dataclass(frozen=True)
 class ResetOptions:
-    """Options of a reset, checked and spread over the environments; None where not named.
+    """Options of a reset, checked and spread over the environments; None where not named."""
 
-    Attributes:
-        prompt: int64 (n,).
-        stage: int64 (n,).
-        hint: int64 (n,).
-        rows: indices of the environments to reset, or slice(None) for all.
-    """
-
-    prompt: np.ndarray | None = None
-    stage: np.ndarray | None = None
-    hint: np.ndarray | None = None
-    rows: Any = dataclasses.field(default_factory=lambda: ALL)
+    prompt: np.ndarray | None = None  # int64 (n,)
+    stage: np.ndarray | None = None  # int64 (n,)
+    hint: np.ndarray | None = None  # int64 (n,)
+    rows: Any = dataclasses.field(default_factory=lambda: ALL)  # environments to reset: indices, or slice(None)
 
 
 def _array_of(value: Any) -> np.ndarray:

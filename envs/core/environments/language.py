@@ -5,29 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import OptionError, ParameterError
-
-
-def prompt_tokens(setting: Dynamics, prompts: Any) -> np.ndarray:
-    """Return the prompt tokens of prompt indices (n,): integers (n, prompt_length)."""
-    return begin(setting, prompts, 0, None, None).observe()[:, : setting.prompt_length]
-
-
-def judge(
-    setting: Dynamics,
-    prompts: Any,
-    completions: Any,
-    *,
-    seed: int = 0,
-    stage: int | None = None,
-    hint: int | None = None,
-) -> np.ndarray:
-    """Return the reward of each completion, float64 (n,); see `Setting.judge`."""
-    batch = begin(setting, prompts, seed, stage, hint)
-    return answer(batch, padded(completions, (batch.n, 2) if batch.pairs else (batch.n,)), np.arange(batch.n))
 
 
 def answer(batch: Batch, tokens: np.ndarray, rows: Any) -> np.ndarray:
@@ -59,12 +39,12 @@ def answer(batch: Batch, tokens: np.ndarray, rows: Any) -> np.ndarray:
     return rewards
 
 
-def begin(setting: Dynamics, prompts: Any, seed: int, stage: int | None, hint: int | None) -> Batch:
+def begin(setting: Dynamics, prompts: Any, seed: int = 0, stage: int | None = None, hint: int | None = None) -> Batch:
     """Begin one episode for each prompt: the engine of as many environments, seeded by `seed`."""
     indices = np.asarray(prompts)
     if indices.ndim != 1 or not len(indices):
         raise OptionError("prompts", prompts, "a non-empty sequence of prompt indices")
-    batch = Batch(setting, len(indices), numpy_namespace)
+    batch = Batch(setting, len(indices), np)
     named = {"prompt": indices, "stage": stage, "hint": hint}
     options = batch.options({name: value for name, value in named.items() if value is not None})
     batch.seed(seed)

@@ -25,35 +25,52 @@ class Last(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One environment, as it is drawn.
+    """One environment, as it is drawn."""
 
-    Attributes:
-        state: the State of this environment alone, a batch of one on NumPy.
-        observation: its tokens, int (tokens,).
-        legal: bool (num_actions,).
-        step: actions taken in this episode.
-        ended: whether the episode has ended.
-        last: the last step; None after a reset.
-    """
-
-    state: Any
-    observation: np.ndarray
-    legal: np.ndarray
-    step: int
-    ended: bool
-    last: Last | None
+    state: Any  # the State of this environment alone, a batch of one on NumPy
+    observation: np.ndarray  # its tokens, int (tokens,)
+    legal: np.ndarray  # bool (num_actions,)
+    step: int  # actions taken in this episode
+    ended: bool  # whether the episode has ended
+    last: Last | None  # the last step; None after a reset
 
 
 class Renderer:
     """How a setting is drawn: its tokens, where a subclass says nothing else. `register` takes one of these."""
 
     def text(self, setting: Any, scene: Scene) -> str:
-        """Describe an environment in lines of at most 80 columns (`ansi`)."""
-        return token_text(setting, scene)
+        """Describe an environment in lines of at most 80 columns (`ansi`): its tokens, in five."""
+        prompt, response = _tokens(setting, scene)
+        legal = [setting.symbol_name(int(action)) for action in np.flatnonzero(scene.legal)]
+        legal = legal if len(legal) <= 16 else [*legal[:8], "…", *legal[-4:]]
+        rows = (("prompt", prompt), ("response", response), ("legal", legal), ("status", [status(setting, scene)]))
+        return described(setting, scene, [(label, " ".join(values) or "(empty)") for label, values in rows])
 
     def picture(self, setting: Any, figure: Any, scene: Scene) -> None:
-        """Draw an environment on an empty matplotlib Figure and set its size (`rgb_array`)."""
-        token_picture(setting, figure, scene)
+        """Draw an environment on an empty matplotlib Figure and set its size (`rgb_array`).
+
+        Prompt and response are boxes of tokens; bars are what the reference would do next.
+        """
+        prompt, response = _tokens(setting, scene)
+        lines = [
+            (label if start == 0 else "", names[start : start + _PER_LINE], colour)
+            for label, names, colour in (("prompt", prompt, _PROMPT), ("response", response, _RESPONSE))
+            for start in range(0, max(len(names), 1), _PER_LINE)
+        ]
+        bars = setting.num_actions <= _MOST_BARS and not scene.ended
+        height = len(lines) + (2.4 if bars else 0.6)
+        figure.set_size_inches(7.2, 0.6 * (height + 1.0))
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(-2.2, _PER_LINE + 0.3)
+        axes.set_ylim(-height, 1.0)
+        axes.axis("off")
+        axes.text(-2.0, 0.45, headline(setting, scene), fontsize=11, weight="bold", va="center", color=_INK)
+        for line, (label, names, colour) in enumerate(lines):
+            axes.text(-2.0, -line - 0.5, label, fontsize=10, va="center", color=_QUIET)
+            _boxes(axes, line, names, colour)
+        if bars:
+            _reference_bars(axes, -len(lines) - 1.5, setting, setting.reference_probs(scene.observation[None])[0])
+        axes.text(-2.0, 0.25 - height, status(setting, scene), fontsize=10, va="center", color=_INK)
 
     def policies(self, setting: Any, policies: Mapping[str, Any]) -> Any:
         """Draw policies side by side: see `policy_picture`."""
@@ -155,39 +172,6 @@ def _tokens(setting: Dynamics, scene: Scene) -> tuple[list[str], list[str]]:
     """Name the tokens of the prompt and of the response."""
     names = ["·" if token == 0 else setting.symbol_name(token - 1) for token in scene.observation.tolist()]
     return names[: setting.prompt_length], names[setting.prompt_length :]
-
-
-def token_text(setting: Dynamics, scene: Scene) -> str:
-    """Describe a scene of any setting in five lines."""
-    prompt, response = _tokens(setting, scene)
-    legal = [setting.symbol_name(int(action)) for action in np.flatnonzero(scene.legal)]
-    legal = legal if len(legal) <= 16 else [*legal[:8], "…", *legal[-4:]]
-    rows = (("prompt", prompt), ("response", response), ("legal", legal), ("status", [status(setting, scene)]))
-    return described(setting, scene, [(label, " ".join(values) or "(empty)") for label, values in rows])
-
-
-def token_picture(setting: Dynamics, figure: Any, scene: Scene) -> None:
-    """Draw a scene of any setting: prompt and response as token boxes, and what the reference would do next."""
-    prompt, response = _tokens(setting, scene)
-    lines = [
-        (label if start == 0 else "", names[start : start + _PER_LINE], colour)
-        for label, names, colour in (("prompt", prompt, _PROMPT), ("response", response, _RESPONSE))
-        for start in range(0, max(len(names), 1), _PER_LINE)
-    ]
-    bars = setting.num_actions <= _MOST_BARS and not scene.ended
-    height = len(lines) + (2.4 if bars else 0.6)
-    figure.set_size_inches(7.2, 0.6 * (height + 1.0))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(-2.2, _PER_LINE + 0.3)
-    axes.set_ylim(-height, 1.0)
-    axes.axis("off")
-    axes.text(-2.0, 0.45, headline(setting, scene), fontsize=11, weight="bold", va="center", color=_INK)
-    for line, (label, names, colour) in enumerate(lines):
-        axes.text(-2.0, -line - 0.5, label, fontsize=10, va="center", color=_QUIET)
-        _boxes(axes, line, names, colour)
-    if bars:
-        _reference_bars(axes, -len(lines) - 1.5, setting, setting.reference_probs(scene.observation[None])[0])
-    axes.text(-2.0, 0.25 - height, status(setting, scene), fontsize=10, va="center", color=_INK)
 
 
 def _boxes(axes: Any, line: int, names: list[str], colour: str) -> None:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.environments.batch import OPTIONS, Batch
 from theorybench.envs.core.environments.render import Last, ansi, rgb_array
 from theorybench.envs.core.errors import ParameterError
@@ -34,17 +33,20 @@ class AnswerKey:
         render_mode: None, "ansi" or "rgb_array".
     """
 
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}
     setting: Setting
     batch: Batch
     render_mode: str | None
     _oracle_class: Any
 
-    def _open(self, env_id: str, parameters: dict[str, Any], scored: bool) -> None:
+    def _open(self, env_id: str, parameters: dict[str, Any], scored: bool, render_mode: str | None) -> None:
+        if render_mode not in (None, *AnswerKey.metadata["render_modes"]):
+            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
         if not isinstance(scored, bool):
             raise ParameterError("scored", scored, "True or False")
         entry = lookup(env_id)
         self.setting = entry.make_setting(parameters)
-        self._oracle_class = None if scored else entry.oracle
+        self.render_mode, self._oracle_class = render_mode, None if scored else entry.oracle
 
     @property
     def reference_policy(self) -> Policy:
@@ -88,16 +90,11 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
         parameters: the setting's.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # type: ignore[misc]
-
     def __init__(
         self, env_id: str, *, render_mode: str | None = None, scored: bool = False, worker: int = 0, **parameters: Any
     ) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
-        self._open(env_id, parameters, scored)
-        self.render_mode = render_mode
-        self.batch = Batch(self.setting, 1, numpy_namespace, worker=worker)
+        self._open(env_id, parameters, scored, render_mode)
+        self.batch = Batch(self.setting, 1, np, worker=worker)
         self.observation_space, self.action_space = spaces_of(self.setting)
         self._last: Last | None = None
 

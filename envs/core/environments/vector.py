@@ -1,7 +1,7 @@
 """The native vector environment made from a Setting."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -37,8 +37,6 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         parameters: the setting's.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}  # type: ignore[misc]
-
     def __init__(
         self,
         env_id: str,
@@ -58,11 +56,9 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         name = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
         if name not in modes:
             raise ParameterError("autoreset_mode", autoreset_mode, "one of " + ", ".join(map(repr, modes)))
-        if render_mode not in (None, *type(self).metadata["render_modes"]):
-            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
         xp, resolved = backend_namespace(backend, device)
-        self._open(env_id, parameters, scored)
-        self.num_envs, self.autoreset_mode, self.render_mode = int(num_envs), modes[name], render_mode
+        self._open(env_id, parameters, scored, render_mode)
+        self.num_envs, self.autoreset_mode = int(num_envs), modes[name]
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}  # type: ignore[misc]
         self.batch = Batch(self.setting, self.num_envs, xp, resolved, worker)
         self.single_observation_space, self.single_action_space = spaces_of(self.setting)

@@ -24,23 +24,14 @@ class Experiment(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ClaimResult:
-    """The outcome of one check.
+    """The outcome of one check."""
 
-    Attributes:
-        predicted: what theory says.
-        measured: what came out.
-        low: lower end of the measured interval.
-        high: upper end.
-        holds: whether the interval, widened by the claim's tolerance, contains the prediction.
-        seconds: wall time of the check.
-    """
-
-    predicted: float
-    measured: float
-    low: float
-    high: float
-    holds: bool
-    seconds: float
+    predicted: float  # what theory says
+    measured: float  # what came out
+    low: float  # lower end of the measured interval
+    high: float  # upper end
+    holds: bool  # whether the interval, widened by the claim's tolerance, contains the prediction
+    seconds: float  # wall time of the check
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,17 +118,11 @@ class Claim(Evidence):
 
 @dataclasses.dataclass(frozen=True)
 class ClaimMaker:
-    """Makes the claims of a setting: what an experiment predicts and measures, with the words around it.
+    """Makes the claims of a setting: what an experiment predicts and measures, with the words around it."""
 
-    Attributes:
-        prefix: of all ids.
-        paper: what every source begins with, or "".
-        parameters: of the setting, for all claims.
-    """
-
-    prefix: str
-    paper: str = ""
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    prefix: str  # of all ids
+    paper: str = ""  # what every source begins with, or ""
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the setting, for all claims
 
     def __call__(
         self, id: str, experiment: Experiment, *, source: str, parameters: Mapping[str, Any] | None = None, **words: Any

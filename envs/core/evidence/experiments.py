@@ -1,7 +1,7 @@
 """Experiments that claims of many settings are made of.
 
-Each has what theory says, `prediction`, a function of the oracle, and measures it in a lab: by training registered
-agents, by simulation, or by a computation that shares no code with the prediction.
+Each measures what theory says in a lab: by training registered agents, by simulation, or by a computation that shares
+no code with the prediction.
 """
 
 import dataclasses
@@ -23,13 +23,27 @@ def metric_of(oracle: Any, policy: Any, metric: str) -> float:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedMetric:
+class Predicted:
+    """An experiment whose prediction is given as a function.
+
+    Attributes:
+        prediction: what theory says, given the oracle.
+    """
+
+    prediction: Prediction
+
+    def predicted(self, oracle: Any) -> float:
+        """What theory says."""
+        return float(self.prediction(oracle))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedMetric(Predicted):
     """Mean over runs of a metric of the policy that an agent ends with.
 
     Attributes:
         agent: its name.
         metric: of the oracle, or "score".
-        prediction: of the oracle.
         budget: episodes of a run.
         seeds: number of runs.
         hyperparameters: of the agent.
@@ -37,14 +51,9 @@ class TrainedMetric:
 
     agent: str
     metric: str
-    prediction: Prediction
     budget: int
     seeds: int
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def predicted(self, oracle: Any) -> float:
-        """What theory says."""
-        return float(self.prediction(oracle))
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return the metric of each run, float64 (seeds,)."""
@@ -57,13 +66,12 @@ class TrainedMetric:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SolvedShare:
+class SolvedShare(Predicted):
     """Share of runs that solve the task: of one agent, or of one less that of another with the same budget.
 
     Attributes:
         agents: one name, or two.
         solved: (lab, policy, seed, run) -> whether the policy of the run solves the task.
-        prediction: of the oracle.
         budget: episodes of a run.
         seeds: runs of each agent.
         hyperparameters: of the agents.
@@ -71,14 +79,9 @@ class SolvedShare:
 
     agents: Sequence[str]
     solved: Callable[[Lab, Any, int, int], bool]
-    prediction: Prediction
     budget: int
     seeds: int
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def predicted(self, oracle: Any) -> float:
-        """What theory says."""
-        return float(self.prediction(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train and judge; where all runs are alike the interval is a point."""
@@ -91,20 +94,14 @@ class SolvedShare:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SampleMean:
+class SampleMean(Predicted):
     """Mean of independent values: of runs, of groups of roll-outs, or of parts of a simulation.
 
     Attributes:
         sample: (lab, seed) -> the values, float64 (n,).
-        prediction: of the oracle.
     """
 
     sample: Callable[[Lab, int], np.ndarray]
-    prediction: Prediction
-
-    def predicted(self, oracle: Any) -> float:
-        """What theory says."""
-        return float(self.prediction(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train or simulate."""
@@ -112,45 +109,14 @@ class SampleMean:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SimulatedMean:
-    """Mean reward of the roll-outs of a policy.
-
-    Attributes:
-        policy: of the lab.
-        prediction: of the oracle.
-        episodes: how many.
-        options: of `Lab.simulate`: `stage`, `hint`, `prompts`.
-    """
-
-    policy: Callable[[Lab], Any]
-    prediction: Prediction
-    episodes: int
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def predicted(self, oracle: Any) -> float:
-        """What theory says."""
-        return float(self.prediction(oracle))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Simulate."""
-        return mean_interval(lab.simulate(self.policy(lab), self.episodes, seed, **self.options).rewards)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Computed:
+class Computed(Predicted):
     """A number that has no interval, such as an exact value, a slope of exact values or a share of settings.
 
     Attributes:
         value: (lab, seed) -> the number.
-        prediction: of the oracle.
     """
 
     value: Callable[[Lab, int], float]
-    prediction: Prediction
-
-    def predicted(self, oracle: Any) -> float:
-        """What theory says."""
-        return float(self.prediction(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Compute."""

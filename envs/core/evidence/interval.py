@@ -11,17 +11,11 @@ WIDTH = 3.0
 
 
 class Interval(NamedTuple):
-    """A number with its interval.
+    """A number with its interval."""
 
-    Attributes:
-        value: the number.
-        low: lower end.
-        high: upper end.
-    """
-
-    value: float
-    low: float
-    high: float
+    value: float  # the number
+    low: float  # lower end
+    high: float  # upper end
 
 
 def interval(value: float, standard_error: float) -> Interval:

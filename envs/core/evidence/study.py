@@ -31,35 +31,24 @@ Cell = str | int | float | Interval | None
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes:
-        name: its head.
-        format: how its numbers are written, as in `format(number, ".3f")`.
-    """
-
-    name: str
-    format: str = ".3f"
+    name: str  # its head
+    format: str = ".3f"  # how its numbers are written, as in `format(number, ".3f")`
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
     """Rows of text and numbers.
 
-    Attributes:
-        title: above it.
-        columns: their heads and formats.
-        rows: one cell for each column.
-        note: below it: what is compared, and why numbers differ.
-
     Raises:
         ParameterError: a row that is longer or shorter than the head.
     """
 
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    note: str = ""
+    title: str  # above it
+    columns: tuple[Column, ...]  # their heads and formats
+    rows: tuple[tuple[Cell, ...], ...]  # one cell for each column
+    note: str = ""  # below it: what is compared, and why numbers differ
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -70,19 +59,12 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """An axis of a chart.
+    """An axis of a chart."""
 
-    Attributes:
-        title: what it measures.
-        scale: "linear" or "log".
-        range: its ends, or None to fit the data.
-        ticks: where it is labelled; empty to let the drawing choose.
-    """
-
-    title: str
-    scale: Literal["linear", "log"] = "linear"
-    range: tuple[float, float] | None = None
-    ticks: tuple[float, ...] = ()
+    title: str  # what it measures
+    scale: Literal["linear", "log"] = "linear"  # "linear" or "log"
+    range: tuple[float, float] | None = None  # its ends, or None to fit the data
+    ticks: tuple[float, ...] = ()  # where it is labelled; empty to let the drawing choose
 
     def place(self, value: float) -> float:
         """Return where a number stands, up to a linear scale: minus infinity where a logarithm has no place for it."""
@@ -135,33 +117,20 @@ class Series:
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """How the points of a group that have an interval compare with theory's at the same places.
+    """How the points of a group that have an interval compare with theory's at the same places."""
 
-    Attributes:
-        group: the group.
-        inside: points whose interval holds the prediction.
-        points: points that have an interval and a prediction.
-        distance: largest |value - prediction| among them.
-    """
-
-    group: str
-    inside: int
-    points: int
-    distance: float
+    group: str  # the group
+    inside: int  # points whose interval holds the prediction
+    points: int  # points that have an interval and a prediction
+    distance: float  # largest |value - prediction| among them
 
 
 class Level(NamedTuple):
-    """A horizontal line across a chart.
+    """A horizontal line across a chart."""
 
-    Attributes:
-        y: where it stands.
-        name: what it is.
-        is_limit: whether what lies above it is out of reach, and shaded.
-    """
-
-    y: float
-    name: str
-    is_limit: bool = False
+    y: float  # where it stands
+    name: str  # what it is
+    is_limit: bool = False  # whether what lies above it is out of reach, and shaded
 
 
 class Remark(NamedTuple):
@@ -231,36 +200,23 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A drawing.
+    """A drawing."""
 
-    Attributes:
-        title: above it.
-        svg: the text of an SVG file.
-        note: below it.
-    """
-
-    title: str
-    svg: str
-    note: str = ""
+    title: str  # above it
+    svg: str  # the text of an SVG file
+    note: str = ""  # below it
 
 
 @dataclasses.dataclass(frozen=True)
 class StudyResult:
-    """What a study shows.
+    """What a study shows."""
 
-    Attributes:
-        tables: rows of numbers.
-        charts: series over axes.
-        pictures: drawings.
-        notes: what it found, one sentence each.
-        groups: groups in the order in which they take their colours; studies that name the same groups in the same
-            order colour them alike. Groups of charts that are not named follow.
-    """
-
-    tables: tuple[Table, ...] = ()
-    charts: tuple[Chart, ...] = ()
-    pictures: tuple[Picture, ...] = ()
-    notes: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()  # rows of numbers
+    charts: tuple[Chart, ...] = ()  # series over axes
+    pictures: tuple[Picture, ...] = ()  # drawings
+    notes: tuple[str, ...] = ()  # what it found, one sentence each
+    #: Groups in the order in which they take their colours, so that studies which name the same ones colour them alike;
+    #: groups of charts that are not named follow.
     groups: tuple[str, ...] = ()
 
     def all_groups(self) -> tuple[str, ...]:

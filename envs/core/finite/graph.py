@@ -44,21 +44,13 @@ class TooLarge(ParameterError):
 
 
 class Children(NamedTuple):
-    """Edges from the points of one depth, in the order (point, action, reading).
+    """Edges from the points of one depth, in the order (point, action, reading)."""
 
-    Attributes:
-        source: int64 (e,), numbers of points.
-        action: int64 (e,).
-        reading: int64 (e,).
-        chance: float64 (e,), of the reading, given point and action.
-        target: int64 (e,), numbers of points.
-    """
-
-    source: np.ndarray
-    action: np.ndarray
-    reading: np.ndarray
-    chance: np.ndarray
-    target: np.ndarray
+    source: np.ndarray  # int64 (e,), numbers of points
+    action: np.ndarray  # int64 (e,)
+    reading: np.ndarray  # int64 (e,)
+    chance: np.ndarray  # float64 (e,), of the reading, given point and action
+    target: np.ndarray  # int64 (e,), numbers of points
 
 
 class Layer(NamedTuple):

@@ -19,39 +19,22 @@ PROMPTS = ("worlds", "drawn", "contexts")
 
 
 class FiniteTables(NamedTuple):
-    """What the dynamics gather from: a `Problem` laid flat, for D nodes, E endings, A actions, R readings, X states.
+    """What the dynamics gather from: a `Problem` laid flat, for D nodes, E endings, A actions, R readings, X states."""
 
-    Attributes:
-        start: int64 (contexts,), the node where each context begins.
-        begin: int64 (contexts * worlds,), the hidden state in which each world begins.
-        prior: float64 (any,), cumulated probabilities: of (context, state), or of the states of each context.
-        child: int64 (D * cells,), the next node; from D on it is an ending.
-        cell: int64 (A * R,), the column of `child` and `gain` of each action and reading.
-        legal: bool (D or 1, A).
-        situation: int64 (D or 1 times A,), the law of the reading.
-        law: float64 (laws * X, R - 1), cumulated: the reading is how many of them a uniform draw reaches.
-        move: int64 (D or 1 times A,), how the hidden state moves.
-        jump: int64 (moves * X * quantiles,), where a hidden state goes.
-        gain: float64 (D or 1 times cells,), the reward of a step.
-        pay: float64 (E * X,), what is paid at the end.
-        shown: int64 (boards + 1 or contexts, columns), prompt tokens; the last board, that of all endings, is blank.
-        reply: int64 (R, replies), the tokens with which the environment shows a reading.
-    """
-
-    start: np.ndarray
-    begin: np.ndarray
-    prior: np.ndarray
-    child: np.ndarray
-    cell: np.ndarray
-    legal: np.ndarray
-    situation: np.ndarray
-    law: np.ndarray
-    move: np.ndarray
-    jump: np.ndarray
-    gain: np.ndarray
-    pay: np.ndarray
-    shown: np.ndarray
-    reply: np.ndarray
+    start: np.ndarray  # int64 (contexts,), the node where each context begins
+    begin: np.ndarray  # int64 (contexts * worlds,), the hidden state in which each world begins
+    prior: np.ndarray  # float64 (any,), cumulated probabilities: of (context, state), or of the states of each context
+    child: np.ndarray  # int64 (D * cells,), the next node; from D on it is an ending
+    cell: np.ndarray  # int64 (A * R,), the column of `child` and `gain` of each action and reading
+    legal: np.ndarray  # bool (D or 1, A)
+    situation: np.ndarray  # int64 (D or 1 times A,), the law of the reading
+    law: np.ndarray  # float64 (laws * X, R - 1), cumulated: the reading is how many of them a uniform draw reaches
+    move: np.ndarray  # int64 (D or 1 times A,), how the hidden state moves
+    jump: np.ndarray  # int64 (moves * X * quantiles,), where a hidden state goes
+    gain: np.ndarray  # float64 (D or 1 times cells,), the reward of a step
+    pay: np.ndarray  # float64 (E * X,), what is paid at the end
+    shown: np.ndarray  # int64 (boards + 1 or contexts, columns), tokens; the last board, of endings, is blank
+    reply: np.ndarray  # int64 (R, replies), the tokens with which the environment shows a reading
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -17,21 +17,13 @@ from theorybench.envs.core.views import MAX_ROWS, View
 
 
 class FiniteState(NamedTuple):
-    """n episodes.
+    """n episodes."""
 
-    Attributes:
-        prompt: int64 (n,).
-        node: int64 (n,), D and above being endings.
-        hidden: int64 (n,), the hidden state.
-        position: int64 (n,), actions taken.
-        tokens: (n, tokens) of the observation's type, the dialogue; no columns where a board is shown.
-    """
-
-    prompt: Any
-    node: Any
-    hidden: Any
-    position: Any
-    tokens: Any
+    prompt: Any  # int64 (n,)
+    node: Any  # int64 (n,), D and above being endings
+    hidden: Any  # int64 (n,), the hidden state
+    position: Any  # int64 (n,), actions taken
+    tokens: Any  # (n, tokens) of the observation's type, the dialogue; no columns where a board is shown
 
 
 class FiniteSetting(Setting):

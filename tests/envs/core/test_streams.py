@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from theorybench.envs.core.arrays import backend_namespace, numpy_namespace
+from theorybench.envs.core.arrays import backend_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, combine, environment_keys, mix, root_key
 
@@ -13,7 +13,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 TORCH = backend_namespace("torch", "cpu")[0]
 
 
-def streams(seed=0, n=1000, xp=numpy_namespace, label="test"):
+def streams(seed=0, n=1000, xp=np, label="test"):
     return Streams(environment_keys(seed, n, label), root_key(0, "world", label), xp)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.render import (
     RENDERERS,
@@ -47,7 +46,7 @@ def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.Monkey
     monkeypatch.setitem(RENDERERS, Drawn, Drawing())
     assert isinstance(renderer_of(DrawnToo()), Drawing) and not isinstance(renderer_of(toys.TwoArms()), Drawing)
     assert type(renderer_of(lookup("TheoryBench/Countdown-v0").make_setting({}))) is CountdownRenderer
-    batch = Batch(Drawn(), 3, numpy_namespace)
+    batch = Batch(Drawn(), 3, np)
     batch.seed(0)
     batch.reset(batch.options(None))
     batch.step(batch.actions([0, 1, 0], 3))

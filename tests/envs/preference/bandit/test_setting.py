@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.core.streams import Streams, environment_keys
@@ -37,7 +36,7 @@ any_setting = st.one_of(
 )
 
 
-def stream(seed, n, setting, xp=numpy_namespace):
+def stream(seed, n, setting, xp=np):
     return Streams(environment_keys(seed, n), setting.world, xp).begin(slice(None))
 
 

@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.streams import Streams, environment_keys
@@ -198,7 +197,7 @@ def test_limits_of_dpo_and_ipo_are_the_minima_of_their_expected_losses():
 
 def test_labels_have_the_probabilities_of_the_table():
     setting, n = CyclicPreference(num_contexts=2, num_responses=3), 40_000
-    streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
+    streams = Streams(environment_keys(0, n), setting.world, np)
     state = setting.initial(streams.begin(slice(None)), n)
     actions = np.random.default_rng(0).integers(3, size=(n, 2))
     _, rewards, terminated = setting.transition(state, actions, streams.step(slice(None), state.prompt * 0 + 1))

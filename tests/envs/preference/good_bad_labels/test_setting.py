@@ -7,7 +7,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
@@ -111,7 +110,7 @@ def test_no_scores_give_cyclic_preferences():
 def test_labels_come_with_their_chance_and_fresh_noise(parameters):
     setting = GoodBadLabels(**parameters)
     n, tables = 40_000, setting.tables
-    streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
+    streams = Streams(environment_keys(0, n), setting.world, np)
     state = setting.initial(streams.begin(slice(None)), n)
     actions = np.arange(n) % setting.num_responses
     state, first, ended = setting.transition(state, actions, streams.step(slice(None), 1))

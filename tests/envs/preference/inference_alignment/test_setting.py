@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.preference.inference_alignment.optimum import gibbs, objective
@@ -189,7 +188,7 @@ def test_an_uncertified_instance_is_refused_and_so_are_others_with_the_reason():
 @pytest.mark.parametrize("aggregate", ["sum", "soft-min", "min"])
 def test_pay_is_the_aggregate_of_one_response_and_criteria_are_public(aggregate):
     setting, n = InferenceAlignment(aggregate=aggregate, num_points=11, first_weight=3.0), 200
-    streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
+    streams = Streams(environment_keys(0, n), setting.world, np)
     state = setting.initial(streams.begin(slice(None)), n)
     seen = setting.observe(state)
     actions = np.random.default_rng(0).integers(11, size=n)

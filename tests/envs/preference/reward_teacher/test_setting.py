@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
@@ -87,7 +86,7 @@ def test_what_is_out_of_reach_is_named_with_the_range():
 
 def test_pay_is_the_models():
     setting, n = RewardTeacher(num_contexts=3, num_responses=5), 600
-    streams = Streams(environment_keys(0, n), setting.world, numpy_namespace)
+    streams = Streams(environment_keys(0, n), setting.world, np)
     state = setting.initial(streams.begin(slice(None)), n)
     assert set(state.prompt) == {0, 1, 2}
     actions = np.random.default_rng(0).integers(5, size=n)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.envs.core.arrays import numpy_namespace
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.render import rgb_array
 from theorybench.envs.tree.metastable_chain.render import entry_and_exit, ring_places, walk_of
@@ -25,7 +24,7 @@ CHAINS: list[dict[str, Any]] = [
 @given(st.integers(2, 6), st.integers(2, 5), st.booleans(), st.integers(0, 10**6))
 def test_the_walk_drawn_is_the_walk_made(K: int, M: int, two_way: bool, seed: int) -> None:
     setting = MetastableChain(K=K, M=M, eps=0.4, two_way=two_way, H=60, instance=seed)
-    batch, rng = Batch(setting, 1, numpy_namespace), np.random.default_rng(seed)
+    batch, rng = Batch(setting, 1, np), np.random.default_rng(seed)
     batch.seed(seed)
     batch.reset(batch.options(None))
     made, wrong = [(0, int(batch.state.place[0]))], False
@@ -55,7 +54,7 @@ def test_states_lie_apart_and_leaps_are_the_nearest_ends(parameters: dict[str, A
 @pytest.mark.parametrize("parameters", CHAINS)
 def test_pictures_repeat(parameters: dict[str, Any]) -> None:
     setting = MetastableChain(**parameters)
-    batch = Batch(setting, 1, numpy_namespace)
+    batch = Batch(setting, 1, np)
     batch.seed(1)
     batch.reset(batch.options(None))
     before = rgb_array(batch, 0, None)
