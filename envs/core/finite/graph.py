@@ -71,7 +71,7 @@ class Layer(NamedTuple):
         for chosen in np.unique(action):
             rows = action == chosen
             moved = moved_beliefs(problem, node[rows], chosen, self.before.belief[source[rows]])
-            situation = problem.situation[node[rows] if len(problem.situation) > 1 else 0 * node[rows], chosen]
+            situation = problem.situation[node[rows], chosen]
             joint[rows] = moved * problem.law[situation, :, reading[rows]]
         return joint / joint.sum(axis=1, keepdims=True)
 
@@ -122,19 +122,18 @@ def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Fou
 def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.ndarray) -> Found:
     """Take every legal action at some points, adding to their gains (m, A, 1 + outcomes)."""
     nodes, found = problem.num_nodes, [_NONE]
-    legal = np.broadcast_to(problem.legal, (nodes, problem.num_actions))[node]
     # What is summed over the hidden state: chances, and posteriors along two directions.
     sums = np.column_stack([np.ones(problem.num_states), _directions(problem.num_states)])
     weights = np.broadcast_to(sums[:, None], (problem.num_states, problem.num_readings, 3))[None]
     for action, cells in enumerate(problem.cell):
-        at = np.flatnonzero(legal[:, action])
+        at = np.flatnonzero(problem.legal[node, action])
         if not len(at):
             continue
         here, own = node[at], belief[at]
         child = problem.child[here[:, None], cells]
         side = _read(problem, action, here, own, weights, np.zeros(len(at), np.int64))  # (m, R, 3)
         chance = side[:, :, 0]
-        step = problem.gain[here[:, None] if len(problem.gain) > 1 else 0, cells]
+        step = problem.gain[here[:, None], cells]
         gain[at, action, 0] += (chance * step).sum(axis=1)
         over = (chance > 0) & (child >= nodes)
         ends = np.flatnonzero(over.any(axis=1))
@@ -170,8 +169,8 @@ def _read(
     Returns:
         float64 (m, R, k).
     """
-    move = problem.move[node if len(problem.move) > 1 else 0 * node, action]
-    situation = problem.situation[node if len(problem.situation) > 1 else 0 * node, action]
+    move = problem.move[node, action]
+    situation = problem.situation[node, action]
     key = (kind * len(problem.jump) + move) * len(problem.law) + situation
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     if len(first) > FEW + len(node) // FEW:
@@ -193,7 +192,7 @@ def _joined(parts: list[Found]) -> Found:
 
 def moved_beliefs(problem: Problem, node: np.ndarray, action: int, belief: np.ndarray) -> np.ndarray:
     """Return b P_a for beliefs (m, X) at nodes (m,)."""
-    move = problem.move[node if len(problem.move) > 1 else 0 * node, action]
+    move = problem.move[node, action]
     moved = belief
     for row in np.unique(move[move < len(problem.jump) - 1]):
         here = move == row
@@ -269,7 +268,7 @@ class DecisionGraph:
             first = after
         self.node, self.way = (np.concatenate([part[i] for part in layers]) for i in range(2))
         self.gain = np.concatenate(gains)
-        self.legal = np.broadcast_to(problem.legal, (problem.num_nodes, problem.num_actions))[self.node]
+        self.legal = problem.legal[self.node]
 
     def __len__(self) -> int:
         """Return the number of points."""

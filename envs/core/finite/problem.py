@@ -13,9 +13,8 @@ from theorybench.envs.core.errors import ParameterError
 SUM_TOLERANCE = 1e-9
 #: Hidden states up to which their moves are dense matrices.
 DENSE = 1024
-#: What a prompt index decides: a context and an equally likely world; a context and a world drawn from the prior; or a
-#: context alone, the world being drawn afresh in each episode.
-PROMPTS = ("worlds", "drawn", "contexts")
+#: What a prompt index decides: a context and an equally likely world, or both drawn from the prior.
+PROMPTS = ("worlds", "drawn")
 
 
 class FiniteTables(NamedTuple):
@@ -23,15 +22,15 @@ class FiniteTables(NamedTuple):
 
     start: np.ndarray  # int64 (contexts,), the node where each context begins
     begin: np.ndarray  # int64 (contexts * worlds,), the hidden state in which each world begins
-    prior: np.ndarray  # float64 (any,), cumulated probabilities: of (context, state), or of the states of each context
+    prior: np.ndarray  # float64 (C * X - 1 or 0,), cumulated probabilities of (context, state)
     child: np.ndarray  # int64 (D * cells,), the next node; from D on it is an ending
     cell: np.ndarray  # int64 (A * R,), the column of `child` and `gain` of each action and reading
-    legal: np.ndarray  # bool (D or 1, A)
-    situation: np.ndarray  # int64 (D or 1 times A,), the law of the reading
+    legal: np.ndarray  # bool (D, A)
+    situation: np.ndarray  # int64 (D * A,), the law of the reading
     law: np.ndarray  # float64 (laws * X, R - 1), cumulated: the reading is how many of them a uniform draw reaches
-    move: np.ndarray  # int64 (D or 1 times A,), how the hidden state moves
+    move: np.ndarray  # int64 (D * A,), how the hidden state moves
     jump: np.ndarray  # int64 (moves * X * quantiles,), where a hidden state goes
-    gain: np.ndarray  # float64 (D or 1 times cells,), the reward of a step
+    gain: np.ndarray  # float64 (D * cells,), the reward of a step
     pay: np.ndarray  # float64 (E * X,), what is paid at the end
     shown: np.ndarray  # int64 (boards + 1 or contexts, columns), tokens; the last board, of endings, is blank
     reply: np.ndarray  # int64 (R, replies), the tokens with which the environment shows a reading
@@ -44,8 +43,8 @@ class Problem:
     D nodes are all that the dynamics need of what has been seen; there are C contexts, A actions, R readings, X hidden
     states and E endings. An action a at node s moves the hidden state x to `jump[move[s, a], x, k]`, k being uniform,
     then a reading r is drawn from `law[situation[s, a], x]`, and the next node is `child[s, cell[a, r]]`. A next node
-    s >= D is ending s - D, which pays `pay[s - D, x]`. Arrays of shape (D or 1, ...) have one row where the node does
-    not matter.
+    s >= D is ending s - D, which pays `pay[s - D, x]`. Arrays of shape (D or 1, ...) may be given as one row where the
+    node does not matter, and are held as D.
 
     Attributes:
         horizon: the largest number of actions.
@@ -116,7 +115,7 @@ class Problem:
         move = np.full((1, A), -1 if self.jump is None else 0) if self.move is None else np.asarray(self.move)
         cells = np.arange(A * readings).reshape(A, readings) if self.cell is None else np.asarray(self.cell)
         legal = np.ones((1, A), bool) if self.legal is None else np.asarray(self.legal, bool)
-        uniform = np.broadcast_to(legal / np.maximum(legal.sum(axis=1, keepdims=True), 1), (nodes, A))
+        uniform = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
         reference = uniform if self.reference is None else self.reference
         filled = {
             "law": law,
@@ -135,18 +134,19 @@ class Problem:
             "initial": reference if self.initial is None else self.initial,
         }
         for name, value in filled.items():
-            object.__setattr__(self, name, value)
+            short = name in ("situation", "legal", "gain", "move", "reference", "initial") and len(value) == 1
+            object.__setattr__(self, name, np.repeat(value, nodes, axis=0) if short else value)
         self._check()
 
     def _check(self) -> None:
         A, R, X, nodes = self.num_actions, self.num_readings, self.num_states, self.num_nodes
         shapes = {
             "law": (None, X, R),
-            "situation": ((1, nodes), A),
+            "situation": (nodes, A),
             "cell": (A, R),
-            "legal": ((1, nodes), A),
-            "gain": ((1, nodes), self.child.shape[1]),
-            "move": ((1, nodes), A),
+            "legal": (nodes, A),
+            "gain": self.child.shape,
+            "move": (nodes, A),
             "jump": (None, X, None),
             "prior": (len(self.start), X),
             "begin": (len(self.start), None),
@@ -156,11 +156,7 @@ class Problem:
         }
         for name, shape in shapes.items():
             have = getattr(self, name).shape
-            fits = len(have) == len(shape) and all(
-                want is None or (size in want if isinstance(want, tuple) else size == want)
-                for size, want in zip(have, shape, strict=True)
-            )
-            if not fits:
+            if len(have) != len(shape) or any(want not in (None, size) for size, want in zip(have, shape, strict=True)):
                 raise ParameterError(f"{name}.shape", have, f"{shape}, None being any length")
         ranges = (
             ("child", self.child, nodes + len(self.pay)),
@@ -181,7 +177,7 @@ class Problem:
             raise ParameterError("prior", float(self.prior.sum()), "probabilities that sum to 1")
         if self.prompts not in PROMPTS or (self.prompts == "worlds" and self.begin.size == 0):
             raise ParameterError("prompts", self.prompts, f"one of {PROMPTS}")
-        if not np.broadcast_to(self.legal, (nodes, A)).any(axis=1).all():
+        if not self.legal.any(axis=1).all():
             raise ParameterError("legal", "a node without a legal action", "a legal action at every node")
 
     @property
@@ -205,11 +201,11 @@ class Problem:
         Raises:
             ParameterError: rewards of steps or next nodes depend on readings, so that readings are more than a sight.
         """
-        legal, first = np.broadcast_to(self.legal, (self.num_nodes, self.num_actions)), []
+        first = []
         for action, cells in enumerate(self.cell):
             possible = cells[self.law[np.unique(self.situation[:, action])].any(axis=(0, 1))]
-            for table in (self.child, np.broadcast_to(self.gain, self.child.shape)):
-                rows = table[legal[:, action]][:, possible]
+            for table in (self.child, self.gain):
+                rows = table[self.legal[:, action]][:, possible]
                 if (rows != rows[:, :1]).any():
                     raise ParameterError("child", f"action {action}", "a next node that no reading changes")
             first.append(possible[:1])
@@ -217,9 +213,9 @@ class Problem:
         return dataclasses.replace(self, **changed)
 
     @functools.cached_property
-    def possible(self) -> np.ndarray:
-        """Whether a law ever gives a reading, bool (laws, R)."""
-        return np.asarray(self.law.any(axis=1))
+    def all_legal(self) -> bool:
+        """Whether every action is legal everywhere."""
+        return bool(self.legal.all())
 
     @functools.cached_property
     def pays(self) -> np.ndarray:
@@ -256,12 +252,6 @@ class Problem:
         shown = np.asarray(self.shown) + prompt_token
         if boards:
             shown = np.concatenate([shown, np.zeros_like(shown[:1])])
-        prior = self.prior
-        if self.prompts == "contexts":
-            prior = prior / prior.sum(axis=1, keepdims=True)
-            cumulative = np.cumsum(prior, axis=1)[:, :-1]
-        else:
-            cumulative = np.cumsum(prior.ravel())[:-1]
         integers = {
             "start": self.start,
             "begin": self.begin.ravel(),
@@ -274,7 +264,7 @@ class Problem:
             "reply": np.asarray(self.replies) + reply_token,
         }
         floats = {
-            "prior": cumulative.ravel() if self.prompts != "worlds" else np.zeros(0),
+            "prior": np.cumsum(self.prior)[:-1] if self.prompts == "drawn" else np.zeros(0),
             "law": self.thresholds.reshape(len(self.law) * self.num_states, self.num_readings - 1),
             "gain": self.gain.ravel(),
             "pay": self.pay.ravel(),
@@ -282,20 +272,10 @@ class Problem:
         return FiniteTables(
             **{name: np.asarray(array, np.int64) for name, array in integers.items()},
             **{name: np.asarray(array, np.float64) for name, array in floats.items()},
-            legal=np.asarray(self.legal, bool),
+            legal=self.legal,
         )
 
 
 def softened(actions: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
-    """Return rows that take an action, and spread a share over the legal ones (that action included).
-
-    Args:
-        actions: int (n,).
-        legal: bool (n or 1, A).
-        share: in [0, 1].
-
-    Returns:
-        float64 (n, A).
-    """
-    spread = np.broadcast_to(legal / legal.sum(axis=1, keepdims=True), (len(actions), legal.shape[1]))
-    return (1 - share) * np.eye(legal.shape[1])[actions] + share * spread
+    """Return rows, float64 (n, A), that take actions int (n,) and spread a share over the legal ones, bool (n or 1, A)."""
+    return (1 - share) * np.eye(legal.shape[1])[actions] + share * legal / legal.sum(axis=1, keepdims=True)

@@ -55,14 +55,13 @@ class FiniteSetting(Setting):
         """Actions, readings, then the numbers of prompts or boards."""
         problem, boards = self.problem, self.state_in_prompt
         replies = 0 if boards else int(problem.replies.shape[1])
-        prompts = {"worlds": problem.begin.size, "contexts": len(problem.start)}.get(problem.prompts)
         return Sizes(
             num_actions=problem.num_actions,
             num_symbols=self._first_number + int(problem.shown.max(initial=-1)) + 1,
             prompt_length=int(problem.shown.shape[1]),
             response_length=0 if boards else problem.horizon * (1 + replies),
             horizon=problem.horizon,
-            num_prompts=prompts,
+            num_prompts=problem.begin.size if problem.prompts == "worlds" else None,
             num_reply_tokens=replies,
         )
 
@@ -95,16 +94,11 @@ class FiniteSetting(Setting):
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, tables, states = namespace(prompts), self.on(prompts), self.problem.num_states
         if self.problem.prompts == "worlds":
-            context, hidden = (
-                prompts // (tables.begin.shape[0] // tables.start.shape[0]),
-                xp.take(tables.begin, prompts),
-            )
-        elif self.problem.prompts == "drawn":
+            context = prompts // (tables.begin.shape[0] // tables.start.shape[0])
+            hidden = xp.take(tables.begin, prompts)
+        else:
             drawn = _level(xp, tables.prior[None, :], rng.of(prompts).uniform(0))
             context, hidden = drawn // states, drawn % states
-        else:
-            rows = xp.reshape(tables.prior, (tables.start.shape[0], states - 1))
-            context, hidden = prompts, _level(xp, xp.take(rows, prompts, axis=0), rng.uniform(0))
         shape, dtype = (n, self.response_length), getattr(xp, self.observation_dtype.name)
         tokens = xp.zeros((n, 0), dtype=dtype, device=prompts.device)
         if not self.state_in_prompt:
@@ -115,30 +109,22 @@ class FiniteSetting(Setting):
     def transition(self, state: FiniteState, actions: Any, rng: Stream) -> tuple[FiniteState, Any, Any]:
         """Move the hidden state, read, move the node, and pay."""
         xp, tables, problem = namespace(actions), self.on(actions), self.problem
-        nodes, states, actions_, cells = problem.num_nodes, problem.num_states, self.num_actions, problem.child.shape[1]
-        node, hidden = xp.where(state.node < nodes, state.node, 0), state.hidden
-        draw = 0
-        if self.tables.jump.shape[0] > states:
-            row = self._row(tables.move, len(problem.move), node, actions_) + actions
+        nodes, states, hidden, draw = problem.num_nodes, problem.num_states, state.hidden, 0
+        node = xp.where(state.node < nodes, state.node, 0)
+        row = node * self.num_actions + actions
+        if len(problem.jump) > 1:
             quantiles = problem.jump.shape[2]
             moved = (xp.take(tables.move, row) * states + hidden) * quantiles + rng.integers(0, quantiles)
             hidden, draw = xp.take(tables.jump, moved), 1
-        row = self._row(tables.situation, len(problem.situation), node, actions_) + actions
         law = xp.take(tables.law, xp.take(tables.situation, row) * states + hidden, axis=0)
         reading = _level(xp, law, rng.uniform(draw)) if law.shape[1] else xp.zeros_like(actions)
-        cell = xp.take(tables.cell, actions * problem.num_readings + reading)
-        after = xp.take(tables.child, node * cells + cell)
-        over = after >= nodes
-        rewards = xp.take(tables.gain, self._row(tables.gain, len(problem.gain), node, cells) + cell)
+        cell = node * problem.child.shape[1] + xp.take(tables.cell, actions * problem.num_readings + reading)
+        after = xp.take(tables.child, cell)
+        over, rewards = after >= nodes, xp.take(tables.gain, cell)
         paid = xp.take(tables.pay, xp.where(over, after - nodes, 0) * states + hidden)
         rewards = rewards + xp.where(over, paid, xp.zeros_like(paid))
         tokens = state.tokens if self.state_in_prompt else self._appended(state, actions, reading)
         return FiniteState(state.prompt, after, hidden, state.position + 1, tokens), rewards, over
-
-    @staticmethod
-    def _row(table: Any, rows: int, node: Any, width: int) -> Any:
-        """Return where the row of a node begins; tables of one row serve all nodes."""
-        return node * (width if rows > 1 else 0)
 
     def _appended(self, state: FiniteState, actions: Any, reading: Any) -> Any:
         """Return the tokens with an action and what was read."""
@@ -163,12 +149,11 @@ class FiniteSetting(Setting):
 
     def action_mask(self, state: FiniteState) -> Any:
         """Return what is legal at each node; None where everything always is."""
-        legal = self.problem.legal
-        if legal.all():
+        if self.problem.all_legal:
             return None
-        xp, nodes = namespace(state.node), self.problem.num_nodes
-        node = xp.where(state.node < nodes, state.node, 0)
-        return xp.take(self.on(state.node).legal, node if len(legal) > 1 else node * 0, axis=0)
+        xp = namespace(state.node)
+        node = xp.where(state.node < self.problem.num_nodes, state.node, 0)
+        return xp.take(self.on(state.node).legal, node, axis=0)
 
     # Public policies.
 

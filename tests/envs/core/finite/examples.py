@@ -111,7 +111,7 @@ class Memory(FiniteSetting):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Deadline(FiniteSetting):
-    """Steps until an end that is drawn afresh by a law that is shown: that it goes on is all that is ever seen."""
+    """Steps until an end that is drawn by a law that is shown: that it goes on is all that is ever seen."""
 
     rows = "histories"
 
@@ -131,7 +131,7 @@ class Deadline(FiniteSetting):
             situation=np.tile(time[:, None], (1, 2)),
             pay=np.stack([np.ones(T), np.where(time >= T // 2, 3.0, 0.0)]),
             start=np.zeros(2, int),
-            prompts="contexts",
+            prompts="drawn",
             prior=np.stack([np.full(T, 1 / T), 2.0**-time / (2.0**-time).sum()]) / 2,
             shown=np.arange(2)[:, None],
             replies=np.zeros((2, 0), int),

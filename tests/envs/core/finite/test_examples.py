@@ -75,7 +75,7 @@ def test_replies_may_be_of_two_tokens_or_of_none():
     assert oracle.optimal_value <= majority - 0.01
     silent = Deadline()
     tb.testing.check_setting(silent)
-    assert silent.num_reply_tokens == 0 and silent.num_prompts == 2
+    assert silent.num_reply_tokens == 0 and silent.num_prompts is None
     # Safe before half-time, bold after it: 1 or 3, by the chance of each end.
     late = [sum(silent.problem.prior[c, 2:]) * 2 for c in range(2)]
     assert FiniteOracle(silent).optimal_value == pytest.approx(np.mean([1 + 2 * share for share in late]), abs=1e-12)

@@ -25,7 +25,7 @@ class Random(FiniteSetting):
     states: int = integer(2, 1, 4, "X")
     contexts: int = integer(2, 1, 2, "C")
     moving: bool = boolean(True, "whether hidden states move")
-    prompts: str = choice("worlds", ("worlds", "drawn", "contexts"), "what a prompt decides")
+    prompts: str = choice("worlds", ("worlds", "drawn"), "what a prompt decides")
 
     @functools.cached_property
     def problem(self):
@@ -41,7 +41,7 @@ class Random(FiniteSetting):
         law[..., 0] += law.sum(axis=2) == 0
         prior = rng.random((C, X)) * (rng.random((C, X)) < 0.7)
         prior[:, 0] += 0.1
-        prior /= prior.sum(axis=1, keepdims=True) * C if self.prompts == "contexts" else prior.sum()
+        prior /= prior.sum()
         return Problem(
             horizon=self.horizon_,
             num_actions=A,
@@ -74,19 +74,19 @@ def outcomes(problem, rows):
 
 
 def _play(problem, rows, context, node, hidden, history):
-    own, legal = rows(context, history, node), problem.legal[node if len(problem.legal) > 1 else 0]
+    own, legal = rows(context, history, node), problem.legal[node]
     surprise = sum(p * np.log(p * legal.sum()) for p in own if p > 0) if not own[~legal].any() else np.inf
     for action in np.flatnonzero(own):
         if not legal[action]:
             yield own[action], 0.0, 0.0, surprise
             continue
-        move = problem.jump[problem.move[node if len(problem.move) > 1 else 0, action], hidden]
-        law = problem.law[problem.situation[node if len(problem.situation) > 1 else 0, action]]
+        move = problem.jump[problem.move[node, action], hidden]
+        law = problem.law[problem.situation[node, action]]
         for after, reading in itertools.product(move, range(problem.num_readings)):
             chance, cell = own[action] * law[after, reading] / len(move), problem.cell[action, reading]
             if not chance:
                 continue
-            gain, child = problem.gain[node if len(problem.gain) > 1 else 0, cell], problem.child[node, cell]
+            gain, child = problem.gain[node, cell], problem.child[node, cell]
             if child >= problem.num_nodes:
                 end = child - problem.num_nodes
                 yield chance, gain + problem.pay[end, after], problem.outcomes["squares"][end, after], surprise
