@@ -277,5 +277,5 @@ class Problem:
 
 
 def softened(actions: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
-    """Return rows, float64 (n, A), that take actions int (n,) and spread a share over the legal ones, bool (n or 1, A)."""
+    """Return rows, float64 (n, A), that take actions (n,) and spread a share over the legal ones, bool (n or 1, A)."""
     return (1 - share) * np.eye(legal.shape[1])[actions] + share * legal / legal.sum(axis=1, keepdims=True)
