@@ -20,256 +20,158 @@ Copy, TwoArms = TOYS.Copy, TOYS.TwoArms
 MUTANTS = {}
 
 
+def mutant(name, message, base, **attributes):
+    """Break a sound setting in one place; the checker must say so."""
+    kind = type(name, (base,), {**attributes, "__module__": __name__})
+    globals()[name] = kind = dataclasses.dataclass(frozen=True, kw_only=True)(kind)
+    MUTANTS[kind] = message
+
+
 def resized(**sizes):
     """Give the sizes of Copy with some changed."""
     return property(lambda self: Copy.sizes.func(self)._replace(**sizes))
 
 
-def mutant(message):
-    """Collect a broken subclass and what the checker must say about it."""
-
-    def collect(kind):
-        globals()[kind.__name__] = kind = dataclasses.dataclass(frozen=True, kw_only=True)(kind)
-        MUTANTS[kind] = message
-        return kind
-
-    return collect
+def began(change, base=Copy):
+    """Begin otherwise: change(state, rng, setting)."""
+    return lambda self, rng, n, **options: change(base.initial(self, rng, n, **options), rng, self)
 
 
-@mutant("declare an integer >= 1")
-class NoActions(Copy):
-    sizes = resized(num_actions=0)
-
-
-@mutant("num_symbols < num_actions")
-class FewSymbols(Copy):
-    sizes = resized(num_symbols=2)
-
-
-@mutant("policy_view is 'tree'")
-class OddView(Copy):
-    policy_view = "tree"
-
-
-@mutant("the field plain does not know its range")
-class PlainField(Copy):
-    plain: int = 3
-
-
-@mutant("the field backend is a keyword of gym.make")
-class ReservedField(Copy):
-    backend: int = integer(3, 1, 9, "what gym.make_vec calls otherwise")
-
-
-@mutant("accepts any object")
-class Unvalidated(Copy):
-    def __post_init__(self):
-        pass
-
-
-@mutant("a batch of no episodes fails")
-class NeverEmpty(Copy):
-    def observe(self, state):
-        observed = super().observe(state)
-        return observed.reshape(len(observed), -1)
-
-
-@mutant("does not enter the fingerprint")
-class SameFingerprint(Copy):
-    fingerprint = "0123456789abcdef"
-
-
-@mutant("equal parameters give other `tables`")
-class UnseededTables(Copy):
-    @functools.cached_property
-    def tables(self):
-        return super().tables._replace(target=np.random.default_rng().integers(0, 3, (4, 4, self.size)))
-
-
-@mutant("the dynamics changed `tables`")
-class WrittenTables(Copy):
-    def initial(self, rng, n, **options):
-        self.tables.target[0, 0] = (self.tables.target[0, 0] + 1) % 3
-        return super().initial(rng, n, **{**options, "hint": None})
-
-
-@mutant("initial gives different outputs")
-class Remembers(Copy):
-    def initial(self, rng, n, **options):
-        count = self.__dict__.setdefault("_count", [0])
-        count[0] += 1
-        state = super().initial(rng, n, **options)
-        return state._replace(shown=(state.shown + count[0]) % 4)
-
-
-@mutant("transition changed its inputs")
-class WritesState(Copy):
-    def transition(self, state, actions, rng):
-        moved = super().transition(state, actions, rng)
-        state.prompt[:] = 7
-        return moved
-
-
-@mutant("depends on its neighbours")
-class Centres(TwoArms):
-    def transition(self, state, actions, rng):
-        moved, rewards, terminated = super().transition(state, actions, rng)
-        return moved, rewards - rng.xp.mean(rewards), terminated
-
-
-@mutant("transition returns rewards float32")
-class Float32(TwoArms):
-    def transition(self, state, actions, rng):
-        moved, rewards, terminated = super().transition(state, actions, rng)
-        return moved, rng.xp.astype(rewards, rng.xp.float32), terminated
-
-
-@mutant("a reward that is NaN")
-class NaN(TwoArms):
-    def transition(self, state, actions, rng):
-        moved, rewards, terminated = super().transition(state, actions, rng)
-        return moved, rewards / 0 if rng.xp.__name__.startswith("torch") else rewards * np.nan, terminated
-
-
-@mutant("response_length is 0")
-class Hidden(TwoArms):
-    sizes = TwoArms.sizes._replace(response_length=0)
-
-
-@mutant("run longer than the horizon")
-class Endless(TwoArms):
-    sizes = TwoArms.sizes._replace(response_length=2)
+def paid(change):
+    """Pay otherwise for the two arms: change(rewards, rng)."""
 
     def transition(self, state, actions, rng):
-        moved, rewards, terminated = super().transition(state, actions, rng)
-        return moved, rewards, ~terminated
+        moved, rewards, terminated = TwoArms.transition(self, state, actions, rng)
+        return moved, change(rewards, rng), terminated
 
-    def observe(self, state):
-        tokens = super().observe(state)
-        return np.concatenate([tokens, 0 * tokens], axis=1)
+    return transition
 
 
-@mutant("draw 16 belongs to another step")
-class ManyDraws(TwoArms):
-    def transition(self, state, actions, rng):
-        rng.uniform(16)
-        return super().transition(state, actions, rng)
+def seen(change):
+    """Show a copy otherwise: change(tokens)."""
+    return lambda self, state: change(Copy.observe(self, state))
 
 
-@mutant("observe returns int64")
-class WideTokens(Copy):
-    def observe(self, state):
-        return super().observe(state).astype(np.int64)
+def masked(change):
+    """Allow other letters: change(mask, state)."""
+    return lambda self, state: change(Copy.action_mask(self, state), state)
 
 
-@mutant("returns the memory of")
-class SharedTokens(TwoArms):
-    def initial(self, rng, n, **options):
-        state = super().initial(rng, n, **options)
-        return state._replace(pulled=rng.xp.astype(state.pulled, rng.xp.int8))
-
-    def observe(self, state):
-        return state.pulled[:, None]
+def unseeded(setting):
+    return Copy.tables.func(setting)._replace(target=np.random.default_rng().integers(0, 3, (4, 4, setting.size)))
 
 
-@mutant("a response has padding before a token")
-class FromTheRight(Copy):
-    def observe(self, state):
-        tokens = super().observe(state).copy()
-        tokens[:, 2:] = tokens[:, :1:-1]
-        return tokens
+def write_tables(setting, rng, n, **options):
+    setting.tables.target[0, 0] = (setting.tables.target[0, 0] + 1) % 3
+    return Copy.initial(setting, rng, n, **{**options, "hint": None})
 
 
-@mutant("must append token a \\+ 1")
-class OtherToken(Copy):
-    def transition(self, state, actions, rng):
-        return super().transition(state, (actions + 1) % 3, rng)
+def give_four(setting, rng, n, **options):
+    return Copy.initial(setting, rng, n, **{**options, "hint": 0 * rng.keys + 4})
 
 
-@mutant("a prompt holds a symbol outside")
-class OddPrompt(Copy):
-    prompt_symbols = range(5, 7)
+def remember(state, rng, setting):
+    count = setting.__dict__.setdefault("_count", [0])
+    count[0] += 1
+    return state._replace(shown=(state.shown + count[0]) % 4)
 
 
-@mutant("episodes begin with 4 response tokens")
-class GivesAway(Copy):
-    def initial(self, rng, n, **options):
-        return super().initial(rng, n, **{**options, "hint": 0 * rng.keys + 4})
+def draw_content(state, rng, setting):
+    return state._replace(shown=rng.xp.stack([rng.integers(0, 4), rng.integers(1, 4)], axis=1))
 
 
-@mutant("expected leading axis 384")
-class ScalarField(Copy):
-    def initial(self, rng, n, **options):
-        return super().initial(rng, n, **options)._replace(goal=np.int64(4))
+def draw_globally(state, rng, setting):
+    np.random.random()  # noqa: NPY002
+    return state
 
 
-@mutant("prompt index lies outside")
-class FarPrompts(Copy):
-    sizes = resized(num_prompts=20)
-
-    def draw_prompts(self, rng):
-        return rng.integers(15, 50)
+def refuse_stages(setting, stage, hint):
+    if stage is not None and (stage > setting.size).any():
+        raise OptionError("stage", int(stage.max()), "at most size")
 
 
-@mutant("no legal action")
-class Stuck(Copy):
-    def action_mask(self, state):
-        return super().action_mask(state) & (state.length[:, None] < 1)
+def write_state(setting, state, actions, rng):
+    moved = Copy.transition(setting, state, actions, rng)
+    state.prompt[:] = 7
+    return moved
 
 
-@mutant("action_mask returns int8")
-class IntegerMask(Copy):
-    def action_mask(self, state):
-        return super().action_mask(state).astype(np.int8)
+def never_end(setting, state, actions, rng):
+    moved, rewards, terminated = TwoArms.transition(setting, state, actions, rng)
+    return moved, rewards, ~terminated
 
 
-@mutant("a declared stage or hint is refused")
-class FewerStages(Copy):
-    sizes = resized(num_stages=5)
-
-    def validate_options(self, stage, hint):
-        if stage is not None and (stage > self.size).any():
-            raise OptionError("stage", int(stage.max()), "at most size")
+def nan(rewards, rng):
+    return rewards / 0 if rng.xp.__name__.startswith("torch") else rewards * np.nan
 
 
-@mutant("NumPy and torch differ in rewards")
-class Reduction(TwoArms):
+def sum_floats(rewards, rng):
     """The order of a floating sum differs on every processor; exp agrees on some."""
-
-    def transition(self, state, actions, rng):
-        moved, rewards, terminated = super().transition(state, actions, rng)
-        return moved, rewards * (rng.uniform(1)[:, None] ** 2 / rng.xp.arange(3.0, 30.0)).sum(1), terminated
+    return rewards * (rng.uniform(1)[:, None] ** 2 / rng.xp.arange(3.0, 30.0)).sum(1)
 
 
-@mutant("rows of reference_probs are no distributions")
-class Unnormalised(Copy):
-    def reference_probs(self, observations):
-        return 2 * super().reference_probs(observations)
+def reversed_response(tokens):
+    return np.concatenate([tokens[:, :2], tokens[:, :1:-1]], axis=1)
 
 
-@mutant("reference_depends_on is 'position'")
-class SaysPosition(Copy):
-    reference_depends_on = "position"
+def twice(setting, state):
+    return np.repeat(TwoArms.observe(setting, state), 2, axis=1) * np.array([1, 0], np.int8)
 
 
-@mutant("features must return finite float64")
-class FlatFeatures(Copy):
-    def features(self, observations):
-        return np.zeros((len(observations), 3))
+int8 = began(lambda state, rng, _: state._replace(pulled=rng.xp.astype(state.pulled, rng.xp.int8)), TwoArms)
+plain = {"plain": 3, "__annotations__": {"plain": int}}
+reserved = {"backend": integer(3, 1, 9, "what gym.make_vec calls otherwise"), "__annotations__": {"backend": int}}
 
-
-@mutant("a replayed prompt begins another episode")
-class FreshContent(Copy):
-    def initial(self, rng, n, **options):
-        state = super().initial(rng, n, **options)
-        return state._replace(shown=rng.xp.stack([rng.integers(0, 4), rng.integers(1, 4)], axis=1))
-
-
-@mutant("a global random generator was used")
-class GlobalRandom(TwoArms):
-    def initial(self, rng, n, **options):
-        np.random.random()  # noqa: NPY002
-        return super().initial(rng, n, **options)
+# What is declared.
+mutant("NoActions", "declare an integer >= 1", Copy, sizes=resized(num_actions=0))
+mutant("FewSymbols", "num_symbols < num_actions", Copy, sizes=resized(num_symbols=2))
+mutant("Hidden", "response_length is 0", TwoArms, sizes=TwoArms.sizes._replace(response_length=0))
+mutant("OddView", "policy_view is 'tree'", Copy, policy_view="tree")
+mutant("PlainField", "the field plain does not know its range", Copy, **plain)
+mutant("ReservedField", "the field backend is a keyword of gym.make", Copy, **reserved)
+mutant("Unvalidated", "accepts any object", Copy, __post_init__=lambda self: None)
+mutant("SameFingerprint", "does not enter the fingerprint", Copy, fingerprint="0123456789abcdef")
+mutant("UnseededTables", "equal parameters give other `tables`", Copy, tables=functools.cached_property(unseeded))
+# How episodes begin.
+mutant("WrittenTables", "the dynamics changed `tables`", Copy, initial=write_tables)
+mutant("Remembers", "initial gives different outputs", Copy, initial=began(remember))
+mutant("GivesAway", "episodes begin with 4 response tokens", Copy, initial=give_four)
+mutant(
+    "ScalarField", "expected leading axis 384", Copy, initial=began(lambda state, *_: state._replace(goal=np.int64(4)))
+)
+mutant("FreshContent", "a replayed prompt begins another episode", Copy, initial=began(draw_content))
+mutant("GlobalRandom", "a global random generator was used", TwoArms, initial=began(draw_globally, TwoArms))
+draw = {"draw_prompts": lambda self, rng: rng.integers(15, 50)}
+mutant("FarPrompts", "prompt index lies outside", Copy, sizes=resized(num_prompts=20), **draw)
+refused = {"sizes": resized(num_stages=5), "validate_options": refuse_stages}
+mutant("FewerStages", "a declared stage or hint is refused", Copy, **refused)
+# How they go on.
+mutant("WritesState", "transition changed its inputs", Copy, transition=write_state)
+mutant("Centres", "depends on its neighbours", TwoArms, transition=paid(lambda pay, rng: pay - rng.xp.mean(pay)))
+single = paid(lambda pay, rng: rng.xp.astype(pay, rng.xp.float32))
+mutant("Float32", "transition returns rewards float32", TwoArms, transition=single)
+mutant("NaN", "a reward that is NaN", TwoArms, transition=paid(nan))
+mutant("Reduction", "NumPy and torch differ in rewards", TwoArms, transition=paid(sum_floats))
+mutant("ManyDraws", "draw 16 belongs to another step", TwoArms, transition=paid(lambda pay, rng: rng.uniform(16)))
+other = {"transition": lambda self, state, actions, rng: Copy.transition(self, state, (actions + 1) % 3, rng)}
+mutant("OtherToken", "must append token a \\+ 1", Copy, **other)
+endless = {"sizes": TwoArms.sizes._replace(response_length=2), "transition": never_end, "observe": twice}
+mutant("Endless", "run longer than the horizon", TwoArms, **endless)
+# What is seen and allowed.
+mutant("NeverEmpty", "a batch of no episodes fails", Copy, observe=seen(lambda tokens: tokens.reshape(len(tokens), -1)))
+mutant("WideTokens", "observe returns int64", Copy, observe=seen(lambda tokens: tokens.astype(np.int64)))
+mutant("FromTheRight", "a response has padding before a token", Copy, observe=seen(reversed_response))
+shared = {"initial": int8, "observe": lambda self, state: state.pulled[:, None]}
+mutant("SharedTokens", "returns the memory of", TwoArms, **shared)
+mutant("OddPrompt", "a prompt holds a symbol outside", Copy, prompt_symbols=range(5, 7))
+mutant("Stuck", "no legal action", Copy, action_mask=masked(lambda mask, state: mask & (state.length[:, None] < 1)))
+mutant("IntegerMask", "action_mask returns int8", Copy, action_mask=masked(lambda mask, _: mask.astype(np.int8)))
+double = {"reference_probs": lambda self, observations: 2 * Copy.reference_probs(self, observations)}
+mutant("Unnormalised", "rows of reference_probs are no distributions", Copy, **double)
+mutant("SaysPosition", "reference_depends_on is 'position'", Copy, reference_depends_on="position")
+mutant(
+    "FlatFeatures", "features must return finite float64", Copy, features=lambda self, seen: np.zeros((len(seen), 3))
+)
 
 
 @pytest.mark.parametrize("kind", MUTANTS, ids=lambda kind: kind.__name__)

@@ -110,35 +110,6 @@ class Memory(FiniteSetting):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Deadline(FiniteSetting):
-    """Steps until an end that is drawn by a law that is shown: that it goes on is all that is ever seen."""
-
-    rows = "histories"
-
-    steps: int = integer(4, 1, 6, "the last possible end")
-
-    @functools.cached_property
-    def problem(self):
-        """Action 1 pays 3 at an end that follows it, 0 being safe: it pays 1 at every end."""
-        T, time = self.steps, np.arange(self.steps)
-        going = np.eye(2)[(np.arange(T) <= time[:, None]).astype(int)]  # reading 1: the end has come
-        return Problem(
-            horizon=T,
-            num_actions=2,
-            child=np.column_stack([np.where(time < T - 1, time + 1, T), 0 * time + T, 0 * time + T + 1]),
-            cell=np.array([[0, 1], [0, 2]]),
-            law=going,
-            situation=np.tile(time[:, None], (1, 2)),
-            pay=np.stack([np.ones(T), np.where(time >= T // 2, 3.0, 0.0)]),
-            start=np.zeros(2, int),
-            prompts="drawn",
-            prior=np.stack([np.full(T, 1 / T), 2.0**-time / (2.0**-time).sum()]) / 2,
-            shown=np.arange(2)[:, None],
-            replies=np.zeros((2, 0), int),
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoGauges(FiniteSetting):
     """Look, and two gauges answer at once; then name the world."""
 
