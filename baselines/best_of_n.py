@@ -44,5 +44,5 @@ class BestOfN(RewardGuidedAgent):
         return model.sample(model.expect_weight(partial(best_of_n, samples=self.samples)))
 
     def queries(self, setting: Setting) -> float:
-        """N."""
+        """Return N: each answer is scored once."""
         return float(self.samples)

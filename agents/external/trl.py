@@ -108,8 +108,8 @@ class Session:
         rewards: list[float] = self.task.rewards(index, said).tolist()
         return rewards
 
-    def play(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
-        """Play episodes turn by turn, as TRL asks for it (`rollout_func`); every one is an episode.
+    def roll_out(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+        """Roll out episodes turn by turn, as TRL asks for it (`rollout_func`); every one is an episode.
 
         Args:
             prompts: texts of this session's `prompts`, each `trainer.num_generations` times in a row. Where an episode

@@ -56,7 +56,7 @@ class TRLGroupAgent(TRLAgent):
         per_episode = rows_of_episode(setting)
         played: dict[str, Any] = {"reward_funcs": session.reward}
         if session.turns:
-            played = {"reward_funcs": session.earned, "rollout_func": session.play}
+            played = {"reward_funcs": session.earned, "rollout_func": session.roll_out}
         return session.train(
             trainer,
             prompts.repeat(per_episode),

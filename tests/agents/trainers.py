@@ -1,9 +1,11 @@
-"""Trainers without an agent, for tests of losses, gradients and data."""
+"""Trainers without an agent, and samples without a trainer, for tests of losses, gradients and data."""
 
 import gymnasium as gym
+import torch
 
 from theorybench.agents.api.budget import attach
 from theorybench.agents.policies.catalogue import PolicyOptions
+from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 
 
@@ -27,3 +29,24 @@ def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_
     budgets, logs = attach(envs, budget, len(seeds)), logs or [Silent()] * len(seeds)
     options = {"optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": norm}
     return Trainer(envs, budgets, list(seeds), logs, PolicyOptions(policy=policy), **options)
+
+
+def samples(actions, rewards, reference=None, values=None, sampled=None):
+    """Make the Samples of N episodes of one step: actions and log-probabilities (N,), or (N, 2) for pairs."""
+    actions = torch.as_tensor(actions)[:, None]
+    blank = torch.zeros(len(actions), 1, dtype=torch.float64)
+
+    def logs(given):
+        return torch.zeros(actions.shape, dtype=torch.float64) if given is None else torch.as_tensor(given)[:, None]
+
+    return Samples(
+        encoded=torch.zeros(len(actions), 1, dtype=torch.int64),
+        actions=actions,
+        legal=torch.ones(len(actions), 1, 3, dtype=torch.bool),
+        taken=blank + 1,
+        sampled=logs(sampled),
+        reference=logs(reference),
+        rewards=torch.as_tensor(rewards),
+        values=blank[:, 0] if values is None else torch.as_tensor(values),
+        returns=blank,
+    )

@@ -39,7 +39,7 @@ QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {
 }
 #: Where one solution is the whole answer, and where the only prompt is too easy to be kept.
 ALIKE = [
-    ("curriculum-astar-po", "TheoryBench/Semiautomaton-v0"),  # eight rungs share a few hundred episodes: no update
+    ("curriculum-astar-po", "TheoryBench/Semiautomaton-v0"),  # eight sub-tasks share a few hundred episodes: no update
     ("curriculum-search", "Toy/TwoArms-v0"),
     ("curriculum-search", "TheoryBench/Parity-v0"),
     ("curriculum-search", "TheoryBench/RelativeBudget-v0"),

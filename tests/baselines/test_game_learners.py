@@ -9,7 +9,6 @@ import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.nash_md import NashMD
@@ -20,29 +19,13 @@ from theorybench.envs.core.registry import load_module, lookup
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
 
-trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
+KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
+trainer_of, samples = KIT.trainer_of, KIT.samples
 
 CYCLIC = "TheoryBench/CyclicPreference-v0"
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 ACTED = np.array([0.5, 0.3, 0.2])
 WINS = np.array([[0.5, 0.9, 0.2], [0.1, 0.5, 0.7], [0.8, 0.3, 0.5]])
-
-
-def samples(actions, rewards, sampled, reference=None, step=1.0):
-    """Make the Samples of N pairs."""
-    n, (sampled, actions) = len(actions), (torch.as_tensor(array)[:, None] for array in (sampled, actions))
-    blank = torch.zeros(n, 1, dtype=torch.float64)
-    return Samples(
-        encoded=torch.zeros(n, 1, dtype=torch.int64),
-        actions=actions,
-        legal=torch.ones(n, 1, 3, dtype=torch.bool),
-        taken=blank + 1,
-        sampled=sampled,
-        reference=torch.zeros_like(sampled) if reference is None else torch.as_tensor(reference)[:, None],
-        rewards=torch.as_tensor(rewards),
-        values=torch.full((n,), step, dtype=torch.float64),
-        returns=blank,
-    )
 
 
 def every_pair(acted=ACTED, step=1.0):
@@ -53,7 +36,7 @@ def every_pair(acted=ACTED, step=1.0):
         for _ in range(round(1000 * acted[i] * acted[j] * (WINS[i, j] if sign > 0 else WINS[j, i])))
     ]
     actions, rewards = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
-    return samples(actions, rewards, np.log(acted)[actions], step=step)
+    return samples(actions, rewards, sampled=np.log(acted)[actions], values=np.full(len(rows), step))
 
 
 def random_pairs(seed):
@@ -68,7 +51,9 @@ def random_pairs(seed):
 @pytest.mark.parametrize("agent", [SPPO(), NashMD()])
 def test_sppo_pulls_winners_up_and_losers_down_by_half_a_step(agent):
     logs, sampled, rewards = random_pairs(0)
-    loss = agent.loss(torch.as_tensor(logs)[:, None], samples(np.zeros((6, 2), int), rewards, sampled, step=0.8))
+    loss = agent.loss(
+        torch.as_tensor(logs)[:, None], samples(np.zeros((6, 2), int), rewards, values=np.full(6, 0.8), sampled=sampled)
+    )
     ratios = np.where(rewards[:, None] > 0, logs - sampled, (logs - sampled)[:, ::-1])
     wanted = ((ratios[:, 0] - 0.4) ** 2 + (ratios[:, 1] + 0.4) ** 2).mean()
     assert float(loss) == pytest.approx(wanted, rel=1e-12)
@@ -110,7 +95,7 @@ def test_xpo_adds_the_log_probability_of_the_second_response(alpha):
     ratios = logs - reference
     margins = 2 * rewards * 0.7 * (ratios[:, 0] - ratios[:, 1])
     wanted = (np.log1p(np.exp(-margins)) + alpha * logs[:, 1]).mean()
-    data = samples(np.zeros((6, 2), int), rewards, logs, reference)
+    data = samples(np.zeros((6, 2), int), rewards, reference, sampled=logs)
     loss = XPO(beta=0.7, alpha=alpha).loss(torch.as_tensor(logs)[:, None], data)
     assert float(loss) == pytest.approx(wanted, rel=1e-12)
 
@@ -119,7 +104,7 @@ def test_the_bonus_takes_from_responses_that_the_reference_gives():
     """Its gradient by logits is alpha (pi_ref - pi) in expectation: where both are equal there is none."""
     theta = torch.tensor(np.log([0.2, 0.2, 0.6]), requires_grad=True)
     actions = np.array([[0, 0]] * 5 + [[0, 1]] * 3 + [[0, 2]] * 2)  # second responses as often as ACTED says
-    data = samples(actions, np.full(10, 0.5), np.zeros((10, 2)))
+    data = samples(actions, np.full(10, 0.5), values=np.ones(10))
     losses = [XPO(beta=0.7, alpha=a).loss(torch.log_softmax(theta, 0)[data.actions], data) for a in (0.4, 0.0)]
     (losses[0] - losses[1]).backward()
     np.testing.assert_allclose(theta.grad.numpy(), 0.4 * (ACTED - np.array([0.2, 0.2, 0.6])), atol=1e-12)

@@ -9,8 +9,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from theorybench.agents import make_agent, train
-from theorybench.agents.training.samples import Samples
+from theorybench.agents import Samples, make_agent, train
 from theorybench.baselines.ddro import DDRO
 from theorybench.baselines.kto import KTO
 from theorybench.envs.core.errors import AgentError, ParameterError
@@ -20,6 +19,7 @@ ENV = "TheoryBench/GoodBadLabels-v0"
 SMALL = {"num_responses": 5, "num_contexts": 2, "instance": 1}
 RATIOS = np.array([0.3, -0.4, 0.1, -1.2, 0.5])
 GOOD = np.array([True, False, True, True, False])
+KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
 tiny = load_module(str(Path(__file__).with_name("test_trl_losses.py")))
 trl, common = tiny.trl, tiny.common
 
@@ -27,19 +27,8 @@ trl, common = tiny.trl, tiny.common
 def samples(ratios, good, counts=None):
     """Samples of one-step responses with these log-ratios to a reference of log-probability -1."""
     n = len(ratios)
-    counts = np.ones((n, 1)) if counts is None else counts
-    blank = torch.zeros(n, 1, dtype=torch.float64)
-    data = Samples(
-        encoded=blank,
-        actions=blank,
-        legal=blank,
-        taken=blank + 1,
-        sampled=blank,
-        reference=blank - 1,
-        rewards=torch.as_tensor(np.where(good, 0.5, -0.5)),
-        values=torch.as_tensor(counts),
-        returns=blank,
-    )
+    values = np.ones((n, 1)) if counts is None else counts
+    data = KIT.samples(np.zeros(n, np.int64), np.where(good, 0.5, -0.5), -np.ones(n), values)
     return torch.as_tensor(ratios)[:, None] - 1, data
 
 

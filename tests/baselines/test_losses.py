@@ -1,37 +1,23 @@
 """Each loss against its formula: by hand on a few numbers, and in expectation by listing every outcome."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from theorybench.agents.training.samples import Samples
 from theorybench.baselines.astar_po import AStarPO
 from theorybench.baselines.dpo_offline import DPOOffline
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.registry import load_module
+
+samples = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py")).samples
 
 REFERENCE = np.array([0.5, 0.3, 0.2])
 REWARDS = np.array([1.0, 0.0, 1.0])
 THETA = np.array([0.3, -0.2, -1.1])
-
-
-def samples(actions, rewards, reference, values=None):
-    """Make the Samples of N one-step episodes."""
-    actions = torch.as_tensor(actions)
-    n = len(actions)
-    return Samples(
-        encoded=torch.zeros(n, 1, dtype=torch.int64),
-        actions=actions[:, None],
-        legal=torch.ones(n, 1, 3, dtype=torch.bool),
-        taken=torch.ones(n, 1, dtype=torch.float64),
-        sampled=torch.zeros(actions[:, None].shape, dtype=torch.float64),
-        reference=torch.as_tensor(reference)[:, None],
-        rewards=torch.as_tensor(rewards),
-        values=torch.zeros(n, dtype=torch.float64) if values is None else torch.as_tensor(values),
-        returns=torch.zeros(n, 1, dtype=torch.float64),
-    )
 
 
 def expected_gradient(loss, count, rewards=REWARDS, values=None):

@@ -53,7 +53,7 @@ def test_on_policy_dpo_loses_its_advantage_where_coverage_is_good():
     assert interval(offline)[0] > 0.99
 
 
-# Curriculum: easy rungs first.
+# Curriculum: easy sub-tasks first.
 
 
 @pytest.mark.rotating

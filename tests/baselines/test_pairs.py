@@ -10,7 +10,6 @@ import torch
 from scipy.optimize import minimize
 
 from theorybench.agents import make_agent, train
-from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import DPOHybrid
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
@@ -23,7 +22,8 @@ from theorybench.envs.core.registry import load_module
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 from theorybench.envs.preference.bandit.setting import PreferenceBandit
 
-trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
+KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
+trainer_of, samples = KIT.trainer_of, KIT.samples
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 REFERENCE = np.array([0.5, 0.3, 0.2])
@@ -39,24 +39,6 @@ class Noting:
 
     def __call__(self, policy, **scalars):
         self.noted.append(scalars)
-
-
-def samples(actions, rewards, reference, sampled=None):
-    """Make the Samples of N one-step episodes."""
-    actions, reference = torch.as_tensor(actions)[:, None], torch.as_tensor(reference)[:, None]
-    n = len(actions)
-    blank = torch.zeros(n, 1, dtype=torch.float64)
-    return Samples(
-        encoded=torch.zeros(n, 1, dtype=torch.int64),
-        actions=actions,
-        legal=torch.ones(n, 1, 3, dtype=torch.bool),
-        taken=blank + 1,
-        sampled=torch.zeros_like(reference) if sampled is None else torch.as_tensor(sampled)[:, None],
-        reference=reference,
-        rewards=torch.as_tensor(rewards),
-        values=blank[:, 0],
-        returns=blank,
-    )
 
 
 def gradient(objective):
@@ -114,7 +96,7 @@ def rebel_batch(group_size, seed=0):
     rng = np.random.default_rng(seed)
     actions = rng.integers(0, 3, 4 * group_size)
     old = np.log(rng.dirichlet(np.ones(3), 4 * group_size))[np.arange(4 * group_size), actions]
-    return actions, old, samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), old)
+    return actions, old, samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), sampled=old)
 
 
 def test_rebel_regresses_the_difference_of_each_pair():
@@ -140,7 +122,7 @@ def test_the_first_gradient_of_rebel_is_that_of_rloo(group_size):
     """Where the policy is the one that acted, times 4 / eta."""
     actions, _, _ = rebel_batch(group_size)
     old = torch.log_softmax(torch.tensor(THETA), 0).numpy()[actions]
-    data = samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), old)
+    data = samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), sampled=old)
     shared = {"group_size": group_size, "episodes_per_update": 4 * group_size, "beta": 0.4}
     rebel, rloo = (
         gradient(lambda logs, agent=agent: agent.loss(logs[torch.as_tensor(actions)][:, None], data))
@@ -152,7 +134,7 @@ def test_the_first_gradient_of_rebel_is_that_of_rloo(group_size):
 def test_rebel_is_zero_at_the_step_of_mirror_descent():
     actions, _, _ = rebel_batch(2)
     old = torch.log_softmax(torch.tensor(THETA), 0).numpy()
-    data = samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), old[actions])
+    data = samples(actions, REWARDS[actions], np.log(REFERENCE[actions]), sampled=old[actions])
     after = old + 0.8 * REWARDS
     after -= np.log(np.exp(after).sum())
     assert float(REBEL(eta=0.8, beta=0.0).loss(torch.as_tensor(after[actions])[:, None], data)) < 1e-28

@@ -1,4 +1,4 @@
-"""Whole updates: sampled gradients against exact ones, stages, rungs and rounds, and DPO's exact solver."""
+"""Whole updates: sampled gradients against exact ones, stages, sub-tasks and rounds, and DPO's exact solver."""
 
 import itertools
 from pathlib import Path
@@ -130,11 +130,9 @@ def test_rungs_get_equal_shares_in_order(monkeypatch):
     assert outcome.budget.spent == 200
 
 
-def test_without_a_ladder_the_curriculum_is_plain():
-    plain, climbing = (
-        train(make_agent(name), "Toy/TwoArms-v0", {}, [0], 640)[0] for name in ("rlvr", "curriculum-rlvr")
-    )
-    np.testing.assert_array_equal(plain.policy.table, climbing.policy.table)
+def test_without_sub_tasks_the_curriculum_is_plain():
+    plain, staged = (train(make_agent(name), "Toy/TwoArms-v0", {}, [0], 640)[0] for name in ("rlvr", "curriculum-rlvr"))
+    np.testing.assert_array_equal(plain.policy.table, staged.policy.table)
 
 
 # DPO.
