@@ -1,4 +1,4 @@
-"""What the drawings of the tree family share: colours, a page in inches, and words that fit into it."""
+"""Helpers shared by the drawings of the tree family: colours, a page in inches, and text that fits into it."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ WORDS = ("#2f6fb0", "#c75a0b", "#7d8794")
 INK, QUIET, EASY_STEP, HARD_STEP = "#1b2733", "#5b6b7b", "#8f9cab", "#d3d9df"
 #: Lengths of the dashes and gaps of a dashed line, in line widths.
 DASHES = (3, 1.6)
-#: Average width of a bold character, in inches a point of size, and the smallest size of words.
+#: Average width of a bold character, in inches per point of font size, and the smallest font size.
 _EACH, _SMALLEST = 0.0094, 7.0
 
 
@@ -23,12 +23,12 @@ def page(figure: Any, width: float, height: float) -> Any:
 
 
 def fitting_size(words: str, width: float, size: float) -> float:
-    """Return the size, from 7 points up to `size`, at which bold words fit a width in inches."""
+    """Return the font size, from 7 points up to `size`, at which bold words fit a width in inches."""
     return min(size, max(_SMALLEST, width / (_EACH * max(1, len(words)))))
 
 
 def fitted(axes: Any, x: float, y: float, words: str, width: float, size: float) -> None:
-    """Write bold words, cut where they do not fit a width in inches even in small type."""
+    """Write bold words, truncated if they do not fit a width in inches even at the smallest font size."""
     size = fitting_size(words, width, size)
     most = round(width / (_EACH * size))
     words = words if len(words) <= most else words[: most - 1] + "…"

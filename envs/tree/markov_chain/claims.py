@@ -1,12 +1,12 @@
-"""What arXiv 2511.07368 says of TreeMarkovChain, as tests that run.
+"""Statements of arXiv 2511.07368 about TreeMarkovChain, as executable claims.
 
-Training is on the first task alone, from the base chain's logits, learning rate .05, 1000 updates of one CoT, as in the
-paper, unless said otherwise; see `experiments` for what is predicted and measured.
+Unless stated otherwise, training is on the first task only, from the base chain's logits, with learning rate .05 and
+1000 updates of one CoT, as in the paper. `experiments` defines what is predicted and measured.
 
-Rejecting easy questions with n samples ascends pass@(n+1) / (n + 1) (`flow`), which rewards coverage; a KL penalty
-bounds the squeeze, and its limit on the first task of the canonical tree has less pass@30 than the reference for every
-weight. Predictions about search are exact laws under the expected correctness itself (`metrics.inference_time`), while
-what is measured knows the rewards of roll-outs alone.
+Rejecting easy questions with n samples ascends pass@(n+1) / (n + 1) (`flow`), which rewards coverage. A KL penalty
+bounds squeezing, but on the first task of the canonical tree its limit has lower pass@30 than the reference for every
+weight. Predictions about search are exact and use the expected correctness itself (`metrics.inference_time`), while
+the measured agents see only the rewards of rollouts.
 """
 
 from functools import partial
@@ -29,14 +29,14 @@ from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 
-#: The paper's n.
+#: Reject-easy with the paper's n.
 REJECT_EASY = Training(reject_easy=5)
-#: Few runs of many queries: reject-easy takes six CoTs a question, so plain REINFORCE makes six times the updates.
+#: Few runs with many queries: reject-easy uses six CoTs per question, so plain REINFORCE makes six times the updates.
 EQUAL_QUERIES = (Training(reject_easy=5, seeds=8), Training(updates=6000, seeds=8))
-#: Long training in large batches; the limits are those of policies on prefixes.
+#: Long training in large batches; the predicted limits are those of policies on prefixes.
 LONG_REJECT_EASY = Training(10.0, 1000, questions=80, policy="prefix", reject_easy=5, seeds=5)
 LONG_KL = Training(2.0, 1000, questions=64, policy="prefix", kl=1.0, seeds=16)
-#: Answers of which one is kept in the claim about P(easy).
+#: N of best-of-N in the claim about P(easy).
 SAMPLES = 4
 #: Strength of the tilt in the claim about the Doob transform.
 INVERSE_TEMPERATURE = 1.0
@@ -47,7 +47,7 @@ _FLOW = "theta_{i+1} = theta_i + .05 E[(1 - M)^5 grad M]"
 def _searched(
     metric: str, agent: str, prediction: Prediction, budget: int = 100_000, **hyperparameters: Any
 ) -> TrainedMetric:
-    """Measure an agent that learns rewards from roll-outs and leaves the base chain as it is."""
+    """Measure an agent that learns scores from rollouts and leaves the base chain unchanged."""
     return TrainedMetric(
         agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=8, hyperparameters=hyperparameters
     )
@@ -76,8 +76,8 @@ CLAIMS: tuple[Claim, ...] = (
         "squeezing",
         Training().metric("task_0/easy"),
         source="squeezing",
-        statement="REINFORCE on one task moves its mass to the easy CoT: P(easy) after 1000 updates is the population "
-        "flow's",
+        statement="REINFORCE on one task moves its mass to the easy CoT: P(easy) after 1000 updates equals that of "
+        "the population flow",
         falsified_by="an algorithm that does not ascend E[reward], such as one with a penalty to the reference",
         formula="P(easy) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
@@ -87,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "squeezing-hard",
         Training().metric("task_0/hard"),
         source="squeezing",
-        statement="It takes mass from the hard valid CoTs of that task, although they are rewarded",
+        statement="REINFORCE takes mass from the hard valid CoTs of that task, although they are rewarded",
         falsified_by="exploration: rejecting the questions that the model already solves",
         formula="P(hard) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
@@ -97,18 +97,18 @@ CLAIMS: tuple[Claim, ...] = (
         "squeezing-noise",
         NoiseExponent(),
         source="squeezing",
-        statement="Single runs scatter about the flow by an amount that falls as episodes an update to the power -1/2",
+        statement="Single runs scatter around the flow in proportion to (episodes per update)^(-1/2)",
         falsified_by="a bias of the runs that more episodes do not remove",
         formula="-1/2",
         tolerance=0.02,
-        tolerance_reason="next orders in the step size at one episode an update",
+        tolerance_reason="higher orders in the step size at one episode per update",
     ),
     claim(
         "forgetting",
         Training().metric("task_1/easy"),
         source="forgetting",
-        statement="The shared rows of a Markov policy forget the task that is not trained: its P(easy) is the flow's",
-        falsified_by="a policy that tells the tasks apart",
+        statement="The shared rows of a Markov policy forget the task not trained on: its P(easy) is that of the flow",
+        falsified_by="a policy that distinguishes the tasks",
         formula="P(easy) on the second task of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.0005,
         tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .0005",
@@ -116,8 +116,8 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "forgetting-prefix",
         Training(policy="prefix", seeds=5).metric("task_1/easy"),
-        source="forgetting, our contrast",
-        statement="A policy that sees the whole prefix keeps the task that is not trained exactly as it was",
+        source="forgetting; the contrast is ours",
+        statement="A policy that sees the whole prefix leaves the task not trained on exactly unchanged",
         falsified_by="a policy whose rows are shared between tasks",
         formula="P(easy) on the second task of the reference",
         tolerance=1e-6,
@@ -127,17 +127,17 @@ CLAIMS: tuple[Claim, ...] = (
         "consistency",
         Crossing(),
         source="consistency is not correctness",
-        statement="Training raises pass@1 and lowers pass@K from some K on: the least K below the reference's is the "
-        "flow's",
-        falsified_by="an objective with an eye for coverage, such as pass@6",
+        statement="Training raises pass@1 but lowers pass@K from some K on: the smallest such K is that of the "
+        "population flow",
+        falsified_by="an objective that rewards coverage, such as pass@6",
         formula="min K with pass@K(flow at i = 1000) < pass@K(pi)",
     ),
     claim(
         "consistency-many-tries",
         Training().metric("task_0/pass@128"),
         source="consistency is not correctness",
-        statement="With 128 tries the trained policy falls short of the reference by what the flow says",
-        falsified_by="an objective with an eye for coverage, such as pass@6",
+        statement="With 128 tries the trained policy falls short of the reference by as much as the flow predicts",
+        falsified_by="an objective that rewards coverage, such as pass@6",
         formula="pass@128 of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
         tolerance_reason="the mean of runs at a finite step size, as for squeezing",
@@ -146,12 +146,12 @@ CLAIMS: tuple[Claim, ...] = (
         "consistency-limit",
         Crossing(Training(learning_rate=0.5, updates=4000, seeds=16), limit=True),
         source="E[reward] is linear in the CoT distribution, so its maximum is a point",
-        statement="Trained for long, pass@K is that of the easy CoT alone for every K: the reference is ahead from "
-        "the K at which it passes the easy CoT's correctness",
-        falsified_by="an objective with an eye for coverage, such as pass@6",
+        statement="After long training pass@K is that of the easy CoT alone for every K: the reference is better from "
+        "the K at which its pass@K exceeds the easy CoT's correctness",
+        falsified_by="an objective that rewards coverage, such as pass@6",
         formula="min K with acc(easy) < pass@K(pi)",
     ),
-    # Exploration: what keeps rare CoTs alive.
+    # Exploration: what preserves rare CoTs.
     claim(
         "exploration",
         REJECT_EASY.metric("task_0/entropy"),
@@ -167,8 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
         "exploration-updates",
         Gain("task_0/retention", REJECT_EASY, Training()),
         source="exploration preserves",
-        statement="At equal updates reject-easy keeps more mass on the hard valid CoTs than plain REINFORCE: the "
-        "difference of retention",
+        statement="At equal updates reject-easy keeps more mass on the hard valid CoTs than plain REINFORCE: "
+        "difference in retention",
         falsified_by="training on every question, which squeezes",
         formula=f"retention of the flow {_FLOW} less that of the flow of E[grad M], both at i = 1000",
         tolerance=0.01,
@@ -178,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
         "exploration-queries",
         Gain("task_0/retention", *EQUAL_QUERIES),
         source="exploration preserves, at the cost of a rejection",
-        statement="At equal queries it keeps still more: plain REINFORCE has made six times the updates by then",
+        statement="At equal queries reject-easy keeps still more, as plain REINFORCE makes six times the updates",
         falsified_by="training on every question, which squeezes",
         formula=f"retention of the flow {_FLOW} at i = 1000 less that of the flow of E[grad M] at i = 6000",
         tolerance=0.01,
@@ -188,9 +188,9 @@ CLAIMS: tuple[Claim, ...] = (
         "exploration-limit",
         LimitLead(6, LONG_REJECT_EASY),
         source="exploration preserves",
-        statement="Trained for long, reject-easy with 5 samples reaches the optimum of pass@6: its lead over the "
+        statement="After long training reject-easy with 5 samples reaches the optimum of pass@6: its lead over the "
         "reference",
-        falsified_by="an objective without an eye for coverage, such as pass@1",
+        falsified_by="an objective that does not reward coverage, such as pass@1",
         formula="max over p of pass@6(p) - pass@6(pi)",
         tolerance=0.002,
         tolerance_reason="finite time and step size",
@@ -199,8 +199,8 @@ CLAIMS: tuple[Claim, ...] = (
         "exploration-coverage",
         LimitLead(30, LONG_REJECT_EASY),
         source="exploration preserves",
-        statement="That policy is ahead of the reference with 30 tries as well: its lead in pass@30",
-        falsified_by="an objective without an eye for coverage, such as pass@1",
+        statement="That policy also beats the reference with 30 tries: its lead in pass@30",
+        falsified_by="an objective that does not reward coverage, such as pass@1",
         formula="pass@30(argmax of pass@6) - pass@30(pi)",
         tolerance=0.0005,
         tolerance_reason="finite time and step size",
@@ -208,9 +208,9 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "kl-early",
         Training(kl=0.1).metric("task_0/retention"),
-        source="a KL penalty slows the squeeze",
-        statement="A penalty of weight .1 still leaves a quarter of the hard CoTs' mass after 1000 updates, 40 times "
-        "what its limit has: stopping early is what preserves them",
+        source="a KL penalty slows squeezing",
+        statement="With a penalty of weight .1 a quarter of the hard CoTs' mass is left after 1000 updates, 40 times "
+        "as much as in its limit: early stopping is what preserves them",
         falsified_by="another weight of the penalty, or none",
         formula="retention of the flow theta_{i+1} = theta_i + .05 grad (E[M] - .1 KL(p || pi)) at i = 1000",
         tolerance=0.003,
@@ -219,10 +219,10 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "kl-limit",
         LimitLead(30, LONG_KL),
-        source="a KL penalty bounds the squeeze",
-        statement="The limit of a penalty is the base model tilted by exp(acc / beta); at weight 1 it is behind the "
-        "reference with 30 tries: its lead in pass@30",
-        falsified_by="another weight of the penalty, or reject-easy, which comes out ahead",
+        source="a KL penalty bounds squeezing",
+        statement="The limit under a penalty is the base model tilted by exp(acc / beta); at weight 1 it is worse than "
+        "the reference with 30 tries: its (negative) lead in pass@30",
+        falsified_by="another weight of the penalty, or reject-easy, whose lead is positive",
         formula="pass@30(p) - pass@30(pi), p(o) = pi(o) exp(acc(o) / beta) / Z, beta = 1",
         tolerance=0.0005,
         tolerance_reason="finite step size",
@@ -232,11 +232,11 @@ CLAIMS: tuple[Claim, ...] = (
         "best-of-n",
         _searched("task_0/easy", "best-of-n", _best_of_n_easy, samples=SAMPLES),
         source="outcome rewards",
-        statement="Best of 4 by expected correctness keeps the easy CoT whenever one of the answers is it",
-        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        statement="Best of 4 by expected correctness returns the easy CoT whenever it is among the answers",
+        falsified_by="an exact verifier, for which all valid CoTs are equally correct",
         formula="1 - (1 - P(easy))^4",
         tolerance=1e-9,
-        tolerance_reason="rounding, since the law needs the order of the scores alone",
+        tolerance_reason="rounding, since only the order of the scores matters",
     ),
     claim(
         "best-of-n-hard-share",
@@ -244,18 +244,18 @@ CLAIMS: tuple[Claim, ...] = (
         source="outcome rewards",
         statement="With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the valid "
         "ones: the largest ratio of two such shares",
-        falsified_by="a judge of accuracy, for whom all valid CoTs are equally right",
+        falsified_by="an exact verifier, for which all valid CoTs are equally correct",
         formula="max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
         tolerance=0.005,
-        tolerance_reason="CoTs with equal scores in theory are ordered by chance",
+        tolerance_reason="CoTs whose scores are equal in theory are ordered by chance",
     ),
     claim(
         "prm-greedy",
         _searched("task_0/pass@128", "prm-greedy", _greedy_pass, budget=20_000),
         source="process rewards",
-        statement="Greedy search by process rewards answers with the most common CoT alone: with 128 tries it solves "
+        statement="Greedy search by process rewards always returns the most common CoT: with 128 tries it solves "
         "no more questions than with one",
-        falsified_by="a judge of accuracy: the steps that most often lead to the target are others",
+        falsified_by="an exact verifier: the steps that most often lead to the target are different ones",
         formula="acc(easy)",
         tolerance=1e-9,
         tolerance_reason="rounding",
@@ -264,9 +264,9 @@ CLAIMS: tuple[Claim, ...] = (
         "dprm-sample",
         _searched("task_0/retention", "dprm-sample", _tilted_retention, inverse_temperature=INVERSE_TEMPERATURE),
         source="Doob h-transform",
-        statement="Sampling by the Doob transform at lambda = 1 keeps the hard CoTs that the tilted base chain has, "
-        "the limit of training with a KL penalty of weight 1: their mass over the base chain's",
-        falsified_by="a judge of accuracy, or sampling by the process rewards themselves",
+        statement="Sampling by the Doob transform at lambda = 1 keeps the hard CoTs as the tilted base chain does, "
+        "the limit of training with a KL penalty of weight 1: their mass relative to the base chain's",
+        falsified_by="an exact verifier, or sampling by the process rewards themselves",
         formula="sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
         tolerance=0.001,
         tolerance_reason="bias of exp(score) at the scores' learning error",
@@ -277,16 +277,16 @@ CLAIMS: tuple[Claim, ...] = (
         ReferencePass(32),
         source="rare CoTs solve hard questions",
         statement="Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
-        falsified_by="a verifier for whom the most common CoT alone is right",
+        falsified_by="a verifier for which only the most common CoT is correct",
         formula="1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
     ),
     claim(
         "hard-questions-lead",
         LeastLead(Training(seeds=16)),
         source="rare CoTs solve hard questions",
-        statement="On questions without the easy CoT the reference is ahead of the squeezed policy for every K from 1 "
-        "to 128: its least lead in pass@K",
-        falsified_by="training that leaves the hard CoTs their mass, such as reject-easy",
+        statement="On questions without the easy CoT the reference beats the squeezed policy for every K from 1 "
+        "to 128: its smallest lead in pass@K",
+        falsified_by="training that preserves the mass of the hard CoTs, such as reject-easy",
         formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
         tolerance=0.0005,
         tolerance_reason="the mean of runs at a finite step size, as for squeezing",

@@ -9,11 +9,11 @@ from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
 
 
 class EqualMassPolicy(Policy):
-    """Return each valid CoT of a task a mass that depends on its correctness alone.
+    """Give each valid CoT of a task a mass that depends only on its correctness.
 
-    What remains to be done after a prefix depends on its node and on the code of its edges (see `EdgeCode`): with
-    V(node, code) the mass of all completions, the next state a has probability V(child, code + step) / V(node, code).
-    Off the support of the CoTs, and for starts that belong to no task, it is the base chain.
+    The completions of a prefix depend on its node and on the code of its edges (see `EdgeCode`): with V(node, code)
+    the total mass of all completions, the next state a has probability V(child, code + step) / V(node, code). Outside
+    the support of the CoTs, and for starts that belong to no task, the policy is the base chain.
 
     Args:
         setting: the tree.
@@ -53,9 +53,9 @@ class EqualMassPolicy(Policy):
 
 
 def measure_classes(classes: CoTClasses, masses: np.ndarray, ks: list[int]) -> dict[str, float]:
-    """Measure level masses (G,) on one task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
+    """Compute metrics of level masses (G,) on one task: "valid", "easy", "entropy", "kl", pass@K for each K in ks.
 
-    All sums run over correctness levels and codes, so they are exact at any size.
+    All sums are over correctness levels and codes, so they are exact for a tree of any size.
     """
     each = masses / classes.counts
     codes = np.flatnonzero((classes.level_of >= 0) & (each[classes.level_of] > 0))

@@ -1,4 +1,4 @@
-"""What claims and studies of TreeMarkovChain predict and measure.
+"""Experiments of the claims and studies of TreeMarkovChain: what they predict and what they measure.
 
 Predictions about training follow the population flow (`flow`), exact gradient ascent on the training tasks from the
 base chain's logits, or closed forms of its limit. Measurements train "rlvr" as the paper does: plain REINFORCE, no
@@ -28,7 +28,7 @@ from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 
 def measure(oracle: Any, policy: Any, names: Sequence[str]) -> np.ndarray:
-    """Return metrics of a policy in the order in which they are named, float64 (names,)."""
+    """Return metrics of a policy in the order of `names`, float64 (names,)."""
     values = oracle.evaluate(policy, names)
     return np.array([values[name] for name in names])
 
@@ -44,7 +44,7 @@ def missed_shares(rewards: np.ndarray) -> np.ndarray:
     With f of G tries failed it is C(f, K) / C(G, K). One minus its mean over questions is pass@K without bias.
 
     Args:
-        rewards: (groups, tries); those of a group are of one question.
+        rewards: (groups, tries); all tries of a group answer the same question.
     """
     tries = rewards.shape[1]
     drawn, failed = np.arange(tries), (rewards <= 0).sum(axis=1, keepdims=True)
@@ -57,8 +57,8 @@ class Training:
 
     Attributes:
         learning_rate: of stochastic gradient ascent.
-        updates: number of them.
-        questions: of each update, each for one CoT (and `reject_easy` more).
+        updates: number of updates.
+        questions: number of questions per update, with one CoT each (and `reject_easy` more).
         policy: "markov" or "prefix": what the policy sees.
         kl: weight of KL(pi || pi_ref).
         reject_easy: number of samples that must all fail for a question to count.
@@ -85,7 +85,7 @@ class Training:
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
-        """Of the agent "rlvr"."""
+        """Hyper-parameters of the agent "rlvr"."""
         return {
             "policy": self.policy,
             "learning_rate": self.learning_rate,
@@ -98,7 +98,7 @@ class Training:
         }
 
     def flows(self, setting: TreeMarkovChain, updates: Sequence[int]) -> list[TablePolicy]:
-        """Return the policies of the population flow after so many updates."""
+        """Return the policies of the population flow after each of these numbers of updates."""
         return flow_policies(
             setting, self.learning_rate, updates, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy
         )
@@ -112,7 +112,7 @@ class Training:
         return measure(oracle, self.flow(oracle.setting), names)
 
     def metric(self, name: str) -> TrainedMetric:
-        """Mean of one metric over runs, against the flow's."""
+        """Mean of one metric over runs, compared with that of the flow."""
         return TrainedMetric(
             agent="rlvr",
             metric=name,
@@ -157,12 +157,12 @@ def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
-    """Mean of one metric after training less that after other training, against the flows'.
+    """Mean of one metric after one training minus that after another, compared with the flows' difference.
 
     Attributes:
         name: the metric.
         training: how to train.
-        other: what to compare with, by as many runs.
+        other: the training to compare with, in the same number of runs.
     """
 
     name: str
@@ -170,7 +170,7 @@ class Gain:
     other: Training
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The difference of the flows."""
+        """The difference between the two flows."""
         return float(np.subtract(*(t.expected(oracle, [self.name])[0] for t in (self.training, self.other))))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -180,7 +180,7 @@ class Gain:
 
 @dataclasses.dataclass(frozen=True)
 class LimitLead:
-    """pass@K on the first task after long training less the reference's, against the limit's closed form.
+    """pass@K on the first task after long training minus the reference's, compared with the closed-form limit.
 
     Attributes:
         k: the K.
@@ -202,10 +202,10 @@ class LimitLead:
 
 @dataclasses.dataclass(frozen=True)
 class NoiseExponent:
-    """Slope of ln(root mean square distance of P(easy) to the flow) against ln(episodes an update).
+    """Slope of ln(root mean square distance of P(easy) to the flow) against ln(episodes per update).
 
     Attributes:
-        batches: episodes an update.
+        batches: episodes per update.
         training: how to train.
     """
 
@@ -228,12 +228,12 @@ class NoiseExponent:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """The least K at which pass@K on the trained task is below the reference's; infinite where none is.
+    """The smallest K at which pass@K on the trained task is below the reference's; infinite if there is none.
 
     Attributes:
         training: how to train.
         limit: predict the limit of training instead of the flow at its last update.
-        ks: the K that are compared, ascending.
+        ks: the values of K to compare, ascending.
     """
 
     training: Training = Training()
@@ -242,7 +242,7 @@ class Crossing:
 
     @property
     def names(self) -> list[str]:
-        """The metrics that are compared."""
+        """The names of the metrics that are compared."""
         return [f"task_0/pass@{k}" for k in self.ks]
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
@@ -251,7 +251,7 @@ class Crossing:
         return self._first_below(curve, oracle)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The K at which the mean of pass@K over runs falls below the reference, and those of its interval's ends."""
+        """The K at which mean pass@K over runs falls below the reference, and the same for its interval's ends."""
         passes = self.training.run(lab, seed, self.names)
         mean, spread = passes.mean(axis=0), WIDTH * passes.std(axis=0, ddof=1) / math.sqrt(len(passes))
         return Interval(*(self._first_below(curve, lab.oracle) for curve in (mean, mean - spread, mean + spread)))
@@ -263,13 +263,13 @@ class Crossing:
 
 @dataclasses.dataclass(frozen=True)
 class HardShare:
-    """By how much the share of hard CoTs among the valid ones falls, at least, when best-of-N doubles its answers.
+    """The largest ratio by which the share of hard CoTs among the valid ones changes when best-of-N doubles N.
 
     Attributes:
-        sizes: the N, each twice the one before.
-        scored: roll-outs from which the score of each CoT is learned.
-        questions: groups of as many answers as the largest N.
-        batches: parts of the groups, for the interval.
+        sizes: the values of N, each twice the one before.
+        scored: number of rollouts from which the score of each CoT is learned.
+        questions: number of groups, each of as many answers as the largest N.
+        batches: number of batches of groups, for the interval.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4, 8)
@@ -278,12 +278,12 @@ class HardShare:
     batches: int = 16
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The largest ratio of the share to that of half as many answers; below 1 it falls with every doubling."""
+        """The largest ratio of the share at N to that at N / 2; below 1 if the share falls with every doubling."""
         shares = [outcome_shares(oracle, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
         return max(after / before for before, after in itertools.pairwise(shares))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Score the base chain's CoTs by their mean reward, keep the best of its answers, count the hard ones."""
+        """Score the base chain's CoTs by mean reward, keep the best of N answers, and count the hard ones."""
         setting = lab.setting
         reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
         scored = lab.simulate(reference, self.scored, 2 * seed)

@@ -1,12 +1,12 @@
-"""Population flows: what the sampled algorithms do with infinitely many episodes an update.
+"""Population flows: what the sampled algorithms do in the limit of infinitely many episodes per update.
 
 A flow is exact gradient ascent in the logits of a table, from the base chain, as "rlvr" does it in expectation (plain
-stochastic gradient ascent, no baseline, from the reference). With M = sum_o X_o p_o the chance of policy p to solve a
-random question of a task (X_o ~ Bernoulli(a_o) says whether CoT o is in it, a_o = acc(o)), one update adds
+stochastic gradient ascent, no baseline, from the reference). Let M = sum_o X_o p_o be the probability that policy p
+solves a random question of a task (X_o ~ Bernoulli(a_o): CoT o is in it, a_o = acc(o)). One update then adds
 
     learning_rate * mean over training tasks of  E[(1 - M)^n grad M] - kl E[(1 - M)^n] grad KL(p || p_ref),
 
-E over fresh questions. n = `reject_easy` samples that must all fail give the factor (1 - M)^n. So n = 0 ascends
+with E over fresh questions; n = `reject_easy` samples that must all fail give the factor (1 - M)^n. So n = 0 ascends
 E[reward] - kl KL, and kl = 0 ascends E[1 - (1 - M)^(n+1)] / (n + 1) = pass@(n+1) / (n + 1).
 
 **The weight of a CoT.** E[(1 - M)^n grad M] = sum_o w_o grad p_o with w_o = E[X_o (1 - M)^n]. Let ln(1 - a + a e^-x) =
@@ -26,10 +26,10 @@ exp(t + sum_j R_j t^j), so that k u_k = u_(k-1) + sum_(j<=k) j R_j u_(k-j),
 sums from the target give them for all edges at once; no CoT is listed. With N(s, a) = sum over o through (s, a) of
 w_o p_o the gradient in the logit (s, a) is N(s, a) - pi(a | s) sum_b N(s, b), the REINFORCE identity.
 
-**KL.** KL(p || p_ref) adds up over the steps of a CoT. With V(s) the part still to come, F(s) the probability of a
-visit and c(s, a) = ln(pi / P)(s, a) + V(child), its gradient has the same form for N(s, a) = F(s) pi(a | s) c(s, a).
+**KL.** KL(p || p_ref) is additive over the steps of a CoT. With V(s) the KL of the remaining steps, F(s) the visit
+probability and c(s, a) = ln(pi / P)(s, a) + V(child), its gradient has that form with N(s, a) = F(s) pi(a | s) c(s, a).
 
-A policy on prefixes is a Markov policy on the unrolled tree, where every prefix is a node: one code serves both.
+A policy on prefixes is a Markov policy on the unrolled tree, where every prefix is a node; the same code serves both.
 
 Source: arXiv 2511.07368 (REINFORCE on the outcome, reject-easy and KL; the flows are ours).
 """
@@ -51,20 +51,20 @@ from theorybench.envs.tree.markov_chain.trees import words
 
 #: Policy classes of the flows.
 CLASSES = ("markov", "prefix")
-#: The largest `reject_easy`: higher cumulants lose digits (the error of E (1 - M)^n is 2e-14 at 5, 1e-11 at 8).
+#: The largest `reject_easy`: higher cumulants lose precision (the error of E (1 - M)^n is 2e-14 at 5, 1e-11 at 8).
 MAX_REJECTIONS = 8
 
 
 class _Layer(NamedTuple):
     """The decisions after a given number of steps, for T training tasks.
 
-    Nodes have axes (owner, group, member). Tasks that share rows have one owner, else each is one. The M children of a
-    group are the same for all of its members: a Markov policy has one group, a policy on prefixes has groups of one.
+    Nodes have axes (owner, group, member). Tasks that share rows have one common owner, otherwise each task is its own.
+    All members of a group have the same M children: a Markov policy has one group, a policy on prefixes groups of one.
 
     Attributes:
         rows: int64 (owners, groups, members), rows of the policy's table.
         base: float64 (owners, groups, members, M), the base chain.
-        factors: float64 (C, owners, groups, members, M): P^i of each channel (i, j), over Z^i in the first layer.
+        factors: float64 (C, owners, groups, members, M): P^i for each channel (i, j), over Z^i in the first layer.
     """
 
     rows: np.ndarray
@@ -86,8 +86,8 @@ class PopulationFlow:
         logits: for each layer, float64 (owners, groups, members, M); see `gradient`.
 
     Raises:
-        ParameterError: `reject_easy` or `policy` outside of its range, a table of too many rows, or a setting with a
-            pool of questions.
+        ParameterError: `reject_easy` or `policy` is out of range, the table has too many rows, or the setting has a
+            fixed pool of questions.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class PopulationFlow:
         if not 0 <= reject_easy <= MAX_REJECTIONS:
             raise ParameterError("reject_easy", reject_easy, f"an integer in 0..{MAX_REJECTIONS}")
         if setting.num_questions:
-            raise ParameterError("num_questions", setting.num_questions, "0: the flow is that of fresh questions")
+            raise ParameterError("num_questions", setting.num_questions, "0: the flow is defined for fresh questions")
         self.setting, self.learning_rate, self.kl, self.reject_easy = setting, learning_rate, kl, reject_easy
         self._tasks = np.arange(setting.num_tasks) if setting.train_tasks is None else np.array(setting.train_tasks)
         self._view = View.of(setting, policy)
@@ -132,7 +132,7 @@ class PopulationFlow:
         return _Layer(self._view.index(observations).reshape(shape), base, factors)
 
     def gradient(self) -> list[np.ndarray]:
-        """Return the direction of ascent at `logits`, for each layer as these: float64 (owners, groups, members, M)."""
+        """Return the direction of ascent at `logits`, for each layer float64 (owners, groups, members, M)."""
         rows = [softmax(logits) for logits in self.logits]
         powers = self._j[:, None, None, None, None]
         weights = [layer.factors * row**powers for layer, row in zip(self._layers, rows, strict=True)]
@@ -178,7 +178,7 @@ class PopulationFlow:
         return values.reshape(*values.shape[:-2], -1, 1, self.setting.M) if values.shape[-2:] != (1, 1) else values
 
     def _moments(self, sums: np.ndarray) -> np.ndarray:
-        """Return u_k = E (1 - M)^k / k! for k = 0..n of each task from the sums of all channels, float64 (n + 1, T)."""
+        """Return u_k = E (1 - M)^k / k!, k = 0..n, for each task from the sums of all channels, float64 (n + 1, T)."""
         order = self.reject_easy + 1
         slopes = np.zeros((order, sums.shape[1]))  # j R_j + [j = 1], row j - 1
         np.add.at(slopes, self._j - 1, (self._j * self._r)[:, None] * sums)
@@ -198,7 +198,7 @@ class PopulationFlow:
         return costs[::-1]
 
     def advance(self, updates: int) -> None:
-        """Take gradient steps."""
+        """Take this many gradient steps."""
         for _ in range(updates):
             for logits, gradient in zip(self.logits, self.gradient(), strict=True):
                 logits += self.learning_rate * gradient
@@ -208,7 +208,7 @@ class PopulationFlow:
         return self.setting.reference_probs(self._view.observations(self.setting.observation_dtype))
 
     def policy(self) -> TablePolicy:
-        """Return the policy of the current logits; rows that training does not reach are the reference's."""
+        """Return the policy of the current logits; rows that training does not reach equal the reference's."""
         table = self._reference.copy()
         for layer, logits in zip(self._layers, self.logits, strict=True):
             table[layer.rows] = softmax(logits)

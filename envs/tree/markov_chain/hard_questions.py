@@ -1,12 +1,12 @@
-"""Questions that the easy CoTs of the first task do not solve: rare CoTs do.
+"""Questions that only rare CoTs solve, since no easy CoT of the task does.
 
-A question holds each valid CoT o independently with probability acc(o). Given that it holds no easy CoT, the hard ones
-are in it as before, so with p_o the policy's probabilities and X_o ~ Bernoulli(acc(o)),
+A question contains each valid CoT o independently with probability acc(o). Given that it contains no easy CoT, the hard
+ones keep their probabilities; so with p_o the policy's probabilities and X_o ~ Bernoulli(acc(o)),
 
     pass@K given that no easy CoT is in the question = 1 - E (1 - sum over hard o of X_o p_o)^K.
 
-It does not depend on P(easy), and grows with every p_o, for every K and every such question. So a policy that has
-moved mass from every hard CoT to the easy one is behind the reference at every K; all mass on the easy one gives 0.
+This does not depend on P(easy) and increases in every p_o, for every K and every such question. So a policy that has
+moved mass from every hard CoT to the easy one is worse than the reference at every K; all mass on the easy one gives 0.
 
 Source: arXiv 2511.07368 (rare CoTs solve hard questions).
 """
@@ -32,10 +32,10 @@ def hard_question_passes(oracle: MarkovChainOracle, policy: Any, task: int, ks: 
     """Return pass@K of a policy on questions of a task that hold no easy CoT, float64 (ks,).
 
     Args:
-        oracle: of the tree.
+        oracle: the oracle of the tree.
         policy: any object with `probs`.
         task: index of the task.
-        ks: the K, 1..512.
+        ks: values of K, 1..512.
     """
     states, easy = valid_cots(oracle.setting, task)
     base, masses = (cot_probabilities(oracle, p, states[~easy]) for p in (oracle.reference_policy, policy))
@@ -44,7 +44,7 @@ def hard_question_passes(oracle: MarkovChainOracle, policy: Any, task: int, ks: 
 
 
 def draw_hard_questions(setting: TreeMarkovChain, count: int, seed: int) -> np.ndarray:
-    """Draw fresh questions; return the prompts, int64 (n,), of those in which the environment rewards no easy CoT."""
+    """Draw fresh questions; return the prompts, int64 (n,), of those that reward no easy CoT."""
     prompts = np.random.default_rng([6, seed]).integers(2**53, size=count)
     states, easy = valid_cots(setting, 0)
     for cot in states[easy]:
@@ -64,8 +64,8 @@ class ReferencePass:
 
     Attributes:
         k: the K.
-        blocks: independent simulations, for the interval.
-        questions: drawn in each, before the easy ones are left out.
+        blocks: number of independent simulations, for the interval.
+        questions: number drawn in each, before questions with an easy CoT are removed.
     """
 
     k: int
@@ -87,12 +87,12 @@ class ReferencePass:
 
 @dataclasses.dataclass(frozen=True)
 class LeastLead:
-    """The least lead of the reference's pass@K over a trained policy's on hard questions of the first task, over K.
+    """The smallest lead over K of the reference's pass@K over a trained policy's, on hard questions of the first task.
 
     Attributes:
         training: how to train.
-        ks: the K.
-        questions: drawn for each run, before the easy ones are left out.
+        ks: values of K.
+        questions: number drawn for each run, before questions with an easy CoT are removed.
     """
 
     training: Training
@@ -100,12 +100,12 @@ class LeastLead:
     questions: int = 1000
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The lead over the flow: positive where it is ahead for every K."""
+        """The smallest lead over the flow; positive if the reference is better for every K."""
         policies = (oracle.reference_policy, self.training.flow(oracle.setting))
         return float(np.subtract(*(hard_question_passes(oracle, p, 0, list(self.ks)) for p in policies)).min())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The least over K of the mean over runs and of its interval's ends; both policies face the same questions."""
+        """Minimum over K of the mean over runs and of its interval's ends; both policies see the same questions."""
         leads = []
         for run, policy in zip(run_seeds(seed, self.training.seeds), self.training.policies(lab, seed), strict=True):
             prompts = draw_hard_questions(lab.setting, self.questions, run)

@@ -1,4 +1,4 @@
-"""Policies that see layer and state alone: tables over nodes, and the best of them for pass@1."""
+"""Markov policies, which see only layer and state: tables over nodes, and the best such policy for pass@1."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-#: Steps of the search for the best deterministic policy before it gives up.
+#: Maximum number of steps of the search for the best deterministic policy.
 MAX_SEARCH = 50_000
 
 
@@ -21,7 +21,7 @@ def node_policy(setting: TreeMarkovChain, rows: np.ndarray) -> TablePolicy:
 
 
 class _Search:
-    """Depth-first branch and bound over deterministic Markov policies, task after task, step after step.
+    """Depth-first branch and bound over deterministic Markov policies, one task and one step at a time.
 
     pass@1 is linear in each row, and a CoT uses each row at most once, so the maximum over Markov policies is attained
     by a deterministic one: each task follows one CoT, and CoTs that meet stay together.
@@ -43,7 +43,7 @@ class _Search:
         return shape.backward(np.eye(shape.M)[tree.targets[task]] / self.setting.valid_mass[task], best)
 
     def task(self, task: int, value: float) -> None:
-        """Choose the CoT of a task and of those after it, given the value of those before."""
+        """Choose the CoTs of a task and of all later tasks, given the value of the earlier ones."""
         if task == self.setting.num_tasks:
             if value > self.best_value:
                 self.best_value, self.best = value, self.forced.copy()

@@ -19,7 +19,7 @@ from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Quest
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, cot_classes, edge_code
 
-#: The K that `evaluate` reports unless told otherwise.
+#: The values of K that `evaluate` reports by default.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -28,8 +28,8 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     A policy that declares `depends_on` "state" or "position" is evaluated by dynamic programming at any size. Any other
     policy is evaluated by enumerating its prefixes, at most 10^6 over all tasks; beyond, its metrics are estimated from
-    16,384 CoTs a task with a fixed seed, and `<key>_se` stands beside each. Every metric is the mean over tasks;
-    `task_0/<key>` and so on give each task's. "pass@K" may be asked for with any K in 1..512.
+    16,384 CoTs per task with a fixed seed, and each has a `<key>_se`. Every metric is the mean over tasks;
+    `task_0/<key>` and so on are those of single tasks. "pass@K" can be requested for any K in 1..512.
     """
 
     metrics: ClassVar[dict[str, str]] = {
@@ -38,9 +38,9 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         "easy": "probability of a valid CoT whose edges are all high",
         "hard": "probability of a valid CoT with a low edge",
         "invalid": "probability of ending elsewhere than at the target",
-        "entropy": "entropy of the CoT given that it is valid, in nats; 0 where none is",
-        "effective_paths": "exponential of the entropy: how many valid CoTs are in use; 0 where none is",
-        "retention": "hard over the reference's hard; 1 where the reference has none",
+        "entropy": "entropy of the CoT given that it is valid, in nats; 0 if no valid CoT has mass",
+        "effective_paths": "exponential of the entropy: effective number of valid CoTs; 0 if no valid CoT has mass",
+        "retention": "hard divided by the reference's hard; 1 where that is 0",
         "kl": "KL divergence of the CoT distribution to the reference's, in nats",
     }
 
@@ -51,7 +51,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     @functools.cached_property
     def classes(self) -> list[CoTClasses]:
-        """The valid CoTs of each task, those of equal correctness together."""
+        """The valid CoTs of each task, grouped by correctness."""
         tree, shape = self.setting.tree, self.setting.shape
         return [cot_classes(shape, self.code, s, t) for s, t in zip(tree.starts, tree.targets, strict=True)]
 
@@ -81,9 +81,9 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     @functools.cached_property
     def markov_optimal_policy(self) -> TablePolicy | None:
-        """Maximise pass@1 over policies that see layer and state alone; None where the search would grow too large.
+        """Maximise pass@1 over policies that see only layer and state; None if the search would grow too large.
 
-        With K > 1 that problem is not concave, and its optimum is not known: None too.
+        Also None for K > 1, where the problem is not concave and its optimum is unknown.
         """
         return best_markov_policy(self.setting) if self.setting.pass_k == 1 else None
 
@@ -93,7 +93,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         return {"ceiling": float(np.mean(values))} | {f"task_{i}/ceiling": value for i, value in enumerate(values)}
 
     def squeezed_policy(self) -> EqualMassPolicy:
-        """Put all mass on the most common CoTs of each task: the optimum of pass@1, the limit of training on it."""
+        """Put all mass on the most common CoTs of each task: the optimum of pass@1 and the limit of training on it."""
         return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(1))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
@@ -147,7 +147,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         """Return the row at each node of a policy that declares "state" or "position", float64 (nodes, M).
 
         Raises:
-            PolicyError: on further observations of a node it shows other probabilities.
+            PolicyError: its probabilities differ between observations of the same node.
         """
         setting, position = self.setting, self.setting.shape.position
         nodes = np.arange(len(position))

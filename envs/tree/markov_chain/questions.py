@@ -21,11 +21,11 @@ import math
 
 import numpy as np
 
-#: Cumulants of CoTs with K p_o at most this; the product formula for the others.
+#: The cumulant series serves CoTs with K p_o at most this, the product formula the others.
 SMALL = 0.1
 #: Terms of the cumulant series.
 TERMS = 12
-#: The largest K: products stay within the range of floats.
+#: The largest K, such that products stay within the range of floats.
 MAX_K = 512
 
 
@@ -164,7 +164,7 @@ class EqualMass:
         return k * ((weights * mgf) @ tilt).real, -k * (k - 1) * (mixed.T @ tilt + np.diag(same)).real
 
     def optimum(self, k: int) -> np.ndarray:
-        """Return level masses (G,) that maximise pass@K: all on the highest level for K = 1, else by an interior point.
+        """Return level masses (G,) that maximise pass@K: all on the highest level if K = 1, else by interior points.
 
         Newton steps on pass@K + mu sum_v ln x_v on the simplex, mu falling to 1e-15: within G mu of the maximum.
         """
@@ -200,7 +200,7 @@ class EqualMass:
 
 
 def _newton_step(curvature: np.ndarray, slope: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Solve for the Newton step that keeps the sum, in the variables step / x (which are of order one)."""
+    """Solve for the Newton step that preserves the sum, in the variables step / x (which are of order one)."""
     size = len(x)
     system = np.zeros((size + 1, size + 1))
     system[:size, :size] = curvature * x * x[:, None]

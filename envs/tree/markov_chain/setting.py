@@ -30,9 +30,9 @@ class State(NamedTuple):
 
     Attributes:
         prompt: int64 (n,), the prompt index.
-        node: int64 (n,), where the CoT is.
+        node: int64 (n,), the node that the CoT has reached.
         goal: int64 (n,), the terminal node of the task's target.
-        correctness: float64 (n,), its probability so far over that of valid CoTs: in the end, acc.
+        correctness: float64 (n,), its probability so far over that of all valid CoTs; acc at the end.
         tokens: int64 (n, words), the CoT so far, one byte a token.
     """
 
@@ -71,7 +71,7 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TreeMarkovChain(Setting):
-    """Chains of thought in a tree of easy and hard steps, rewarded for what is common.
+    """Chains of thought in a tree of easy and hard steps; common ones are rewarded more often.
 
     ## Description
     Pre-training discovers a tree of reasoning steps; post-training re-weights the chains of thought (CoT) in it. Layers
@@ -83,8 +83,8 @@ class TreeMarkovChain(Setting):
 
         acc(o) = P(o) / sum of P(o') over valid o',
 
-    and 0 for the others: what is common counts as right, the paper's population "consistency" reward. A *question* is a
-    random set of valid CoTs of its task, o in it independently with probability acc(o); it can be empty.
+    and 0 for the others: common CoTs count as correct, which is the paper's population "consistency" reward. A
+    *question* is a random set of valid CoTs of its task, each in it independently with probability acc(o), or empty.
 
     ## Action Space
     `Discrete(M)`: action a moves to state a of the next layer. Every action is legal.
@@ -93,9 +93,9 @@ class TreeMarkovChain(Setting):
     `MultiDiscrete`, L integers: the start state (the prompt) and the CoT so far. 0 is padding, s + 1 is state s.
 
     ## Starting State
-    A prompt index decides a task and a question of it: prompt i is about the training task number i mod (how many there
-    are). With `num_questions` = 0 an index below 2^53 is drawn, so training questions are fresh; otherwise it comes
-    from a pool of that size.
+    A prompt index determines a task and a question: prompt i belongs to training task i mod (number of training tasks).
+    With `num_questions` = 0 an index below 2^53 is drawn, so training questions are fresh; otherwise it comes from a
+    pool of that size.
 
     ## Reward
     1 at the end if the CoT is in the question's set, else 0. Its mean over fresh questions is acc(CoT).
@@ -116,12 +116,12 @@ class TreeMarkovChain(Setting):
     policies that depend on layer and state or on the layer alone; else it is a seeded estimate with `<key>_se`.
 
     ## What theory predicts
-    Training on the outcome squeezes: mass flows to the easy CoT of the trained task, also from its hard valid ones. The
-    rows that tasks share make a Markov policy forget the tasks that are not trained; a policy on whole prefixes keeps
-    them. pass@K falls below the base model's from some K on: what is rewarded is consistency, not accuracy.
-    Rejecting easy questions is ascent on pass@K itself and keeps pass@30 above the base model's. A KL penalty of weight
-    beta stops the squeeze at pi_ref exp(acc / beta) / Z, on the canonical tree far above it in pass@30 of the first
-    task (.785 at beta = 1 against .728) yet below the base model (.789) at every weight.
+    Training on outcomes squeezes: mass moves to the easy CoT of the trained task, away even from its hard valid CoTs.
+    Because tasks share rows, a Markov policy forgets the tasks it is not trained on; a policy on whole prefixes does
+    not. pass@K falls below the base model's from some K on: the reward measures consistency, not accuracy. Rejecting
+    easy questions ascends pass@K itself and keeps pass@30 above the base model's. A KL penalty of weight beta stops
+    squeezing at pi_ref exp(acc / beta) / Z: pass@30 of the first task of the canonical tree is then .785 at beta = 1,
+    far above .728 without a penalty, but below the base model's .789 at every weight.
 
     ## References
     Consistency Is Not Always Correct: Towards Understanding the Role of Exploration in Post-Training Reasoning
@@ -141,7 +141,7 @@ class TreeMarkovChain(Setting):
     M0: int = integer(2, 1, 126, "states of the first layer")
     M: int = integer(2, 2, 126, "states of every other layer")
     C: int = integer(1, 1, 126, "high children of each state, at most M")
-    low_weight: float = real(0.1, 1e-6, 1.0, "weight of a low edge against 1 for a high one")
+    low_weight: float = real(0.1, 1e-6, 1.0, "weight of a low edge; a high edge has weight 1")
     num_tasks: int = integer(2, 1, 126, "tasks: pairs of a start and a target state, at most M0")
     instance: int | str = instance(
         "canonical", "a random tree; canonical: the paper's, of the default sizes", canonical=True
@@ -153,7 +153,7 @@ class TreeMarkovChain(Setting):
     num_questions: int = integer(0, 0, 2**31 - 1, "size of a fixed pool of training questions; 0 for fresh ones")
 
     def validate(self) -> None:
-        """Check the sizes against each other.
+        """Check that the sizes are consistent.
 
         Raises:
             ParameterError: names the parameter, its value and its range.
@@ -244,14 +244,14 @@ class TreeMarkovChain(Setting):
         return State(prompts, node, xp.take(tables.goal, task), xp.take(tables.inverse_mass, task), tokens)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
-        """Move to state `actions` of the next layer; at the target, ask whether the question contains the CoT."""
+        """Move to state `actions` of the next layer; at the target, check whether the question contains the CoT."""
         xp, tables = namespace(actions), self.on(actions)
         edge = state.node * self.M + actions
         node = xp.take(tables.child, edge)
         correctness = state.correctness * xp.take(tables.probability, edge)
         tokens = state.tokens + xp.take(tables.token, edge, axis=0)
         rewards = xp.zeros_like(correctness)
-        valid = xp.nonzero(node == state.goal)[0]  # a minority: only these have a membership to draw
+        valid = xp.nonzero(node == state.goal)[0]  # few: membership is drawn only for these
         if valid.shape[0]:
             words = (tokens[valid, word] for word in range(tokens.shape[1]))
             member = rng.of(state.prompt[valid], *words).uniform(0) < correctness[valid]

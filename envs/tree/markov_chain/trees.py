@@ -1,4 +1,4 @@
-"""Layered trees of reasoning steps: which steps are easy, what the base chain does, which CoTs have equal correctness.
+"""Layered trees of reasoning steps: easy steps, the base chain, and classes of CoTs of equal correctness.
 
 Decision nodes are numbered through all layers: node s < M0 is state s of the first layer, node M0 + (t - 1) M + s is
 state s of layer t + 1; the last layer's states are the terminal nodes that follow. A chain of thought (CoT) visits one
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Correctness values closer than this, relatively, are one value: products of the same weights in another order.
+#: Correctness values with a relative difference below this are equal: products of the same weights in another order.
 MERGE = 1e-12
 
 
@@ -83,7 +83,7 @@ def words(letters: int, length: int) -> np.ndarray:
 def canonical_tree() -> Tree:
     """Return the tree of the paper: L = 4, M0 = M = 2, tasks 0 -> 0 and 1 -> 1.
 
-    Its third layer gives state 0 two high children, since the easy CoTs of both tasks pass through it.
+    State 0 of its third layer has two high children, since the easy CoTs of both tasks pass through it.
     """
     high = np.array([[1, 0], [1, 0], [1, 0], [0, 1], [1, 1], [1, 0]], bool)
     return Tree(high, np.array([0, 1]), np.array([0, 1]))
@@ -92,7 +92,7 @@ def canonical_tree() -> Tree:
 def random_tree(shape: Shape, C: int, num_tasks: int, instance: int) -> Tree:
     """Draw a tree: an easy CoT for each task first, then every row is filled to exactly C high children.
 
-    An easy CoT walks uniformly; where a row already has C high children it takes one of those, so no row ever has more.
+    The steps of an easy CoT are uniform; in a row that already has C high children one of those is taken.
     The target of a task is where its easy CoT ends: two tasks may share it.
 
     Args:
@@ -131,7 +131,7 @@ def completion_mass(probabilities: np.ndarray, shape: Shape, target: int) -> np.
 
 
 class CoTClasses(NamedTuple):
-    """The valid CoTs of one task, those of equal correctness taken together.
+    """The valid CoTs of one task, grouped by correctness.
 
     Attributes:
         levels: float64 (G,), the distinct correctness values, ascending.
@@ -151,10 +151,10 @@ class CoTClasses(NamedTuple):
 
 
 class EdgeCode(NamedTuple):
-    """A numbering of multisets of edges, which decide the probability of a CoT.
+    """A numbering of multisets of edges, which determine the probability of a CoT.
 
-    Edges take few distinct (weight, high) pairs, the types. The code of a CoT is the sum of `steps` over its edges: in
-    base L the digits count the types (but for the first, whose count follows).
+    Edges have few distinct (weight, high) pairs, the types. The code of a CoT is the sum of `steps` over its edges: its
+    digits in base L count the types (except the first, whose count follows).
 
     Attributes:
         steps: int64 (nodes, M), what an edge adds to the code.

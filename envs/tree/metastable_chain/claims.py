@@ -1,4 +1,4 @@
-"""What arXiv 2502.01694 says of MetastableChain, as tests that run: see `experiments` for what is measured."""
+"""Statements of arXiv 2502.01694 about MetastableChain, as executable claims; `experiments` measures them."""
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.tree.metastable_chain.experiments import Distilled, Raised, Slope
@@ -13,7 +13,7 @@ CLAIMS: tuple[Claim, ...] = (
         Slope("eps", (0.05, 0.1, 0.2, 0.4)),
         source="hitting times of the base model",
         statement="The hitting time of the target is inversely proportional to the probability eps of hard steps",
-        falsified_by="hard steps that are not as rare as eps, such as of probability sqrt(eps)",
+        falsified_by="hard steps of another probability than eps, such as sqrt(eps)",
         formula=f"-1 {_SMALL}",
         parameters={"K": 3},
     ),
@@ -21,7 +21,7 @@ CLAIMS: tuple[Claim, ...] = (
         "size",
         Slope("M", (2, 4, 8, 16)),
         source="hitting times of the base model",
-        statement="It is proportional to the size M of the clusters: only one state of M has the hard step",
+        statement="The hitting time is proportional to the size M of the clusters: one state in M has the hard step",
         falsified_by="a hard step at every state of a cluster",
         formula=f"1 {_SMALL}",
         parameters={"K": 3, "eps": 0.2},
@@ -30,8 +30,8 @@ CLAIMS: tuple[Claim, ...] = (
         "hops",
         Slope("K", (2, 3, 5, 9)),
         source="hitting times of the base model",
-        statement="It is proportional to the number of hops K - 1 between the start and the target",
-        falsified_by="a short cut to the target",
+        statement="The hitting time is proportional to the number of hops K - 1 between the start and the target",
+        falsified_by="a shortcut to the target",
         formula=f"1 {_SMALL}",
         parameters={"eps": 0.2},
     ),
@@ -39,9 +39,9 @@ CLAIMS: tuple[Claim, ...] = (
         "two-way",
         Slope("K", (3, 4, 6)),
         source="hitting times of the base model",
-        statement="Where hard steps are taken back the walk between clusters is a random one: the time grows towards "
-        "the square of the number of hops",
-        falsified_by="hard steps that are not taken back",
+        statement="If hard steps can be taken back, the walk between clusters is a symmetric random walk: for many "
+        "hops the hitting time grows as the square of their number",
+        falsified_by="hard steps that cannot be taken back",
         formula="2 for many hops; here the slope of (M / (2 eps) + 1 / (1-eps)) ((1+eps) (K-1)^2 + (1-3 eps) "
         "(K-1)) + O(1)",
         parameters={"M": 2, "eps": 0.3, "two_way": True},
@@ -61,7 +61,7 @@ CLAIMS: tuple[Claim, ...] = (
         "raised-small",
         Raised(finite=True),
         source="fine-tuning towards sparse edges",
-        statement="In small clusters it gains less, for the first step away from an entry cannot be a leap",
+        statement="In small clusters this gains less, because the first step from an entry cannot be a leap",
         falsified_by="probabilities that do not follow the weights, such as eps / (1 + eps)",
         formula="((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max), in units of eps_max / eps",
     ),
@@ -70,7 +70,7 @@ CLAIMS: tuple[Claim, ...] = (
         Distilled(),
         source="distillation to a macro-chain",
         statement="A macro-chain of clusters, distilled from walks of the base model, needs K - 1 hops whatever eps is",
-        falsified_by="hard steps that are taken back, or a short cut",
+        falsified_by="hard steps that can be taken back, or a shortcut",
         formula="K - 1",
     ),
 )

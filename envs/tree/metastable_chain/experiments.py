@@ -1,7 +1,7 @@
-"""What claims about MetastableChain predict and measure.
+"""Experiments of the claims about MetastableChain: what they predict and what they measure.
 
 Predictions solve (I - P) h = 1. Measurements step the setting's own dynamics under its reference policy and count steps
-until a reward, in a setting whose horizon cuts no walk; only the walks that still run are held. The statements are
+until a reward, with a horizon that truncates no walk; only unfinished walks are kept in memory. The statements are
 about small eps / M; at finite size the prediction is the slope of the exact hitting times between the same points.
 Intervals are three standard errors wide on each side.
 """
@@ -21,7 +21,7 @@ from theorybench.envs.core.streams import Streams, environment_keys
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.setting import MAX_HORIZON, MetastableChain
 
-#: The horizon of a simulation in mean hitting times, at most `MAX_HORIZON`: it is not met in e^-20 of the walks.
+#: Horizon of a simulation in mean hitting times, at most `MAX_HORIZON`: a fraction e^-20 of the walks exceed it.
 PATIENCE = 20
 
 
@@ -38,7 +38,7 @@ class Walks(NamedTuple):
 
 
 def simulate(lab: Lab, episodes: int, seed: int, patience: float = PATIENCE) -> Walks:
-    """Walk under the reference of the lab's setting until the target is reached, or patience ends."""
+    """Simulate walks of the reference policy until they reach the target, or for `patience` mean hitting times."""
     horizon = min(MAX_HORIZON, math.ceil(patience * _exact(lab.setting)))
     setting: MetastableChain = lab.at(H=horizon).setting
     streams = Streams(environment_keys(seed, episodes, "walks", setting.fingerprint), setting.world, np)
@@ -64,18 +64,18 @@ def _exact(setting: MetastableChain) -> float:
 
 
 def _log_mean(times: np.ndarray) -> tuple[float, float]:
-    """Return the logarithm of a mean, and its standard error."""
+    """Return the logarithm of a mean and its standard error."""
     return math.log(times.mean()), float(times.std(ddof=1) / times.mean() / math.sqrt(len(times)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Slope:
-    """Slope of ln(mean hitting time) against the logarithm of a parameter; of K - 1, the hops, in the place of K.
+    """Slope of ln(mean hitting time) against the logarithm of a parameter; for K that of the number of hops K - 1.
 
     Attributes:
         name: the parameter.
         values: its values.
-        episodes: walks at each.
+        episodes: number of walks at each value.
         patience: the horizon of a walk, in mean hitting times.
     """
 
@@ -90,13 +90,13 @@ class Slope:
         return (x - x.mean()) / np.square(x - x.mean()).sum()
 
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """Fit the exact hitting times."""
+        """Fit the slope of exact hitting times."""
         points: list[dict[str, Any]] = [{self.name: value, "H": MAX_HORIZON} for value in self.values]
         times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in points]
         return float(self.weights() @ np.log(times))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit simulated ones."""
+        """Fit the slope of simulated hitting times."""
         labs = (lab.at(**{self.name: value, "H": MAX_HORIZON}) for value in self.values)
         points = [_log_mean(simulate(point, self.episodes, seed, self.patience).times) for point in labs]
         logs, errors = np.array(points).T
@@ -105,12 +105,12 @@ class Slope:
 
 @dataclasses.dataclass(frozen=True)
 class Raised:
-    """The hitting time over the one with leaps raised to eps_max, in units of eps_max / eps.
+    """Ratio of the hitting time to that with leaps raised to eps_max, in units of eps_max / eps.
 
     Attributes:
         eps_max: the raised probability.
-        finite: predict what the exact hitting times give, instead of 1.
-        episodes: walks with each.
+        finite: predict the ratio of exact hitting times instead of 1.
+        episodes: number of walks with each probability.
     """
 
     eps_max: float = 0.5
@@ -126,7 +126,7 @@ class Raised:
         return (hops + between * setting.eps) / (hops + between * self.eps_max)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Divide the means of simulated walks; the interval is that of the logarithm."""
+        """Divide the means of simulated walks; the interval is symmetric in the logarithm."""
         slow, first = _log_mean(simulate(lab, self.episodes, seed).times)
         fast, second = _log_mean(simulate(lab.at(eps=self.eps_max), self.episodes, seed).times)
         ratio = math.exp(slow - fast) * lab.setting.eps / self.eps_max
@@ -139,9 +139,9 @@ class Distilled:
     """Steps to the target of a macro-chain whose rows are the jumps between clusters in walks of the reference.
 
     Attributes:
-        values: the eps at which walks are distilled, one macro-chain each.
-        episodes: walks that are distilled, and walks of the macro-chain.
-        patience: steps after which a walk of the macro-chain is given up, in K.
+        values: values of eps at which walks are distilled, into one macro-chain each.
+        episodes: number of distilled walks, and of walks of the macro-chain.
+        patience: steps after which a walk of the macro-chain is stopped, in multiples of K.
     """
 
     values: tuple[float, ...] = (0.05, 0.2, 0.8)
@@ -149,7 +149,7 @@ class Distilled:
     patience: int = 1000
 
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """K - 1: without steps back the only jump from a cluster is to the next."""
+        """Return K - 1: without steps back the only jump from a cluster is to the next."""
         return oracle.setting.K - 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -162,7 +162,7 @@ class Distilled:
         return mean_interval(np.concatenate(steps))
 
     def _walk(self, chain: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Walk from the first state of a chain to its last: float64 (episodes,), NaN for a walk that is given up."""
+        """Walk from the first state of a chain to its last: float64 (episodes,), NaN for a walk that is stopped."""
         target = len(chain) - 1
         at, steps = np.zeros(self.episodes, np.int64), np.full(self.episodes, math.nan)
         for step in range(1, self.patience * len(chain) + 1):

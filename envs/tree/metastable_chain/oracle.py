@@ -21,10 +21,10 @@ SAMPLES = 4096
 class MetastableChainOracle(Oracle[MetastableChain]):
     """Exact answers about a `MetastableChain`.
 
-    A policy that declares `depends_on` "position" or "state" is followed forward over (cluster, last token) at any
-    size. Any other is followed through all its prefixes where there are at most 10^6; beyond, its metrics are estimated
-    from 4,096 episodes with a fixed seed, and `<key>_se` stands beside each (not beside an infinite `kl`, which is no
-    estimate). "cluster_1/occupancy" and so on give each cluster's value; without a prefix it is the target's.
+    A policy that declares `depends_on` "position" or "state" is evaluated by a forward pass over (cluster, last token)
+    at any size. Any other is evaluated over all prefixes if there are at most 10^6; beyond that its metrics are
+    estimated from 4,096 episodes with a fixed seed, each with a `<key>_se` (except an infinite `kl`, which is exact).
+    "cluster_1/occupancy" and so on give each cluster's value; without a prefix it is the target's.
     """
 
     metrics: ClassVar[dict[str, str]] = {
@@ -33,15 +33,15 @@ class MetastableChainOracle(Oracle[MetastableChain]):
         "success@0.5": "probability of reaching it within H / 2 steps",
         "success@0.75": "probability of reaching it within 3 H / 4 steps",
         "time": "expected number of steps to the target, H where it is not reached",
-        "wrong": "probability of ending by a wrong step: a leap, or a step back, from a state that has none",
-        "progress": "expected share of the K - 1 hops that are behind at the end",
+        "wrong": "probability of ending by a wrong step: a leap or a step back from a state that has none",
+        "progress": "expected fraction of the K - 1 hops completed at the end",
         "occupancy": "probability that the episode ends in a cluster",
         "kl": "KL divergence of the responses to the reference's, in nats; infinite where wrong steps are tried",
     }
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
-        """To the exit, leap, and so on; uniform once the target has been reached."""
+        """Alternate between moving to the exit and leaping; uniform once the target has been reached."""
         setting = self.setting
         plan = np.array([np.argmin(setting.ring.wrong[:, setting.M]), setting.M] * (setting.K - 1))
         table = np.full((setting.horizon, setting.num_actions), 1 / setting.num_actions)
@@ -50,11 +50,11 @@ class MetastableChainOracle(Oracle[MetastableChain]):
 
     @functools.cached_property
     def num_prefixes(self) -> int:
-        """Prefixes at which a policy decides; only a lower bound beyond 10^6."""
+        """Number of prefixes at which a policy decides; only a lower bound beyond 10^6."""
         return count_prefixes(self.setting.ring, self.setting.horizon, MAX_PREFIXES)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics: expectations of functions of an episode's ending."""
+        """Compute all metrics, which are expectations of functions of how an episode ends."""
         endings = self._endings(policy)
         horizon, hops = self.setting.horizon, self.setting.K - 1
         functions: dict[str, np.ndarray] = {"objective": endings.time <= horizon}
@@ -86,15 +86,15 @@ class MetastableChainOracle(Oracle[MetastableChain]):
         return walk(setting.ring, functools.partial(self.probs, policy), setting.reference_rows, tokens, rng)
 
     def _rows(self, policy: Any) -> np.ndarray:
-        """Read the table of a policy that sees position and last token, checking that it sees no more: (H, A, A)."""
+        """Return the table (H, A, A) of a policy that declares position and last token, and check the declaration."""
         horizon, symbols = self.setting.horizon, self.setting.num_actions
         if policy.depends_on == "position":
             return np.repeat(declared_rows(self, policy, np.arange(horizon))[:, None], symbols, axis=1)
-        # The first token is that of a start.
+        # The first token is a start state.
         row = np.concatenate([np.arange(symbols) % self.setting.M, np.arange(symbols, horizon * symbols)])
         return declared_rows(self, policy, row).reshape(horizon, symbols, symbols)
 
-    # How long the base model takes.
+    # Hitting times of the base model.
 
     def hitting_times(self) -> np.ndarray:
         """Solve (I - P) h = 1: expected steps of the reference to the target, float64 (K, M) by state, 0 at the target.
@@ -119,7 +119,7 @@ class MetastableChainOracle(Oracle[MetastableChain]):
         return float(self.hitting_times()[0].mean())
 
     def hitting_distribution(self, steps: int) -> np.ndarray:
-        """Return the reference's probability to have reached the target after 0, 1, ..., `steps` steps.
+        """Return the reference's probability of having reached the target after 0, 1, ..., `steps` steps.
 
         Returns:
             float64 (steps + 1,).

@@ -1,4 +1,4 @@
-"""What an environment of the metastable chain shows while it runs: clusters on a ring, the leaps, and the walk."""
+"""Renderings of a running environment of the metastable chain: clusters on a ring, the leaps, and the walk."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP,
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 _SIDE, _RING = 5.8, 1.75  # inches: side of the ring's square, and the radius on which clusters lie
-#: States of a cluster whose easy steps are drawn, and easy steps of the walk that are.
+#: Maximum number of states of a cluster whose easy steps are drawn, and of easy steps of the walk that are drawn.
 _MOST_MESH, _RECENT = 12, 12
-#: Tokens of a walk that text shows.
+#: Number of tokens of a walk shown in text.
 _SHOWN = 12
 
 
 def ending(setting: MetastableChain, scene: Scene) -> str:
-    """Say why a walk has ended; nothing while it goes on."""
+    """Return why a walk has ended, or an empty text while it continues."""
     if not scene.ended:
         return ""
     tokens = [int(token) - 1 for token in scene.observation if token]
@@ -28,7 +28,7 @@ def ending(setting: MetastableChain, scene: Scene) -> str:
 
 
 def walk_of(setting: MetastableChain, tokens: list[int]) -> np.ndarray:
-    """Follow a walk: int64 (steps + 1, 2), cluster and state from the start on, up to a wrong step.
+    """Return clusters and states of a walk from its start up to a wrong step, int64 (steps + 1, 2).
 
     Args:
         setting: the chain.
@@ -44,10 +44,10 @@ def walk_of(setting: MetastableChain, tokens: list[int]) -> np.ndarray:
 
 
 def ring_places(setting: MetastableChain) -> np.ndarray:
-    """Return the place of each state, float64 (K, M, 2), in inches from the middle of the ring.
+    """Return the position of each state, float64 (K, M, 2), in inches from the middle of the ring.
 
-    Cluster 1 is at the top and the others follow clockwise. Each is a small circle turned so that its entry looks back
-    and its exit on along the ring; the other states fill the gaps between them.
+    Cluster 1 is at the top and the others follow clockwise. Each is a small circle, turned so that its entry faces the
+    previous cluster and its exit the next; the other states fill the gaps between them.
     """
     K, M = setting.K, setting.M
     entry, exit = entry_and_exit(setting)
@@ -56,7 +56,7 @@ def ring_places(setting: MetastableChain) -> np.ndarray:
     others = [place for place in range(M) if place not in (entry, exit)]
     half = -(-len(others) // 2)
     turn = np.empty(M)
-    turn[[exit, entry]] = -np.pi / 2, np.pi / 2  # clockwise is on, seen from the middle
+    turn[[exit, entry]] = -np.pi / 2, np.pi / 2  # the next cluster is clockwise, seen from the middle
     turn[others[:half]] = np.pi * ((np.arange(half) + 1) / (half + 1) - 0.5)
     rest = len(others) - half
     turn[others[half:]] = np.pi * ((np.arange(rest) + 1) / (rest + 1) + 0.5)
@@ -71,7 +71,7 @@ def _angles(count: int) -> np.ndarray:
 
 
 def entry_and_exit(setting: MetastableChain) -> tuple[int, int]:
-    """Return the states to which leaps lead, and from which they leave."""
+    """Return the state to which leaps lead, and the state from which they start."""
     return int(setting.ring.place[setting.M]), int(np.argmin(setting.ring.wrong[:, setting.M]))
 
 
@@ -97,7 +97,7 @@ def _draw_chain(axes: Any, setting: MetastableChain, dots: np.ndarray) -> None:
 
 
 def _draw_walk(axes: Any, dots: np.ndarray, walk: np.ndarray) -> None:
-    """Draw the hard steps that were taken, and the last easy ones, the older the fainter."""
+    """Draw the hard steps that were taken and the last easy ones; older steps are fainter."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgb
 
@@ -130,7 +130,7 @@ class RingRenderer(Renderer):
         return described(setting, scene, rows)
 
     def picture(self, setting: MetastableChain, figure: Any, scene: Scene) -> None:
-        """Draw clusters, leaps and the walk so far; a state is the darker, the more often the walk came by."""
+        """Draw clusters, leaps and the walk so far; states that were visited more often are darker."""
         width, height, size = _SIDE, _SIDE + 0.8, 90 / (1 + 0.06 * setting.K * setting.M)
         figure.set_size_inches(width, height)
         axes = page(figure, width, height)

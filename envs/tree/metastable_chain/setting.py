@@ -15,9 +15,9 @@ from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, instance, integer, real
 from theorybench.envs.tree.metastable_chain.walks import Ring, departure, flow
 
-#: The longest horizon: roll-outs hold its square for each episode.
+#: The longest horizon: rollouts need memory of its square per episode.
 MAX_HORIZON = 2048
-#: What the reference reaches at the default horizon, at least.
+#: Minimum success probability of the reference at the default horizon.
 REFERENCE_SUCCESS = 0.2
 
 
@@ -28,7 +28,7 @@ class State(NamedTuple):
         prompt: int64 (n,), the start.
         cluster: int64 (n,), 0..K - 1.
         place: int64 (n,), the state inside the cluster, 0..M - 1.
-        position: int64 (n,), steps made.
+        position: int64 (n,), number of steps taken.
         tokens: int8 (n, 1 + H), the observation.
     """
 
@@ -55,34 +55,34 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetastableChain(Setting):
-    """Clusters of easy steps, joined by rare hard ones: who finds the leaps arrives in time.
+    """Clusters of easy steps, joined by rare hard steps that a policy must find to reach the target in time.
 
     ## Description
-    A chain of thought walks on K clusters of M states, on a ring. Inside a cluster steps are easy: they mix uniformly
-    over its M states, the present one included. One state of each cluster, its *exit*, has a hard step, the *leap* to
-    the *entry* of the next cluster. The base model P^eps takes the leap at an exit with probability eps, and else, as
-    everywhere, moves uniformly: rows are (1 - eps) uniform + eps leap at exits, and uniform elsewhere. (Dividing the
-    weights 1/M and eps by their sum 1 + eps instead would give the leap eps / (1 + eps), and hitting times that are not
-    inversely proportional to eps.) The walk starts in cluster 1 and wants to reach cluster K within H steps; so the
-    leap from K back to 1, which closes the ring, is never taken.
+    A chain of thought walks on K clusters of M states, arranged in a ring. Inside a cluster steps are easy: they are
+    uniform over its M states, the present one included. One state of each cluster, its *exit*, has a hard step, the
+    *leap* to the *entry* of the next cluster. The base model P^eps takes the leap at an exit with probability eps and
+    otherwise, as everywhere, moves uniformly: rows are (1 - eps) uniform + eps leap at exits, and uniform elsewhere.
+    (Dividing the weights 1/M and eps by their sum 1 + eps instead would give the leap probability eps / (1 + eps), and
+    hitting times that are not inversely proportional to eps.) The walk starts in cluster 1 and must reach cluster K
+    within H steps; so the leap from K back to 1, which closes the ring, is never taken.
 
     The clusters are copies of one another: entry and exit are two distinct states, the same ones in each cluster, drawn
     by `instance`. Hitting times do not depend on which.
 
     With `two_way` the entry of each cluster also has a step *back* to the exit of the cluster before, of probability
-    eps. Cluster 1 has none before it (the ring is open there: else cluster K would be one step back from the start), so
-    its step back leads to its own exit.
+    eps. Cluster 1 has no cluster before it (otherwise cluster K would be one step back from the start), so its step
+    back leads to its own exit.
 
     ## Action Space
     `Discrete(M + 1)`, or `Discrete(M + 2)` with `two_way`: the out-edges of a state. Action a < M moves to state a of
-    the present cluster, M leaps, M + 1 steps back. Every action is legal. A leap from a state that has none, or a step
-    back from such a state, is a wrong step: it ends the episode.
+    the present cluster, M leaps, M + 1 steps back. Every action is legal. A leap or a step back from a state that has
+    no such step is a wrong step: it ends the episode.
 
     ## Observation Space
     `MultiDiscrete`, 1 + H integers: the start state (the prompt) and the steps so far. 0 is padding, a + 1 is action a;
     state a of a cluster and the action that moves there share a token. The last token names the state inside the
     cluster (a leap leads to the entry, a step back to the exit), so position and last token are all that the base model
-    and an optimal policy need. Which cluster it is, the leaps in the prefix tell.
+    and an optimal policy need. The leaps in the prefix determine the cluster.
 
     ## Starting State
     A prompt index is the start state in cluster 1: M prompts, drawn uniformly.
@@ -94,27 +94,27 @@ class MetastableChain(Setting):
     On reaching cluster K, on a wrong step, or after H steps; terminated, never truncated.
 
     ## Arguments
-    Where a chain is so slow that H would exceed 2048, it is refused with H = 0.
+    A chain so slow that H = 0 would give a horizon above 2048 is refused.
 
     ## Optimum
-    J = P(cluster K within H). J* = 1, since H >= 2 (K - 1): to the exit, leap, to the exit, leap, and so on, which
-    looks at nothing but the position. (An exit may be told to move to itself.)
+    J = P(cluster K within H). J* = 1, since H >= 2 (K - 1): move to the exit, leap, move to the exit, leap, and so on,
+    which depends on the position only. (At an exit the policy may move to the exit itself.)
 
     The base model's hitting time T of cluster K has E[T] = (K - 1) M / eps + K - 2 without steps back: from a state
-    drawn uniformly a cluster is left after M / eps steps on average, and from its entry, which is no exit, after one
-    more. `oracle.hitting_times` solves (I - P) h = 1 for every state, `oracle.hitting_distribution` gives P(T <= t).
+    drawn uniformly a cluster is left after M / eps steps on average, and from its entry, which is not an exit, after
+    one more. `oracle.hitting_times` solves (I - P) h = 1 for all states; `oracle.hitting_distribution` gives P(T <= t).
 
     Evaluation is exact at any size for policies that depend on position and last token or on position alone, and for
     others where the prefixes number at most 10^6; else it is a seeded estimate with `<key>_se`. `kl` is infinite for
-    policies that try wrong steps, which the base model never does; what softmax tables put on them for a zero, up to
-    1e-12 a step, counts as none.
+    policies that try wrong steps, which the base model never does; probabilities up to 1e-12 per step, as softmax
+    tables have in place of zero, are ignored.
 
     ## What theory predicts
     Hitting times grow as 1 / eps, as M and as the number of hops K - 1, for small eps / M; at finite size the slopes on
-    logarithmic axes are those of the formula above. With steps back the walk between clusters is a random one, and the
-    time a square: E[T] = (M / (2 eps) + 1 / (1 - eps)) ((1 + eps) n^2 + (1 - 3 eps) n) + O(1) with n = K - 1, where
-    O(1) does not depend on n. Fine-tuning that raises the leaps to eps_max divides the time by eps_max / eps, up to a
-    factor that lies above (M + eps) / (M + eps_max): within 5 % for eps_max <= .5 where M >= 10, but .938 at the
+    logarithmic axes are those of the formula above. With steps back the walk between clusters is a symmetric random
+    walk: E[T] = (M / (2 eps) + 1 / (1 - eps)) ((1 + eps) n^2 + (1 - 3 eps) n) + O(1) with n = K - 1, where O(1) does
+    not depend on n. Fine-tuning that raises the leaps to eps_max divides the time by eps_max / eps, up to a factor
+    above (M + eps) / (M + eps_max): within 5 % for eps_max <= .5 where M >= 10, but .938 at the
     default sizes. A distilled macro-chain, whose states are the clusters and whose steps are the leaps, needs K - 1
     hops whatever eps is.
 
@@ -140,20 +140,20 @@ class MetastableChain(Setting):
     instance: int = instance(0, "which states of a cluster are entry and exit")
 
     def validate(self) -> None:
-        """Check that the target is within reach.
+        """Check that the target can be reached.
 
         Raises:
-            ParameterError: a horizon that some start cannot meet, or none that the base model meets often enough.
+            ParameterError: a horizon too short for some start, or no horizon at which the base model succeeds enough.
         """
         if 0 < self.H < self.least_horizon:
             raise ParameterError("H", self.H, f"0, or at least 2 (K - 1) = {self.least_horizon}")
         if not self.horizon:
-            allowed = f"a chain that arrives within {MAX_HORIZON} steps with probability {REFERENCE_SUCCESS}"
+            allowed = f"a chain that reaches the target in {MAX_HORIZON} steps with probability {REFERENCE_SUCCESS}"
             raise ParameterError("eps", self.eps, allowed, "Raise eps, choose smaller K or M, or name a horizon H.")
 
     @property
     def least_horizon(self) -> int:
-        """Steps that suffice from every start: one to the exit and one leap for each hop."""
+        """Number of steps that suffice from every start: one to the exit and one leap for each hop."""
         return 2 * (self.K - 1)
 
     @functools.cached_property

@@ -1,8 +1,8 @@
 """Walks through a ring of clusters, exactly and by sampling: pure functions of the ring and of probabilities.
 
-All clusters are copies of one another, so where a walk stands is its cluster and the place that its last token names.
-A policy that sees position and last token is followed forward over (cluster, last token); any other one prefix by
-prefix, through all of them or along samples. Each way gives the same thing, `Endings`.
+All clusters are copies of one another, so the state of a walk is its cluster and the place that its last token names.
+A policy that sees position and last token is evaluated by a forward pass over (cluster, last token), any other on all
+prefixes or on sampled ones. Both return `Endings`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,19 +13,19 @@ import numpy as np
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import inverse_cdf
 
-#: Mass on steps that the reference never takes up to which it counts as none: softmax tables cannot say zero.
+#: Probability of steps that the reference never takes that is treated as 0: softmax tables cannot represent zero.
 NEGLIGIBLE = 1e-12
-#: Observations that a policy is asked about at a time.
+#: Maximum number of observations per call of a policy.
 HELD = 2**16
 
 Probs = Callable[[np.ndarray], np.ndarray]
 
 
 class Ring(NamedTuple):
-    """What each token does; there are A = M + 1 of them, or M + 2 with steps back.
+    """The effect of each token; there are A = M + 1 tokens, or M + 2 with steps back.
 
     Attributes:
-        clusters: K, how many there are; the last is the target.
+        clusters: K, the number of clusters; the last is the target.
         size: M, the number of places in a cluster.
         place: int64 (A,), the place to which a token leads.
         move: int64 (A,), the change of cluster: 0, +1 for a leap, -1 for a step back (0 in the first cluster).
@@ -55,8 +55,8 @@ class Endings(NamedTuple):
 
     Attributes:
         weight: float64 (n,), probabilities that sum to 1.
-        time: int64 (n,), the step that reached the target; horizon + 1 where none did.
-        cluster: int64 (n,), where the walk stood at the end, 0..K - 1.
+        time: int64 (n,), the step that reached the target; horizon + 1 if none did.
+        cluster: int64 (n,), the cluster at the end, 0..K - 1.
         wrong: bool (n,), whether a step without an edge ended it.
         kl: float64 (n,), ln(policy / reference) of the episode in expectation over each row; infinite where the policy
             puts more than `NEGLIGIBLE` on a step that the reference never takes.
@@ -79,7 +79,7 @@ def departure(ring: Ring, mass: float) -> np.ndarray:
 
 
 def flow(ring: Ring, rows: Iterable[np.ndarray], mass: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Follow mass forward, one step for each row.
+    """Propagate mass forward, one step for each table of rows.
 
     Args:
         ring: the ring.
@@ -87,7 +87,7 @@ def flow(ring: Ring, rows: Iterable[np.ndarray], mass: np.ndarray) -> Iterator[t
         mass: float64 (K, A), by cluster and last token.
 
     Yields:
-        What goes on after the step, float64 (K, A); what a wrong token ended, by cluster (K,); what reached the target.
+        Mass that continues after the step, float64 (K, A), that a wrong token ends, (K,), and that reaches the target.
     """
     edgeless = ring.wrong[ring.place]
     for row in rows:
@@ -109,7 +109,7 @@ def row_kl(rows: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
-    """Follow a policy that sees position and last token.
+    """Evaluate a policy that sees position and last token.
 
     Args:
         ring: the ring.
@@ -135,7 +135,7 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
 
 
 def count_prefixes(ring: Ring, horizon: int, most: int) -> int:
-    """Count the prefixes at which a policy decides, wrong tokens aside; more than `most` are not counted on."""
+    """Count the prefixes at which a policy decides, without wrong tokens; stop counting above `most`."""
     total = mass = departure(ring, 1.0)
     edges = np.ones((len(ring.place),) * 2)
     for after, _, _ in flow(ring, (edges for _ in range(horizon - 1)), mass):
@@ -148,11 +148,11 @@ def count_prefixes(ring: Ring, horizon: int, most: int) -> int:
 def walk(
     ring: Ring, probs: Probs, reference: np.ndarray, tokens: np.ndarray, rng: np.random.Generator | None = None
 ) -> Endings:
-    """Follow any policy.
+    """Evaluate any policy.
 
     Args:
         ring: the ring.
-        probs: observations (m, 1 + H) to float64 (m, A).
+        probs: maps observations (m, 1 + H) to probabilities float64 (m, A).
         reference: float64 (A, A), the reference's probabilities after each last token.
         tokens: integers (n, 1 + H), first observations of equal weight.
         rng: None to visit all prefixes; otherwise one continuation of each first observation is sampled.

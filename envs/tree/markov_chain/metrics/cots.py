@@ -1,4 +1,4 @@
-"""Chains of thought of a task one by one: all valid ones, the most common ones, and what a policy gives to them."""
+"""Lists of chains of thought of a task: all valid ones, the most common ones, and their probability under a policy."""
 
 import math
 from typing import Any, NamedTuple

@@ -1,7 +1,7 @@
-"""Metrics of policies that see layer and state alone, on a tree of any size, by dynamic programming.
+"""Metrics of Markov policies, which see only layer and state, on a tree of any size, by dynamic programming.
 
-Everything but pass@K is a sum over edges. pass@K needs the CoT probabilities p_o one by one only where K p_o > .1, of
-which there are at most 10 K; the others enter through power sums sum p_o^j for each correctness level (see
+Every metric except pass@K is a sum over edges. pass@K needs individual CoT probabilities p_o only where K p_o > .1,
+which holds for at most 10 K CoTs; the others enter through power sums sum p_o^j for each correctness level (see
 `theorybench.envs.tree.markov_chain.questions`), which are path sums of the j-th powers of the rows.
 """
 
@@ -31,7 +31,7 @@ def measure_chain(
     questions: list[Question],
     ks: list[int],
 ) -> list[dict[str, float]]:
-    """Measure a chain on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
+    """Compute metrics of a Markov policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
 
     Args:
         setting: the tree.
@@ -80,10 +80,10 @@ def _passes(
 def _split(
     shape: Shape, code: EdgeCode, rows: np.ndarray, start: int, target: int, floor: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """List the valid CoTs whose mass exceeds a floor and give the power sums of the others, by code.
+    """List the valid CoTs whose mass exceeds a floor and return the power sums of the others, by code.
 
-    Prefixes that can still become such a CoT are listed, at most 1 / floor in a layer. The others enter, at the step
-    where they leave that list, sums over (state, code) of the powers of their masses, which then move on together.
+    Prefixes that can still become such a CoT are listed, at most 1 / floor per layer. At the step where a prefix falls
+    below the floor, the powers of its mass are added to sums over (state, code), which are then propagated together.
 
     Returns:
         Power sums float64 (TERMS, codes), masses float64 (m,) and codes int64 (m,) of the listed CoTs.

@@ -1,10 +1,10 @@
-"""How much of a policy's probability travels along each edge of a tree, told apart by how the CoT ends.
+"""How much of a policy's probability passes along each edge of a tree, by the kind of CoT: easy, hard or invalid.
 
 A CoT of a task is easy, hard (valid with a low edge) or invalid. With pi the policy and e an edge,
 
     edge_mass[kind, e] = P(the CoT takes e and is of that kind),
 
-so each kind is conserved at every node between start and target, and the three add up to P(the CoT takes e).
+so each kind is conserved at every node between start and target, and the three sum to P(the CoT takes e).
 """
 
 import functools
@@ -19,7 +19,7 @@ from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.trees import completion_mass
 
-#: How a CoT can end, in the order of the first axis of an edge mass.
+#: The kinds of CoT, in the order of the first axis of an edge mass.
 KINDS = ("easy", "hard", "invalid")
 
 
@@ -28,7 +28,7 @@ class EdgeMass(NamedTuple):
 
     Attributes:
         edges: float64 (tasks, 3, nodes, M), by kind of CoT.
-        exact: whether it is exact, or counted on sampled CoTs.
+        exact: whether it is exact rather than estimated from sampled CoTs.
     """
 
     edges: np.ndarray
@@ -43,7 +43,7 @@ def policy_edge_mass(oracle: MarkovChainOracle, policy: Any) -> EdgeMass:
         policy: any object with `probs`.
 
     Raises:
-        PolicyError: the policy's probabilities are no distributions, or depend on more than it declares.
+        PolicyError: the policy's rows are not probability distributions, or depend on more than it declares.
     """
     setting, dependence = oracle.setting, declared(policy)
     if dependence in ("state", "position"):
@@ -55,7 +55,7 @@ def policy_edge_mass(oracle: MarkovChainOracle, policy: Any) -> EdgeMass:
 
 
 def markov_edge_mass(setting: TreeMarkovChain, rows: np.ndarray, task: int) -> np.ndarray:
-    """Compute the edge mass of one task for a policy that sees layer and state alone.
+    """Compute the edge mass of one task for a policy that sees only layer and state.
 
     F(s) r(s, a) W(child) with F the forward sums from the start and W the backward sums from the target counts valid
     CoTs; with r restricted to high edges it counts easy ones; F(s) r(s, a) counts all.

@@ -1,4 +1,4 @@
-"""Metrics of any policy on a tree whose prefixes can be enumerated: one call of `probs` for each layer."""
+"""Metrics of any policy on a tree whose prefixes can be enumerated, with one call of `probs` per layer."""
 
 import functools
 from collections.abc import Callable
@@ -66,10 +66,10 @@ class Enumeration:
     def measure(
         self, probs: Callable[[np.ndarray], np.ndarray], questions: list[Question], ks: list[int]
     ) -> list[dict[str, float]]:
-        """Measure a policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
+        """Compute metrics of a policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
 
         Args:
-            probs: observations (n, L) to checked probabilities (n, M).
+            probs: maps observations (n, L) to checked probabilities (n, M).
             questions: the questions of each task.
             ks: the K of pass@K.
         """

@@ -1,15 +1,15 @@
-"""What search at test time does on a tree, exactly, when scores are expected correctness.
+"""Exact results of search at inference time on a tree when scores are the expected correctness.
 
-*Outcome rewards.* The responses of a task are one set of invalid CoTs, of score 0, and one for each correctness level;
-laws that re-weight responses by their score alone (`theorybench.envs.core.selection`) act on these few sets. Since
-acc(o) = P(o) / Z is proportional to the base probability itself, a law that prefers high scores prefers the common. Its
-weight grows with the score, and for a larger N in likelihood ratio; so where the easy CoTs are the most common ones,
-P(easy) rises with N, and the share of the hard CoTs among the valid ones falls, with every N. P(hard) need not fall at
-once: invalid CoTs are displaced too.
+*Outcome rewards.* The responses of a task form one set of invalid CoTs, with score 0, and one set for each correctness
+level; selection rules that depend on the score only (`theorybench.envs.core.selection`) act on these few sets. Since
+acc(o) = P(o) / Z is proportional to the base probability, a rule that prefers high scores prefers common CoTs. Its
+weights increase in the score, and larger N increases them in likelihood ratio; so where the easy CoTs are the most
+common ones, P(easy) rises with N and the share of hard CoTs among the valid ones falls. P(hard) itself need not fall at
+first, since invalid CoTs are displaced too.
 
 *Process rewards.* The value of a prefix is E[acc | prefix] = P(prefix) W(node) / Z, with W(node) = sum of P(rest)^2
-over the valid rests of the CoT: W(s) = sum_a P(a | s)^2 W(child). So a step is judged by P(a | s) W(child), whatever
-came before. Greedy search takes the largest. Sampling by base probability times value takes a with probability
+over the valid completions: W(s) = sum_a P(a | s)^2 W(child). So the value of a step is proportional to
+P(a | s) W(child). Greedy search takes the largest. Sampling by base probability times value takes a with probability
 P(a | s)^2 W(child) / W(s), which telescopes to P(o)^2 / sum of P(o')^2 = P(o) acc(o) / E[acc].
 """
 
@@ -22,12 +22,12 @@ from theorybench.envs.core.selection import Candidates
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-#: Values closer than this, relatively, are tied: products of the same weights in another order.
+#: Values with a relative difference below this are tied: products of the same weights in another order.
 TIE = 1e-12
 
 
 class Shares(NamedTuple):
-    """Where the probability of a task's CoTs is: on easy, hard valid and invalid ones."""
+    """Probabilities of the easy, hard valid and invalid CoTs of a task."""
 
     easy: float
     hard: float
@@ -43,7 +43,7 @@ def outcome_shares(oracle: MarkovChainOracle, task: int, law: Callable[[Candidat
     """Return the shares of a task when responses are re-weighted by their expected correctness.
 
     Args:
-        oracle: of the tree.
+        oracle: the oracle of the tree.
         task: index of the task.
         law: the weight of each set of responses, such as `partial(best_of_n, samples=8)`.
     """

@@ -1,4 +1,4 @@
-"""Seeded estimates for policies on whole prefixes of trees too large to list; each value has its standard error."""
+"""Seeded estimates, with standard errors, for policies on whole prefixes of trees too large to enumerate."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def sampled_steps(
     """Sample `SAMPLES` CoTs of a task, step by step.
 
     Yields:
-        The policy's rows float64 (n, M), the nodes where they are int64 (n,), and the actions drawn int64 (n,).
+        The policy's rows float64 (n, M), their nodes int64 (n,), and the sampled actions int64 (n,).
     """
     seen = np.zeros((SAMPLES, setting.L), setting.observation_dtype)
     seen[:, 0] = setting.tree.starts[task] + 1
@@ -41,9 +41,9 @@ def estimate(
     """Estimate "valid", "easy", "hard", "entropy", "kl" and pass@K on each task from 16,384 CoTs, with `<key>_se`.
 
     pass@K = 1 - E prod (1 - acc(o)) over the distinct CoTs o of a group of K independent ones, since given the group
-    the question holds each with its own probability; groups of K consecutive samples give independent unbiased terms.
-    The entropy is that of the plug-in log V - A / V with V = P(valid), A = E[1(valid) ln p(o)], its error by the delta
-    method.
+    the question contains each independently; groups of K consecutive samples give independent unbiased terms. The
+    entropy is the plug-in estimate log V - A / V with V = P(valid), A = E[1(valid) ln p(o)]; its standard error comes
+    from the delta method.
     """
     rng = np.random.default_rng(np.random.SeedSequence([0x5EED, int(setting.fingerprint, 16)]))
     return [_estimate_task(setting, code, classes[task], probs, ks, task, rng) for task in range(setting.num_tasks)]
@@ -80,7 +80,7 @@ def _estimate_task(
 
 
 def _solved(paths: np.ndarray, correctness: np.ndarray, k: int) -> np.ndarray:
-    """Return the probability that a group solves the question, for groups of k consecutive CoTs: float64 (groups,)."""
+    """Return the probability that each group of k consecutive CoTs solves its question, float64 (groups,)."""
     groups = len(paths) // k
     group = np.repeat(np.arange(groups), k)
     keys = np.column_stack([group, paths[: groups * k]])

@@ -1,1 +1,1 @@
-"""Pictures of the tree, of its policies and of an environment while it runs."""
+"""Pictures of the tree and its policies, and renderings of a running environment."""

@@ -1,4 +1,4 @@
-"""One drawing of a tree: layers from left to right, and ribbons as wide as the mass of each edge.
+"""Layout of one drawing of a tree: layers from left to right, and ribbons as wide as the mass of each edge.
 
 Coordinates are inches from the lower left corner of the figure, y upwards.
 """
@@ -45,7 +45,7 @@ class Places(NamedTuple):
     Attributes:
         x: float64 (L,).
         y: for each layer float64 (rows,).
-        unit: the width of a ribbon that every CoT takes.
+        unit: the width of a ribbon with probability 1.
     """
 
     x: np.ndarray
@@ -76,17 +76,17 @@ class Ribbons(NamedTuple):
 
 
 def tree_height(setting: TreeMarkovChain) -> float:
-    """Return the height of a panel's tree in inches: more for more states, and rows the closer."""
+    """Return the height of a panel's tree in inches: it grows with the number of states, and rows move closer."""
     return 0.68 + 0.38 * min(max(setting.M0, setting.M), MOST_ROWS)
 
 
 def choose_rows(setting: TreeMarkovChain, visited: np.ndarray, always: np.ndarray) -> Rows:
-    """Return the states that matter a row each, at most 8 in a layer, and the others one row together.
+    """Give the most visited states a row each, at most 8 per layer; the others share one row.
 
     Args:
         setting: the tree.
-        visited: float64 (nodes + M,), how much each node matters.
-        always: int64 (n, L), CoTs whose states always have their own rows, the first the most.
+        visited: float64 (nodes + M,), visit probabilities, by which nodes are chosen.
+        always: int64 (n, L), CoTs whose states have their own rows first, in order of priority.
     """
     of_state, labels = [], []
     for position in range(setting.L):
@@ -105,7 +105,7 @@ def choose_rows(setting: TreeMarkovChain, visited: np.ndarray, always: np.ndarra
 
 
 def place(rows: Rows, box: Box) -> Places:
-    """Spread layers and rows over a box, every layer centred."""
+    """Spread layers and rows over a box, with every layer centred."""
     most = max(map(len, rows.labels))
     spacing = box.height / most
     middle = box.bottom + box.height / 2
@@ -130,7 +130,7 @@ def ribbons(setting: TreeMarkovChain, rows: Rows, places: Places, edge_mass: np.
 
 
 def _tops(y: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Stack the widths (rows, a, b) of each row downwards, centred on y: the upper end of each."""
+    """Stack the widths (rows, a, b) of each row downwards, centred on y; return the upper end of each."""
     flat = widths.reshape(len(y), -1)
     above = np.cumsum(flat, axis=1) - flat
     return (y[:, None] + flat.sum(axis=1, keepdims=True) / 2 - above).reshape(widths.shape)
@@ -160,7 +160,7 @@ def draw_ribbons(axes: Any, places: Places, drawn: Ribbons) -> None:
 
 
 def _curve(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, float]]:
-    """Return the Bezier points of a curve that leaves and arrives horizontally."""
+    """Return the Bezier points of a curve that starts and ends horizontally."""
     middle = (x0 + x1) / 2
     return [(x0, y0), (middle, y0), (middle, y1), (x1, y1)]
 

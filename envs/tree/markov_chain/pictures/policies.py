@@ -1,6 +1,6 @@
-"""Pictures of policies on a tree: where their chains of thought go, and which of them are right.
+"""Pictures of policies on a tree: which steps their chains of thought take, and how they end.
 
-`draw_policies` sets policies side by side, task under task, like the reference beside what training made of it.
+`draw_policies` draws policies side by side, one row of panels per task, such as the reference and a trained policy.
 """
 
 import textwrap
@@ -42,7 +42,7 @@ from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Hard CoTs that are named under each panel, and tasks that are drawn unless told otherwise.
+#: Number of hard CoTs listed under each panel, and of tasks drawn by default.
 NAMED, MOST_TASKS = 3, 6
 #: A listed CoT with less probability than this is drawn as a dashed line.
 RARE = 0.02
@@ -59,22 +59,22 @@ def draw_policies(
 ) -> "Figure":
     """Draw policies side by side, one row of panels for each task.
 
-    A ribbon is as wide as the probability that a CoT of the task takes the edge, in the colours of how the CoT ends;
-    all panels have one scale. Under each panel stand its exact metrics, its most common easy CoT and the most common
-    hard ones, which are dashed in the tree where the policy hardly finds them any more.
+    A ribbon is as wide as the probability that a CoT of the task takes the edge, coloured by how the CoT ends; all
+    panels have the same scale. Each panel lists its exact metrics, its most common easy CoT and the most common hard
+    ones, which are dashed in the tree where they are rare under the policy.
 
     Args:
         setting: the tree.
         policies: any objects with `probs`, by name, in the order in which they are drawn.
-        task: which tasks; None for all, at most the first six.
-        width: of the figure, in inches; panels wrap to fit.
+        task: which tasks; None for the first six, or all if there are fewer.
+        width: width of the figure, in inches; panels wrap to fit.
 
     Returns:
         A matplotlib Figure; `theorybench.envs.core.environments.render.figure_svg` writes it as SVG.
 
     Raises:
         ParameterError: no policies, or a task that the setting does not have.
-        PolicyError: a policy's probabilities are no distributions.
+        PolicyError: a policy's rows are not probability distributions.
     """
     from matplotlib.figure import Figure
 
@@ -105,8 +105,8 @@ class _Sheet:
 
     Args:
         oracle: the exact answers.
-        policies: by name.
-        width: of the figure, in inches.
+        policies: the policies by name.
+        width: width of the figure, in inches.
     """
 
     def __init__(self, oracle: MarkovChainOracle, policies: Mapping[str, Any], width: float) -> None:
@@ -209,7 +209,7 @@ def shown(value: float) -> str:
 
 
 class _Entry(NamedTuple):
-    """One entry of the legend: words, line of the legend, left end, and how to draw it."""
+    """One entry of the legend: its text, line, left end, and how to draw its sample."""
 
     words: str
     line: int

@@ -1,4 +1,4 @@
-"""What an environment of the tree shows while it runs: the CoT so far, and where the base model would take it."""
+"""Renderings of a running environment of the tree: the CoT so far, and how the base model would continue it."""
 
 import itertools
 from collections.abc import Mapping
@@ -23,21 +23,21 @@ from theorybench.envs.tree.markov_chain.pictures.layout import (
 from theorybench.envs.tree.markov_chain.pictures.policies import draw_policies
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-#: States of a layer that the text shows one by one; of more, those that matter.
+#: Largest number of states of a layer that the text shows; in larger layers it shows only states in use.
 _MOST_LINES = 8
-#: A step in text: same row; then leaving, passing and arriving, downwards and upwards.
+#: Characters of a step in text: same row; then start, middle and end of a step downwards and upwards.
 _EASY_STEP = ("━━━", ("━┓ ", " ┃ ", " ┗━"), ("━┛ ", " ┃ ", " ┏━"))
 _HARD_STEP = ("╌╌╌", ("╌┐ ", " ╎ ", " └╌"), ("╌┘ ", " ╎ ", " ┌╌"))
 
 
 class _Told(NamedTuple):
-    """What both renderings tell.
+    """The content of both renderings.
 
     Attributes:
         task: its index.
         states: the CoT so far.
         edge_mass: float64 (3, nodes, M): the CoT so far, then the base model.
-        chances: how the CoT ends, with probabilities, or how it has ended.
+        chances: probabilities of how the CoT will end, or how it has ended.
     """
 
     task: int
@@ -47,7 +47,7 @@ class _Told(NamedTuple):
 
 
 def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
-    """Read a scene: rows that the CoT has passed lead on as it went, the others are the base model's."""
+    """Read a scene: rows that the CoT has passed follow its steps, the others are the base model's."""
     states = [int(token) - 1 for token in scene.observation if token]
     task = int(np.flatnonzero(setting.tree.starts == states[0])[0])
     rows = setting.chain.copy()
@@ -64,12 +64,12 @@ def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
 
 
 def _lead(scene: Scene) -> str:
-    """Say what the chances of a scene are."""
+    """Return the text that introduces the chances of a scene."""
     return "the CoT was" if scene.ended else "the base model from here:"
 
 
 def _mark(setting: TreeMarkovChain, layer: int, state: int, states: list[int], target: int) -> str:
-    """Return the sign of a state of a layer."""
+    """Return the symbol of a state of a layer."""
     if layer < len(states) and states[layer] == state:
         return "●"
     if layer == setting.L - 1 and state == target:
@@ -89,7 +89,7 @@ def _connect(grid: list[list[str]], layer: int, source: int, target: int, signs:
 
 
 class TreeRenderer(Renderer):
-    """The CoT so far, in text and as a picture, and what policies do."""
+    """Draw the CoT so far, in text and as a picture, and policies."""
 
     def text(self, setting: TreeMarkovChain, scene: Scene) -> str:
         """Draw the layers as columns and the CoT so far as a line through them, at most 80 columns wide."""
@@ -114,7 +114,7 @@ class TreeRenderer(Renderer):
         return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {ways}", f"  status   {status(setting, scene)}"])
 
     def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
-        """Draw the CoT so far as one river, which then spreads as the base model would go on."""
+        """Draw the CoT so far as one ribbon, which then splits as the base model would continue."""
         told = _told(setting, scene)
         width, tall = max(7.2, 1.6 + 0.55 * (setting.L - 1)), 1.3 * tree_height(setting)
         height = tall + 1.3

@@ -1,11 +1,11 @@
-"""Squeezing where the policy is a transformer: the statement of arXiv 2511.07368 beyond tables.
+"""Squeezing when the policy is a transformer: the statement of arXiv 2511.07368 beyond tables.
 
-The paper's theorem is about logits of their own for each state. A transformer shares all its weights among all states,
-and so does every language model that the statement is meant for. Three learners train on the first task from the same
-number of CoTs: policy gradient with Adam on a table of prefixes, the same on a language model that begins as the base
-model, and GRPO of the library TRL on that same model. The oracle scores all of them by enumeration.
+The paper's theorem assumes separate logits for each state. A transformer shares all its weights among all states, as
+does every language model to which the statement is meant to apply. Three learners train on the first task with the same
+number of CoTs: policy gradient with Adam on a table of prefixes, the same on a language model initialised as the base
+model, and the GRPO of the library TRL on that same model. The oracle scores all of them by enumeration.
 
-Theory's line is the limit of squeezing: all mass on the one easy CoT of each question, pass@K the same for every K.
+The theoretical line is the limit of squeezing: all mass on the one easy CoT, so pass@K is the same for every K.
 """
 
 from typing import Any
@@ -17,14 +17,14 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.experiments import measure
 
-#: Agents, with what is changed.
+#: Agents and the hyper-parameters that differ from their defaults.
 LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "table": ("rlvr", {"policy": "prefix", "episodes_per_update": 16}),
     "transformer": ("rlvr", {"policy": "llama", "episodes_per_update": 16}),
     "transformer, TRL's GRPO": ("trl-grpo", {"episodes_per_update": 16}),
 }
 BUDGET, POINTS = 1024, 16
-#: The K of the curves, and what is read along the way, with the titles of their charts.
+#: The values of K of the curves, and the metrics recorded during training, with the titles of their charts.
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
 TRACED = {
     "task_0/retention": "Task 1: hard CoTs over the reference's",
@@ -34,7 +34,7 @@ GROUPS = (*LEARNERS, "reference", "squeezed")
 
 
 def squeezing(lab: Lab, seed: int, seeds: int) -> StudyResult:
-    """Show pass@K after training, and over it the mass of hard CoTs and the other task."""
+    """Show pass@K after training, and during training the mass of hard CoTs and pass@1 of the other task."""
     passes = [f"task_0/pass@{k}" for k in KS]
     names = [*passes, *TRACED, "task_0/easy", "task_0/entropy"]
     known = {"reference": lab.oracle.reference_policy, "squeezed": lab.oracle.squeezed_policy()}
@@ -86,8 +86,8 @@ LANGUAGE_MODEL = Study(
     id="tree-transformer",
     source="arXiv 2511.07368, squeezing",
     title="Squeezing in a transformer, by our policy gradient and by TRL's GRPO",
-    text="The theorem is about tables. A language model that shares its weights among all states is squeezed too: "
-    "better at one try, worse at many, the hard CoTs gone, whoever trains it.",
+    text="The theorem is about tables. A language model that shares its weights among all states is squeezed too, by "
+    "either trainer: better at one try, worse at many, and without its hard CoTs.",
     run=squeezing,
     parameters={"train_tasks": [0]},
     seeds=5,

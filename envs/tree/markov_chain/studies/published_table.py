@@ -1,19 +1,19 @@
-"""The table of CoT generation of arXiv 2511.07368: theirs, what they ran, and the algorithms by their proper names.
+"""The table of CoT generation of arXiv 2511.07368: as published, with the authors' updates, and with registered agents.
 
-Theirs is one run of each algorithm, from one pre-trained model that all rows share, counted on 6000 CoTs given the
-task's start. So it is compared with the interval of a single run. With n runs of exact probabilities p_i, mean m and
-variance s^2, a further run that is counted on 6000 CoTs lies at m with variance
+The published numbers ("theirs") come from one run of each algorithm, all from one pre-trained model, estimated from
+6000 CoTs given the task's start. So they are compared with the interval of a single run. With n runs of exact
+probabilities p_i, mean m and variance s^2, one further run estimated from 6000 CoTs has mean m and variance
 
     s^2 (1 + 1/n) + m (1 - m) / 6000,                                                                     (single run)
 
-and the interval is three of its standard deviations to each side: with n = 20 at most one number in 130 lies outside by
-chance (Student's t). The interval of the mean is 3 s / sqrt(n) to each side, and says nothing about one run.
+and the interval is m plus or minus three standard deviations: with n = 20 at most one number in 130 lies outside by
+chance (Student's t). The interval of the mean, m plus or minus 3 s / sqrt(n), says nothing about one run.
 
-Ours stands beside it twice: the updates of their script (`published_training`), and the
+They are compared with two sets of runs of ours: the updates of the authors' script (`published_training`), and the
 registered agents from the exact base model with fresh questions, with plain stochastic gradient ascent at rate .05 and
-1000 updates of one question on the same Markov tables. Their theory is the population flow. The one that
-`flow` does not have is that of RAFT with K responses: given that n > 0 of them are rewarded, the
-mean of grad ln pi over these is grad ln pi given success, grad M / M on average, M being the chance of the question. So
+1000 updates of one question on the same Markov tables. Theory for the latter is the population flow. The only flow
+missing in `flow` is that of RAFT with K responses: given that n > 0 of them are rewarded, the mean of grad ln pi over
+these has expectation grad M / M, where M is the probability of solving the question. So
 
     E[update] = E[(1 - (1 - M)^K) grad M / M] = sum_(n<K) E[(1 - M)^n grad M],
 
@@ -40,18 +40,18 @@ from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_sh
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.studies.published_training import ListedTask, Rule, Script
 
-#: What the authors ran.
+#: The training script of the authors.
 SCRIPT = Script()
-#: CoTs on which the paper counts each row.
+#: Number of CoTs from which the paper estimates each row.
 COUNTED = 6000
 #: The four numbers of a row: metrics, and their names in the table, where tasks are numbered from 1.
 METRICS = ("task_0/easy", "task_0/hard", "task_1/easy", "task_1/hard")
 NAMES = ("easy 1", "hard 1", "easy 2", "hard 2")
-#: Responses of a question in RAFT.
+#: Responses per question in RAFT.
 GROUP = 8
-#: Weight of the KL penalty that a strength of .5 in the exponent stands for.
+#: Weight of the KL penalty that corresponds to a strength of .5 in the exponent.
 KL = 1 / SCRIPT.strength
-#: What the charts show.
+#: Groups of the charts.
 GROUPS = ("theirs", "what they ran", "our agent")
 BARS = f"Bars reach {WIDTH:g} standard deviations of a single run to each side of the mean of runs."
 #: Labels of the charts' logarithmic axes of percentages, and where these begin.
@@ -61,7 +61,7 @@ BASE = (21.67, 8.07, 20.03, 1.10)
 
 
 def imitation_flow(setting: TreeMarkovChain, group_size: int, updates: int = SCRIPT.updates) -> TablePolicy:
-    """Follow the population flow of RAFT, mean over rewarded ones of `group_size` responses, in the Markov class."""
+    """Follow the population flow of RAFT, the mean over rewarded ones of `group_size` responses, in Markov policies."""
     flows = [PopulationFlow(setting, SCRIPT.learning_rate, reject_easy=n) for n in range(group_size)]
     for flow in flows[1:]:
         flow.logits = flows[0].logits
@@ -80,14 +80,14 @@ class Row:
     """A row of the table.
 
     Attributes:
-        name: theirs.
-        theirs: %, in the order of `METRICS`.
-        rule: their update; None where they do not train.
-        agent: a registered name.
-        episodes: its budget: 1000 updates.
-        options: of the agent, beyond those that all share.
-        theory: the agent's population flow after as many updates; None where there is none.
-        why: what explains a difference between theirs and the agent.
+        name: name of the row in the paper.
+        theirs: the published numbers in %, in the order of `METRICS`.
+        rule: the authors' update; None if they do not train.
+        agent: the registered agent of that algorithm.
+        episodes: budget of the agent, for 1000 updates.
+        options: hyper-parameters of the agent, beyond those common to all rows.
+        theory: the agent's population flow after the same number of updates; None if it has none.
+        why: explanation of a difference between the published numbers and the agent.
     """
 
     name: str
@@ -101,8 +101,8 @@ class Row:
 
 
 _START = (
-    "their start is a pre-trained model, which is noisy and has not learnt the rarely visited steps to the end, so "
-    "that hard CoTs of task 2 are more likely"
+    "theirs starts from a pre-trained model, which is noisy and has not fully learnt the rarely visited steps, so hard "
+    "CoTs of task 2 are more likely"
 )
 _ONE = {"episodes_per_update": 1, "baseline": "none"}
 ROWS = (
@@ -115,9 +115,9 @@ ROWS = (
         GROUP * SCRIPT.updates,
         {"episodes_per_update": GROUP, "group_size": GROUP},
         functools.partial(imitation_flow, group_size=GROUP),
-        "theirs is no rejection-sampling fine-tuning: it takes one CoT and weighs each step by R (1 + ln pi(step)). "
-        "That pushes down rewarded steps below 1/e, so hard CoTs go sooner, and pushes up likely ones less, so task 2 "
-        "is forgotten less",
+        "theirs is not rejection-sampling fine-tuning: it takes one CoT and weights each step by R (1 + ln pi(step)). "
+        "That lowers rewarded steps of probability below 1/e, so hard CoTs vanish sooner, and raises likely ones less, "
+        "so task 2 is forgotten less",
     ),
     Row(
         "PPO",
@@ -135,9 +135,9 @@ ROWS = (
             "learning_rate": 3 * SCRIPT.learning_rate,  # its loss is a mean over the three steps of a CoT, theirs a sum
         },
         None,
-        "theirs clips nothing, as each CoT is used once: it multiplies advantages by 1.2 where they are positive and "
-        "by .8 where not. Their values are single completions, so this adds .2 E|A| to every step that is taken, and "
-        "keeps more of task 2",
+        "theirs never clips, as each CoT is used once: it multiplies advantages by 1.2 if they are positive and by .8 "
+        "otherwise. Its values are estimated from single completions, so this adds .2 E|A| to every step taken, which "
+        "preserves more of task 2",
     ),
     Row(
         "RL-rej",
@@ -157,19 +157,19 @@ ROWS = (
         SCRIPT.updates,
         {**_ONE, "kl": KL},
         functools.partial(_flow, kl=KL),
-        "theirs is not trained: at test time it tilts each step of the pre-trained model by exp(.5 A), on task 2 with "
-        "task 2's own advantages. Training shared tables on task 1 lowers task 2, whatever the penalty",
+        "theirs is not trained: at inference time it tilts each step of the pre-trained model by exp(.5 A), on task 2 "
+        "with task 2's own advantages. Training shared tables on task 1 lowers task 2, whatever the penalty",
     ),
 )
 
 
 class Spread(NamedTuple):
-    """What runs give, in %, for each of `METRICS`.
+    """Mean and spread of runs, in %, for each of `METRICS`.
 
     Attributes:
         mean: the mean of runs, float64 (4,).
         error: its standard error, float64 (4,).
-        deviation: the standard deviation of a further run that is counted on 6000 CoTs, float64 (4,).
+        deviation: the standard deviation of one further run estimated from 6000 CoTs, float64 (4,).
     """
 
     mean: np.ndarray
@@ -178,24 +178,24 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, runs: np.ndarray) -> "Spread":
-        """Take probabilities of runs, float64 (runs, 4)."""
+        """Compute it from the probabilities of runs, float64 (runs, 4)."""
         mean, variance, n = runs.mean(axis=0), runs.var(axis=0, ddof=1), len(runs)
         further = np.sqrt(variance * (1 + 1 / n) + mean * (1 - mean) / COUNTED)
         return cls(100 * mean, 100 * np.sqrt(variance / n), 100 * further)
 
     def outside(self, theirs: Sequence[float]) -> np.ndarray:
-        """Say which of theirs lie outside of the interval of a single run, bool (4,)."""
+        """Return which published numbers lie outside the interval of a single run, bool (4,)."""
         return np.abs(self.distance(theirs)) > WIDTH
 
     def distance(self, theirs: Sequence[float]) -> np.ndarray:
-        """Return how far theirs lies from the mean, in standard deviations of a single run."""
+        """Return the distance of the published numbers from the mean, in standard deviations of a single run."""
         return (np.array(theirs) - self.mean) / self.deviation
 
 
 def rerun(
     setting: TreeMarkovChain, rng: np.random.Generator, runs: int, script: Script = SCRIPT
 ) -> dict[str, np.ndarray]:
-    """Do what their script does, from one pre-trained model in each run.
+    """Run the updates of the authors' script, from one pre-trained model in each run.
 
     Returns:
         For each row, and for the "pre-trained" model, probabilities float64 (runs, 4) in the order of `METRICS`.
@@ -225,7 +225,7 @@ def retrain(lab: Lab, row: Row, seeds: range) -> np.ndarray:
 
 
 def table(lab: Lab, seed: int, seeds: int) -> StudyResult:
-    """Show theirs beside the runs of what they ran, and beside the registered agents and their population flows."""
+    """Compare the published table with runs of the authors' updates, registered agents and population flows."""
     setting = lab.setting
     rng = np.random.default_rng(np.random.SeedSequence([0x7AB1E, seed]))
     reruns = {name: Spread.of(runs) for name, runs in rerun(setting, rng, seeds).items()}
@@ -259,7 +259,7 @@ def _percents(numbers: Iterable[float]) -> str:
 
 
 def _lines(label: str, theirs: Sequence[float], spread: Spread) -> list[tuple[Cell, ...]]:
-    """Return a line for each number of a row: label, number, theirs, mean of runs, reach of a single run, verdict."""
+    """Return a line per number of a row: label, number, theirs, mean of runs, half-width for one run, verdict."""
     columns = (NAMES, theirs, spread.mean, spread.error, WIDTH * spread.deviation, spread.outside(theirs))
     lines: list[tuple[Cell, ...]] = []
     for name, published_value, mean, error, reach, outside in zip(*columns, strict=True):
@@ -273,7 +273,7 @@ def _columns(*names: str) -> tuple[Column, ...]:
 
 
 def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
-    """Return the base model and the five rows beside runs of what their script does."""
+    """Compare the base model and the five rows with runs of the authors' updates."""
     base = measure(lab.oracle, lab.oracle.reference_policy, METRICS) / lab.setting.M0
     lines = _lines("Base Model", BASE, Spread.of(np.stack([base, base])))
     for row in ROWS:
@@ -282,15 +282,15 @@ def _rerun_table(lab: Lab, reruns: Mapping[str, Spread]) -> Table:
         "What they ran, from a pre-trained model in each run",
         _columns("row", "CoT, %", "theirs", "mean of runs", "run ±", "inside"),
         tuple(lines),
-        "Theirs is one run, so it is asked whether it lies inside of what a single run may give, which is the mean "
-        f"and {WIDTH:g} standard deviations to each side (run ±), counted on {COUNTED} CoTs as theirs is. "
-        "Base Model alone draws its start, one in two the other task's: ours is half of the exact numbers, without "
-        "runs. The other rows begin at the task's own start, in theirs as in ours.",
+        "Theirs is one run, so it is compared with the interval of a single run, the mean plus or minus "
+        f"{WIDTH:g} standard deviations (run ±), estimated from {COUNTED} CoTs as theirs is. "
+        "Only Base Model draws its start, half of the time that of the other task: ours is half of the exact numbers, "
+        "without runs. All other rows begin at the task's own start.",
     )
 
 
 def _agent_table(agents: Mapping[str, Spread], theory: Mapping[str, np.ndarray]) -> Table:
-    """Return the five rows beside the registered agents, from the exact base model with fresh questions."""
+    """Compare the five rows with the registered agents, from the exact base model with fresh questions."""
     lines: list[tuple[Cell, ...]] = []
     for row in ROWS:
         exact = theory[row.name].tolist() if row.name in theory else [None] * len(METRICS)
@@ -300,14 +300,14 @@ def _agent_table(agents: Mapping[str, Spread], theory: Mapping[str, np.ndarray])
         "The algorithms by their proper names, from the exact base model with fresh questions",
         _columns("row, agent", "CoT, %", "theirs", "theory", "mean of runs", "run ±", "inside"),
         tuple(lines),
-        f"Theory: the population flow, with infinitely many questions an update; none for PPO. RAFT takes {GROUP} CoTs "
-        f"a question, RL-rej {1 + SCRIPT.tries}, the others one. rlvr-kl has a penalty of weight {KL:g}, that of "
-        f"GRPO-KL's tilt.",
+        f"Theory: the population flow, with infinitely many questions per update; none for PPO. RAFT takes {GROUP} "
+        f"CoTs per question, RL-rej {1 + SCRIPT.tries}, the others one. rlvr-kl has a penalty of weight {KL:g}, which "
+        f"corresponds to GRPO-KL's tilt.",
     )
 
 
 def _chart(place: int, reruns: Mapping[str, Spread], agents: Mapping[str, Spread]) -> Chart:
-    """Draw one of the four numbers: for each row theirs over the runs of what they ran, the agent to their right."""
+    """Draw one of the four numbers: for each row the published number, the authors' updates, and the agent."""
     x = np.arange(1.0, len(ROWS) + 1)
     series = []
     for group, shift, spreads in ((GROUPS[1], 0.0, reruns), (GROUPS[2], 0.25, agents)):
@@ -338,20 +338,20 @@ def _rerun_notes(reruns: Mapping[str, Spread], seeds: int) -> list[str]:
     beyond = (np.abs(off) > WIDTH * np.array([reruns[row.name].error for row in ROWS])).sum()
     start = reruns["pre-trained"].deviation
     notes = [
-        f"Numbers outside of runs of what they ran: {(np.abs(distances) > WIDTH).sum()} of {distances.size}. The "
-        f"farthest is {ROWS[worst[0]].name}, {NAMES[worst[1]]}: {abs(distances[worst]):.1f} standard deviations of a "
-        f"single run.",
-        f"Numbers outside of the interval of the mean: {beyond}, as befits a single run, which scatters "
-        f"{math.sqrt(seeds):.1f} times as much as the mean of {seeds}.",
-        f"Their pre-trained model is one of many: P(easy) scatters by {start[0]:.1f} and {start[2]:.1f} points among "
-        f"them. GRPO-KL, which does not train, and RL-rej, whose updates are few, inherit that.",
+        f"Numbers outside the single-run intervals of the authors' updates: {(np.abs(distances) > WIDTH).sum()} of "
+        f"{distances.size}. The farthest is {ROWS[worst[0]].name}, {NAMES[worst[1]]}: {abs(distances[worst]):.1f} "
+        f"standard deviations of a single run.",
+        f"Numbers outside the interval of the mean: {beyond}. This is expected of a single run, whose standard "
+        f"deviation is {math.sqrt(seeds):.1f} times that of the mean of {seeds}.",
+        f"The pre-trained model is random too: P(easy) has a standard deviation of {start[0]:.1f} and {start[2]:.1f} "
+        f"points between models. GRPO-KL, which does not train, and RL-rej, which makes few updates, inherit it.",
     ]
     doubt = 100 / math.sqrt(2 * seeds - 2)  # of a standard deviation from so many runs
     for row in ROWS:
         if (outside := reruns[row.name].outside(row.theirs)).any():
             notes.append(
-                f"{row.name}, {_names(outside)}: outside of what they ran, without a known cause. The width of an "
-                f"interval from {seeds} runs is uncertain by {doubt:.0f} %: more seeds decide."
+                f"{row.name}, {_names(outside)}: outside the interval of the authors' updates, for no known reason. "
+                f"The width of an interval from {seeds} runs is uncertain by {doubt:.0f} %; run more seeds to decide."
             )
     return notes
 
@@ -363,24 +363,24 @@ def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Sp
         outside = named.outside(row.theirs)
         apart = np.abs(ran.mean - named.mean) > WIDTH * np.hypot(ran.error, named.error)
         if outside.any():
-            notes.append(f"{row.name} is not what {row.agent} gives, in {_names(outside)}: {row.why}.")
+            notes.append(f"{row.name} differs from {row.agent} in {_names(outside)}: {row.why}.")
         elif apart.any():
-            same = f"{row.name} is what {row.agent} gives, within a single run"
-            notes.append(f"{same}; but the mean of what they ran is not, in {_names(apart)}: {row.why}.")
+            same = f"{row.name} agrees with {row.agent} within a single run"
+            notes.append(f"{same}; but the mean of the authors' updates differs in {_names(apart)}: {row.why}.")
         else:
-            notes.append(f"{row.name} is what {row.agent} gives, within a single run.")
+            notes.append(f"{row.name} agrees with {row.agent} within a single run.")
     law = functools.partial(tilt, inverse_temperature=SCRIPT.strength)
     easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.oracle, task, law)[:2]]
-    optimum = f"the optimum of E[acc] - {KL:g} KL, each task apart: {_percents(easy_and_hard)}."
+    optimum = f"the optimum of E[acc] - {KL:g} KL for each task separately: {_percents(easy_and_hard)}."
     return [*notes, f"GRPO-KL's tilt is close to {optimum}"]
 
 
 PAPER_TABLE = Study(
     id="tree-paper-table",
     source="arXiv 2511.07368, CoT generation after fine-tuning on task 1",
-    title="The paper's table: theirs, what they ran, and the algorithms by their proper names",
-    text="CoTs of both tasks after fine-tuning on the first: theirs is one run, ours are many. REINFORCE and RL-rej "
-    "are what they are called; RAFT, PPO and GRPO-KL are other algorithms than their names say.",
+    title="The paper's table: as published, with the authors' updates, and with the algorithms of those names",
+    text="CoTs of both tasks after fine-tuning on the first: the published numbers are one run, ours are many. "
+    "REINFORCE and RL-rej are the algorithms of that name; the authors' RAFT, PPO and GRPO-KL are not.",
     run=table,
     parameters={"train_tasks": [0]},
 )

@@ -1,12 +1,12 @@
-"""How the table of CoT generation in arXiv 2511.07368 came about: its algorithms as their authors ran them.
+"""How the table of CoT generation in arXiv 2511.07368 was made: its algorithms as the authors ran them.
 
-Every run has Markov logits theta (node, action), pi = softmax(theta). All learning is of one CoT o = (a_1 .. a_T), one
-step along each of its rows s_1 .. s_T, with a weight w_t for each step:
+Every run has Markov logits theta (node, action), pi = softmax(theta). Each update uses one CoT o = (a_1 .. a_T): one
+step in each of its rows s_1 .. s_T, with a weight w_t for each step:
 
     theta(s_t, .) += rate * w_t * grad ln pi(a_t | s_t),    grad ln pi(a | s) = 1_a - pi(. | s).               (step)
 
 *Pre-training.* theta = .1 N(0, 1), then (step) with w = 1 on CoTs of the base chain P from a uniform start: 2000 at
-rate .05 and 500 at .025. Its noise is the start of every algorithm, and most of the spread of single runs.
+rate .05 and 500 at .025. Every algorithm starts from this noisy model, which causes most of the spread of single runs.
 
 *Fine-tuning.* A pool of 200 questions of one task, CoT o in each with probability acc(o); then 1000 updates at rate
 .05, each of a question X drawn from the pool with replacement and one CoT of pi. With R = X_o in {0, 1}:
@@ -20,26 +20,26 @@ Q_n(prefix) is the mean of acc over n completions of the prefix by the base chai
 
 (1) is REINFORCE without a baseline: E[R grad ln pi(o)] = grad E[acc(o)].
 
-(2) is the score function of pi ln pi, not of the likelihood of what is kept: sum_a pi(a) R(a) (1 + ln pi(a)) grad ln
-pi(a) = grad sum_a R(a) pi(a) ln pi(a) at each step. Its weight is negative where pi < 1/e: a rare step is pushed down
-although it was rewarded, and a likely one up by less than under (1).
+(2) ascends pi ln pi, not the likelihood of the kept CoTs: sum_a pi(a) R(a) (1 + ln pi(a)) grad ln pi(a) =
+grad sum_a R(a) pi(a) ln pi(a) at each step. Its weight is negative where pi < 1/e: a rare step is lowered although it
+was rewarded, and a likely one is raised by less than under (1).
 
-(3) does not use R. The ratio pi / pi_old is 1 at the single step that is taken after each roll-out, so nothing is
-clipped: 1 +- .2 is a factor. Q_1 is one completion, so A_t has either sign at the same step, and with the factor
-E[w_t] = E[A_t] + .2 E|A_t|: steps gain by the noise of their advantages.
+(3) does not use R. The ratio pi / pi_old is 1 at the single step taken after each rollout, so nothing is clipped and
+1 +- .2 is merely a factor. Q_1 is one completion, so A_t may have either sign at the same step, and with the factor
+E[w_t] = E[A_t] + .2 E|A_t|: steps are raised by the noise of their advantages.
 
-(4) has E[w grad ln pi(o)] = E[(1 - M)^5 grad M], M = sum_o X_o pi(o): ascent on pass@6 / 6. A rejected question uses up
-an update.
+(4) has E[w grad ln pi(o)] = E[(1 - M)^5 grad M], M = sum_o X_o pi(o), so it ascends pass@6 / 6. A rejected question
+uses up an update.
 
 *GRPO-KL* is not trained. From the pre-trained model a step is drawn, on either task with its own correctness, from
 
     p(a | prefix) proportional to pi(a | s) exp(.5 (Q_15(prefix a) - Q_15(prefix))),                           (5)
 
-the second Q_15 drawn anew for each a. With exact values it is, to first order in .5, what maximises E[acc] - 2
-KL(p || pi) for each task apart over policies that see the whole CoT: pi(o) exp(acc(o) / 2) / Z.
+with the second Q_15 drawn anew for each a. With exact values it is, to first order in .5, the maximiser of E[acc] - 2
+KL(p || pi), for each task separately, over policies that see the whole CoT: pi(o) exp(acc(o) / 2) / Z.
 
-A tree is listed CoT by CoT, so it must be small. Prefixes are numbered like a heap: 0 is the empty one, and action a
-leads from p to M p + 1 + a. Written from the equations; the authors' script (Apache-2.0) was read, not copied.
+All CoTs of the tree are listed, so it must be small. Prefixes are numbered like a heap: 0 is the empty one, and action
+a leads from p to M p + 1 + a. Written from the equations; the authors' script (Apache-2.0) was read, not copied.
 """
 
 import dataclasses
@@ -61,11 +61,11 @@ class ListedTask:
         task: index of the task.
 
     Attributes:
-        nodes: int64 (N, T), where each step is taken.
+        nodes: int64 (N, T), the node of each step.
         actions: int64 (N, T).
         prefixes: int64 (N, T + 1), the number of each prefix, from the empty one to the whole CoT.
         correctness: float64 (N,), acc.
-        easy: bool (N,), valid and of high edges alone.
+        easy: bool (N,), valid and with high edges only.
         hard: bool (N,), valid and not easy.
         completions: float64 (prefixes, N), P(CoT | prefix) of the base chain.
     """
@@ -96,15 +96,15 @@ class ListedTask:
         return inverse_cdf(self.law(rows)[:, None], rng.random((len(rows), count)))
 
     def value(self, prefixes: np.ndarray, completions: int, rng: np.random.Generator) -> np.ndarray:
-        """Estimate E[acc | prefix] under the base chain from so many completions each: float64, shaped as `prefixes`.
+        """Estimate E[acc | prefix] under the base chain from this many completions each: float64, shaped as `prefixes`.
 
-        How often each CoT is among them is multinomial.
+        The counts of CoTs among them are multinomial.
         """
         counts = rng.multinomial(completions, self.completions[prefixes])
         return counts @ self.correctness / completions
 
     def children(self, prefixes: np.ndarray) -> np.ndarray:
-        """Return what each action leads to, int64 (..., M)."""
+        """Return the prefix to which each action leads, int64 (..., M)."""
         return self.num_actions * prefixes[..., None] + 1 + np.arange(self.num_actions)
 
 
@@ -115,13 +115,13 @@ Rule = Callable[..., Weighted]
 
 
 def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: np.ndarray | float) -> None:
-    """Do (step), in place, for one CoT of each run.
+    """Apply (step) in place, for one CoT of each run.
 
     Args:
         logits: float64 (runs, nodes, M).
         nodes: int64 (runs, T), distinct for a run.
         actions: int64 (runs, T).
-        weights: float64 (runs, T), or a number; the rate included.
+        weights: float64 (runs, T), or a number; includes the learning rate.
     """
     each, steps = np.arange(len(logits))[:, None], np.arange(nodes.shape[1])
     scores = -softmax(logits[each, nodes])
@@ -131,19 +131,19 @@ def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """What the authors' script does; its rules take a task, rows (runs, nodes, M), questions bool (runs, N) and `rng`.
+    """The authors' script; its rules take a task, rows (runs, nodes, M), questions bool (runs, N) and `rng`.
 
     Attributes:
-        initial_scale: of the logits at the very start.
+        initial_scale: standard deviation of the logits before pre-training.
         pretraining: (updates, rate) of the phases of pre-training.
-        pool: questions of the pool.
-        updates: of fine-tuning.
-        learning_rate: of fine-tuning.
-        clip: PPO: what the factor of an advantage adds to or takes from 1.
-        tries: RL-rej: CoTs that must all fail.
-        completions: of a prefix, that estimate its value.
-        strength: GRPO-KL: the weight of an advantage in the exponent.
-        draws: of the values over which the rows of GRPO-KL are averaged: an error of about .0003 in P(easy).
+        pool: number of questions in the pool.
+        updates: number of updates of fine-tuning.
+        learning_rate: learning rate of fine-tuning.
+        clip: PPO: the factor of an advantage is 1 plus or minus this.
+        tries: RL-rej: number of CoTs that must all fail.
+        completions: number of completions that estimate the value of a prefix.
+        strength: GRPO-KL: weight of the advantage in the exponent.
+        draws: number of draws of the values over which rows of GRPO-KL are averaged: error about .0003 in P(easy).
     """
 
     initial_scale: float = 0.1
@@ -160,19 +160,19 @@ class Script:
     def reinforce(
         self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
     ) -> Weighted:
-        """Weigh by (1)."""
+        """Return CoTs weighted by (1)."""
         cots = task.draw(rows, 1, rng)
         rewards = np.take_along_axis(questions, cots, axis=1)
         return cots[:, 0], np.repeat(rewards, task.actions.shape[1], axis=1).astype(np.float64)
 
     def raft(self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator) -> Weighted:
-        """Weigh by (2)."""
+        """Return CoTs weighted by (2)."""
         cots, rewards = self.reinforce(task, rows, questions, rng)
         taken = rows[np.arange(len(rows))[:, None], task.nodes[cots], task.actions[cots]]
         return cots, rewards * (1.0 + np.log(taken))
 
     def ppo(self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator) -> Weighted:
-        """Weigh by (3)."""
+        """Return CoTs weighted by (3)."""
         cots = task.draw(rows, 1, rng)[:, 0]
         before, after = task.prefixes[cots, :-1], task.prefixes[cots, 1:]
         here = rows[np.arange(len(rows))[:, None], task.nodes[cots]]
@@ -183,7 +183,7 @@ class Script:
     def reject_easy(
         self, task: ListedTask, rows: np.ndarray, questions: np.ndarray, rng: np.random.Generator
     ) -> Weighted:
-        """Weigh by (4)."""
+        """Return CoTs weighted by (4)."""
         solved = np.take_along_axis(questions, task.draw(rows, self.tries, rng), axis=1).any(axis=1, keepdims=True)
         cots, rewards = self.reinforce(task, rows, questions, rng)
         return cots, rewards * ~solved
@@ -205,10 +205,10 @@ class Script:
         """Train each run on its own pool of questions of a task.
 
         Args:
-            task: trained on.
-            logits: float64 (runs, nodes, M), where training begins; left as they are.
+            task: the task to train on.
+            logits: float64 (runs, nodes, M), initial logits; not modified.
             rule: `Script.reinforce`, `.raft`, `.ppo` or `.reject_easy`: CoTs and their weights.
-            rng: of everything.
+            rng: source of all random numbers.
 
         Returns:
             The rows of each run, float64 (runs, nodes, M).

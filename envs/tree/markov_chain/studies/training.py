@@ -1,8 +1,8 @@
 """Figures of arXiv 2511.07368 on TreeMarkovChain: training on the first task, sampled runs over their exact limits.
 
-All learners are plain stochastic gradient ascent from the base chain's logits, learning rate .05, 1000 updates of one
-CoT, as in the paper; reject-easy takes five more CoTs a question. Theory is the population flow of each
-(`flow`), evaluated exactly like the runs. Tasks are numbered from 1, as in the paper.
+All learners use plain stochastic gradient ascent from the base chain's logits, with learning rate .05 and 1000 updates
+of one CoT, as in the paper; reject-easy takes five more CoTs per question. Theory is the population flow of each
+learner (`flow`), evaluated exactly like the runs. Tasks are numbered from 1, as in the paper.
 """
 
 import dataclasses
@@ -17,24 +17,24 @@ from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares
 
-#: Points of a curve of training.
+#: Points of a learning curve.
 POINTS = 40
-#: The K of the curves of pass@K, those at which points stand on them, and those of the table.
+#: Values of K of the curves of pass@K, of the points on them, and of the table.
 CURVE_KS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 POINT_KS = (1, 2, 4, 8, 16, 32, 64, 128)
 TABLE_KS = (1, 8, 128)
-#: CoTs that answer a question when pass@K is counted.
+#: CoTs per question when pass@K is estimated from rollouts.
 GROUP = max(POINT_KS)
-#: What the paper prints for REINFORCE, of task 1 and of task 2.
+#: The paper's numbers for REINFORCE on task 1 and on task 2.
 PUBLISHED = ({"easy": 0.943, "hard": 0.034}, {"easy": 0.015, "hard": 0.009})
 #: Groups in the order of their colours, the same in all studies.
 GROUPS = ("REINFORCE", "KL 0.1", "KL 0.5", "reject-easy", "pass@6 optimum", "reference", "squeezed")
 
 REINFORCE, REJECT_EASY = Training(), Training(reject_easy=5)
 LEARNERS = {"REINFORCE": REINFORCE, "KL 0.1": Training(kl=0.1), "KL 0.5": Training(kl=0.5), "reject-easy": REJECT_EASY}
-#: Less noise, so that runs are closer to their flow.
+#: Less noise, so runs are closer to their flow.
 MANY_QUESTIONS = dataclasses.replace(REJECT_EASY, questions=16)
-#: As many queries as the other learners.
+#: Reject-easy with as many queries as the other learners.
 FEW_UPDATES = dataclasses.replace(REJECT_EASY, updates=REINFORCE.updates // REJECT_EASY.episodes)
 
 
@@ -63,23 +63,23 @@ def training(lab: Lab, seed: int, seeds: int) -> StudyResult:
 
 
 def _scatter(easy: np.ndarray) -> str:
-    """Say how single runs scatter in P(easy), percent (seeds,), and where the paper's is among them."""
+    """Describe the spread of single runs in P(easy), percent (seeds,), and the position of the paper's run."""
     spread = float(easy.std(ddof=1))
     away = abs(100 * PUBLISHED[0]["easy"] - float(easy.mean())) / spread
     return (
-        f"P(easy) on task 1 scatters by {spread:.2f} percentage points from run to run. The paper's run is {away:.1f} "
-        "such deviations from the mean; by default its training starts from a pre-trained model, ours from the exact "
-        "chain."
+        f"P(easy) on task 1 has a standard deviation of {spread:.2f} percentage points between runs. The paper's run "
+        f"is {away:.1f} standard deviations from the mean; its training starts from a pre-trained model by default, "
+        "ours from the exact chain."
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class PassAtK:
-    """pass@K of the first task against K: trained runs over their flows, fixed policies counted in roll-outs.
+    """pass@K of the first task against K: trained runs over their flows, fixed policies estimated from rollouts.
 
     Attributes:
-        learners: what is trained, by name.
-        questions: on which pass@K of a policy, or of all runs of a learner, is counted.
+        learners: the training of each learner, by name.
+        questions: number of questions from which pass@K of a policy, or of all runs of a learner, is estimated.
     """
 
     learners: Mapping[str, Training] = dataclasses.field(default_factory=lambda: LEARNERS)
@@ -115,7 +115,7 @@ class PassAtK:
         return StudyResult(tables=(table,), charts=(chart,), notes=tuple(_crossings(lab, limits)), groups=GROUPS)
 
     def _count(self, lab: Lab, policies: Sequence[Any], seed: int) -> np.ndarray:
-        """Count pass@K of policies in groups of roll-outs that share a question: float64 (groups, POINT_KS)."""
+        """Estimate pass@K of policies from groups of rollouts that share a question: float64 (groups, POINT_KS)."""
         groups, rewards = math.ceil(self.questions / len(policies)), []
         for number, policy in enumerate(policies):
             played = lab.simulate(policy, groups * GROUP, seed_of(seed, number), group_size=GROUP)
@@ -124,7 +124,7 @@ class PassAtK:
 
 
 def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
-    """Say from which K on policies that are ahead of the reference at one try are behind it."""
+    """Report from which K on policies that beat the reference at one try are worse than it."""
     tries, notes = range(1, GROUP + 1), []
     base = _passes(lab, limits["reference"], tries)
     for name, policy in limits.items():
@@ -155,9 +155,9 @@ def diversity(lab: Lab, seed: int, seeds: int) -> StudyResult:
     ]
     heads = ("entropy", "of runs", "retention", "of runs", "P(easy)", "pass@1", "pass@128")
     note = (
-        "Theory's, unless of runs. Rejected questions cost queries too, so reject-easy also stands here with as many "
-        "queries as the others. At one question an update its runs scatter most, and their mean may be off the flow by "
-        "the next order in the step size, a few thousandths; points along one set of runs are not independent."
+        'Columns without "of runs" are theory\'s. Rejected questions cost queries too, so reject-easy is also shown '
+        "with as many queries as the others. At one question per update its runs vary most, and their mean may differ "
+        "from the flow by the next order in the step size, a few thousandths; points of one set of runs are dependent."
     )
     columns = (Column("task 1"), Column("queries", ",d"), *map(Column, heads))
     table = Table("At equal updates, and at equal queries", columns, tuple(rows), note)
@@ -174,7 +174,7 @@ def _end(name: str, learner: Training, runs: np.ndarray | None, theory: np.ndarr
 def _curves(
     learner: Training, lab: Lab, seed: int, seeds: int, names: Sequence[str]
 ) -> tuple[list[int], np.ndarray, np.ndarray]:
-    """Train, and return metrics along the way, the start included.
+    """Train, and return metrics during training, including the start.
 
     Returns:
         Updates (points,), metrics of the runs float64 (seeds, points, names) and of the flow float64 (points, names).
@@ -188,7 +188,7 @@ def _curves(
 
 
 def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.ndarray, place: int) -> list[Series]:
-    """Return one metric of runs (seeds, points, metrics) in its band, and of the flow (points, metrics)."""
+    """Return series of one metric of runs (seeds, points, metrics), with a band, and of the flow (points, metrics)."""
     runs = measured(group, updates, values[:, :, place], style="band")
     return [runs, Series(group, "predicted", updates, theory[:, place])]
 
@@ -213,24 +213,24 @@ FIGURES: tuple[Study, ...] = (
         "training",
         "squeezing and forgetting",
         "Squeezing and forgetting while REINFORCE trains on one task",
-        "On the task that is trained, mass moves to the one easy CoT and leaves the hard ones, although they are right "
-        "as well. On the other task the same shared rows forget what the base model knew.",
+        "On the trained task, mass moves to the one easy CoT and away from the hard ones, although these are correct "
+        "as well. On the other task, which shares rows with it, what the base model knew is forgotten.",
         training,
     ),
     _study(
         "pass-at-k",
         "consistency is not accuracy",
         "pass@K against K: what is gained at one try is lost at many",
-        "A squeezed policy begins above the reference and ends below it. Rejecting easy questions ascends pass@6 and "
-        "keeps the CoTs that many tries need.",
+        "A squeezed policy is better than the reference for small K and worse for large K. Rejecting easy questions "
+        "ascends pass@6 and preserves the rare CoTs that matter when there are many tries.",
         PassAtK(),
     ),
     _study(
         "diversity",
         "exploration preserves rare CoTs",
         "Diversity over training: REINFORCE, a KL penalty, rejecting easy questions",
-        "Entropy and the mass of hard CoTs fall under REINFORCE, more slowly with a penalty to the reference, and stay "
-        "where questions that the model already solves are skipped.",
+        "Entropy and the mass of hard CoTs fall under REINFORCE, more slowly with a KL penalty to the reference, and "
+        "persist if questions that the model already solves are rejected.",
         diversity,
     ),
 )
