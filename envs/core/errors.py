@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+import numpy as np
+
 
 class TheoryBenchError(Exception):
     """Base class of every error that the package raises on purpose."""
@@ -24,9 +26,8 @@ class ParameterError(TheoryBenchError, ValueError):
 
     def __str__(self) -> str:
         """One sentence: field, value, allowed range, fix."""
-        shown = repr(self.value)
-        shown = shown if len(shown) <= 120 else f"{shown[:117]}..."
-        return f"{self.field} = {shown}: expected {self.allowed}" + (f". {self.fix}" if self.fix else "")
+        shown, fix = repr(self.value), f". {self.fix}" if self.fix else ""
+        return f"{self.field} = {shown if len(shown) <= 120 else shown[:117] + '...'}: expected {self.allowed}{fix}"
 
 
 class ActionError(ParameterError):
@@ -67,6 +68,12 @@ class ConfigurationError(TheoryBenchError, ValueError):
 
 class CheckFailed(TheoryBenchError, AssertionError):
     """A checker of `theorybench.testing` found something wrong; the message says what and how to fix it."""
+
+
+def require_integer(field: str, value: object, low: int) -> None:
+    """Raise ParameterError unless a value is an integer, Python's or NumPy's, of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise ParameterError(field, value, f"an integer >= {low}")
 
 
 def require(condition: object, message: str) -> None:

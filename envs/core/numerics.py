@@ -1,5 +1,6 @@
-"""Softmax, log-sum-exp and KL divergence in NumPy, float64: the one home of each."""
+"""Softmax, log-sum-exp, KL divergence and standard errors in NumPy, float64: the one home of each."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,14 @@ def divergence(first: np.ndarray, second: np.ndarray | float) -> Any:
     with np.errstate(divide="ignore"):
         ratio = np.divide(p, q, where=held, out=np.ones(p.shape))  # a difference of logarithms loses a tiny divergence
     return (p * np.log(ratio)).sum(axis=-1)
+
+
+def standard_error(samples: np.ndarray) -> float:
+    """Return the standard error of the mean of independent samples (n,)."""
+    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
+
+
+def constant_within(values: np.ndarray, groups: np.ndarray, *, atol: float) -> bool:
+    """Return whether rows of values (n, any) whose groups, int (n,), are the same differ by no more than `atol`."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    return np.allclose(values, values[first][group], rtol=0, atol=atol)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.setting import Setting
 
@@ -148,9 +149,7 @@ class Oracle(ABC, Generic[S]):
         Raises:
             PolicyError: two observations that should give the same probabilities do not.
         """
-        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
-        table = self.probs(policy, observations)
-        if not np.allclose(table, table[first][inverse], atol=1e-6, rtol=0):  # float32 rounds within a batch
+        if not constant_within(self.probs(policy, observations), rows, atol=1e-6):  # float32 rounds within a batch
             raise PolicyError(
                 f"{type(policy).__name__} declares depends_on = {policy.depends_on!r} but its probabilities also "
                 "depend on other parts of the observation; declare depends_on = 'prefix'"

@@ -168,11 +168,7 @@ class TablePolicy(Policy):
 
 
 class PolicyOfSetting(Policy):
-    """A policy that needs its setting; a loaded one rebuilds it from its registered class.
-
-    Args:
-        setting: the setting.
-    """
+    """A policy that needs its setting; a loaded one rebuilds it from its registered class."""
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
@@ -190,10 +186,7 @@ class PolicyOfSetting(Policy):
 class LegalTablePolicy(PolicyOfSetting):
     """A table behind a view, restricted to legal actions, as tabular agents are while they train.
 
-    Args:
-        setting: the setting, whose reference has the legal actions as its support.
-        view: name of the view.
-        table: float64 (view.rows, num_actions).
+    The support of the setting's reference is the legal actions. `table` is float64 (view.rows, num_actions).
     """
 
     def __init__(self, setting: Setting, view: str, table: np.ndarray) -> None:
@@ -209,12 +202,7 @@ class LegalTablePolicy(PolicyOfSetting):
 
 
 class LinearPolicy(PolicyOfSetting):
-    """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)).
-
-    Args:
-        setting: gives the features.
-        theta: float64 (d,).
-    """
+    """The linear-softmax class: pi(y | x) proportional to exp(theta . phi(x, y)), theta float64 (d,)."""
 
     def __init__(self, setting: Setting, theta: np.ndarray) -> None:
         super().__init__(setting)
@@ -226,12 +214,7 @@ class LinearPolicy(PolicyOfSetting):
 
 
 class SettingPolicy(PolicyOfSetting):
-    """A policy that a setting publishes.
-
-    Args:
-        setting: the setting.
-        kind: "reference" or "initial".
-    """
+    """A policy that a setting publishes; `kind` is "reference" or "initial"."""
 
     def __init__(self, setting: Setting, kind: str) -> None:
         super().__init__(setting)
@@ -241,6 +224,5 @@ class SettingPolicy(PolicyOfSetting):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
-        if self.kind == "reference":
-            return self.setting.reference_probs(observations)
-        return self.setting.initial_probs(observations)
+        setting = self.setting
+        return (setting.reference_probs if self.kind == "reference" else setting.initial_probs)(observations)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from theorybench.envs.core.environments.render import RENDERERS, Renderer
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest, require_integer
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import document
 
@@ -90,19 +90,18 @@ def register(
             that is registered for another setting. Registering the same setting again does nothing.
     """
     try:
-        namespace, name, version = gym.envs.registration.parse_env_id(id)
-    except (gym.error.Error, TypeError) as error:
-        raise ParameterError("id", id, "Namespace/Name-vN", "For example MyLab/Bandit-v0.") from error
+        namespace, _, version = gym.envs.registration.parse_env_id(id)
+    except (gym.error.Error, TypeError):
+        namespace = version = None
     if namespace is None or version is None:
-        raise ParameterError("id", id, "Namespace/Name-vN", f"For example MyLab/{name}-v0.")
+        raise ParameterError("id", id, "Namespace/Name-vN", "For example MyLab/Bandit-v0.")
     if not (isinstance(setting, type) and issubclass(setting, Setting)):
         raise ParameterError("setting", setting, "a subclass of theorybench.Setting")
     if version != setting.version:
         raise ParameterError("id", id, f"version v{setting.version}, as {setting.__name__}.version says")
     if not callable(oracle):
         raise ParameterError("oracle", oracle, "a subclass of theorybench.Oracle")
-    if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise ParameterError("budget", budget, "an integer >= 1")
+    require_integer("budget", budget, 1)
     held = _ENTRIES.get(id)
     if held is not None and held.setting.__qualname__ != setting.__qualname__:
         raise ParameterError("id", id, f"an id that is free: {held.setting.__name__} has it", "Choose another name.")

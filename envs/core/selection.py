@@ -65,12 +65,7 @@ def _levels(candidates: Candidates) -> _Levels:
 
 
 def best_of_n(candidates: Candidates, samples: int) -> np.ndarray:
-    """Give w of the best of N samples, float64 (n,).
-
-    Args:
-        candidates: of any number of prompts.
-        samples: N >= 1.
-    """
+    """Give w of the best of N >= 1 samples, float64 (n,), for candidates of any number of prompts."""
     levels = _levels(candidates)
     steps = levels.mass.copy()  # every prompt begins by taking the total before it back: sums stay small, so exact
     steps[levels.first[1:]] -= np.add.reduceat(levels.mass, levels.first)[:-1]
@@ -83,13 +78,7 @@ def best_of_n(candidates: Candidates, samples: int) -> np.ndarray:
 
 
 def soft_best_of_n(candidates: Candidates, samples: int, inverse_temperature: float) -> np.ndarray:
-    """Give w of one of N samples that is drawn with probability proportional to exp(lambda score), float64 (n,).
-
-    Args:
-        candidates: of any number of prompts.
-        samples: N >= 1.
-        inverse_temperature: lambda >= 0.
-    """
+    """Give w of one of N >= 1 samples drawn with probability proportional to exp(lambda score), float64 (n,)."""
     levels = _levels(candidates)
     s = _exponentials(levels, inverse_temperature)
     # A weight is at least its s, and the integrand at most N s t: it is left out where t is below exp(-40) / N.
@@ -103,12 +92,7 @@ def soft_best_of_n(candidates: Candidates, samples: int, inverse_temperature: fl
 
 
 def tilt(candidates: Candidates, inverse_temperature: float) -> np.ndarray:
-    """Give w = exp(lambda score) / E[exp(lambda score)], float64 (n,).
-
-    Args:
-        candidates: of any number of prompts.
-        inverse_temperature: lambda >= 0.
-    """
+    """Give w = exp(lambda score) / E[exp(lambda score)], float64 (n,), with lambda >= 0."""
     levels = _levels(candidates)
     s = _exponentials(levels, inverse_temperature)
     return (s / np.repeat(np.add.reduceat(levels.mass * s, levels.first), levels.size))[levels.of]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.errors import ParameterError, require_integer
 
 #: Draws that one step of one episode may make.
 DRAWS_PER_STEP = 16
@@ -83,8 +83,7 @@ def root_key(seed: int, *labels: str | int) -> int:
     Raises:
         ParameterError: the seed is not an integer >= 0.
     """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError("seed", seed, "an integer >= 0")
+    require_integer("seed", seed, 0)
     digest = hashlib.sha256("\x1f".join(map(str, labels)).encode()).digest()
     words = np.frombuffer(digest, np.uint32).tolist()
     state = np.random.SeedSequence(int(seed), spawn_key=words).generate_state(1, np.uint64)
@@ -164,8 +163,7 @@ class Streams:
 
     def _on_device(self, keys: np.ndarray, device: Any) -> Any:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""
-        mixed = mix(keys + _GOLDEN)
-        return self.xp.asarray(mixed, device=device)
+        return self.xp.asarray(mix(keys + _GOLDEN), device=device)
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
         """Give the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""

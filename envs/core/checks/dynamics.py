@@ -1,6 +1,5 @@
 """Random episodes of a setting in which every promise about dynamics is checked: the walks of `check_setting`."""
 
-import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.errors import CheckFailed, OptionError, ParameterError, require
+from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import DRAWS_PER_STEP, Stream, Streams, environment_keys
 from theorybench.envs.core.views import View
@@ -92,16 +92,14 @@ def _walk(setting: Setting, xp: Any, stage: Any, hint: Any, seed: int) -> Iterat
         setting.validate_options(stage, hint)
     except OptionError as error:
         raise CheckFailed(f"a declared stage or hint is refused, see num_stages and max_hint: {error}") from error
-    options = {
-        "stage": None if stage is None else xp.asarray(stage),
-        "hint": None if hint is None else xp.asarray(hint),
-    }
+    options = {name: None if x is None else xp.asarray(x) for name, x in (("stage", stage), ("hint", hint))}
     rng = _Draws.checking(streams.begin(slice(None)))
-    begin = functools.partial(setting.initial, rng, EPISODES, **options)
-    state = _same_twice("initial", begin)
+    state = _same_twice("initial", lambda: setting.initial(rng, EPISODES, **options))
     _check_state(setting, state, EPISODES)
     observations = check_observations(setting, state)
-    _check_given(setting, observations, hint)
+    given = np.count_nonzero(observations[:, setting.prompt_length :], axis=1)
+    right = np.array_equal(given, 0 * given if hint is None else hint)
+    require(right, f"episodes begin with {given.max()} response tokens: a hint h gives exactly h, no hint none")
     running, steps = np.arange(EPISODES), 0
     while len(running):
         steps += 1
@@ -201,24 +199,20 @@ def check_observations(setting: Setting, state: Any) -> np.ndarray:
     symbols = setting.prompt_symbols
     known = (prompt == 0) | ((prompt > symbols[0]) & (prompt <= symbols[-1] + 1))
     require(known.all(), f"a prompt holds a symbol outside of {symbols}: symbol s is token s + 1, see prompt_symbols")
-    top = (
-        setting.num_symbols if setting.num_reply_tokens else setting.num_actions
-    )  # replies may have symbols of their own
+    # Replies may have symbols of their own.
+    top = setting.num_symbols if setting.num_reply_tokens else setting.num_actions
     actions = ((response >= 0) & (response <= top)).all()
     require(actions, f"a response token lies outside of 0..{top}: action a is token a + 1, padding 0")
     gaps = (response[:, 1:] > 0) & (response[:, :-1] == 0)
     require(not gaps.any(), "a response has padding before a token: append tokens from the left")
-    for name, held in (*state._asdict().items(), *setting.tables._asdict().items()):
-        require(not np.shares_memory(tokens, to_numpy(held)), f"observe returns the memory of {name}: return a copy")
+    _check_copied("observe", tokens, setting, state)
     return tokens
 
 
-def _check_given(setting: Setting, observations: np.ndarray, hint: Any) -> None:
-    """Check that an episode begins with the tokens of its hint, and with no others."""
-    given = np.count_nonzero(observations[:, setting.prompt_length :], axis=1)
-    expected = np.zeros(EPISODES, np.int64) if hint is None else hint
-    right = np.array_equal(given, expected)
-    require(right, f"episodes begin with {given.max()} response tokens: a hint h gives exactly h, no hint none")
+def _check_copied(name: str, array: np.ndarray, setting: Setting, state: Any) -> None:
+    """Check that what a method returned shares no memory with the state or the tables."""
+    for field, held in (*state._asdict().items(), *setting.tables._asdict().items()):
+        require(not np.shares_memory(array, to_numpy(held)), f"{name} returns the memory of {field}: return a copy")
 
 
 def _check_mask(setting: Setting, state: Any) -> np.ndarray:
@@ -230,8 +224,7 @@ def _check_mask(setting: Setting, state: Any) -> np.ndarray:
     right = mask.dtype == np.bool_ and mask.shape == shape
     require(right, f"action_mask returns {mask.dtype} {mask.shape}: expected bool {shape}, or None")
     require(mask.any(axis=1).all(), "a running episode has no legal action: terminate it one step earlier")
-    for name, held in (*state._asdict().items(), *setting.tables._asdict().items()):
-        require(not np.shares_memory(mask, to_numpy(held)), f"action_mask returns the memory of {name}: return a copy")
+    _check_copied("action_mask", mask, setting, state)
     return mask
 
 
@@ -276,14 +269,13 @@ def check_policies(setting: Setting, observations: np.ndarray) -> None:
         require(same, f"{name} changed its input, or gives other probabilities for the same observations")
     view = {"state": "markov", "position": "position"}.get(setting.reference_depends_on)
     if view:
-        _, first, rows = np.unique(View.of(setting, view).index(observations), return_index=True, return_inverse=True)
-        probs = setting.reference_probs(observations)
-        same = np.allclose(probs, probs[first][rows], rtol=0, atol=1e-9)
+        rows = View.of(setting, view).index(observations)
+        same = constant_within(setting.reference_probs(observations), rows, atol=1e-9)
         require(same, f"reference_depends_on is {setting.reference_depends_on!r}, but it depends on more: say 'prefix'")
     try:
         features = setting.features(observations[:32])
     except ParameterError:
         return
-    right = features.dtype == np.float64 and features.ndim == 3
-    right = right and features.shape[:2] == (len(observations[:32]), setting.num_actions)
+    first = (len(observations[:32]), setting.num_actions)
+    right = features.dtype == np.float64 and features.ndim == 3 and features.shape[:2] == first
     require(right and np.isfinite(features).all(), "features must return finite float64 (n, num_actions, d)")

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from theorybench.envs.core.errors import BudgetExhausted, ParameterError
+from theorybench.envs.core.errors import BudgetExhausted, require_integer
 
 
 @dataclasses.dataclass
@@ -26,10 +26,8 @@ class Meter:
 
     def __post_init__(self) -> None:
         """Start at zero."""
-        if not isinstance(self.limit, (int, np.integer)) or isinstance(self.limit, bool) or self.limit < 1:
-            raise ParameterError("budget", self.limit, "an integer >= 1")
-        self.episodes = np.zeros(self.runs, np.int64)
-        self.steps = np.zeros(self.runs, np.int64)
+        require_integer("budget", self.limit, 1)
+        self.episodes, self.steps = np.zeros(self.runs, np.int64), np.zeros(self.runs, np.int64)
 
     def charge(self, begins: np.ndarray, moves: np.ndarray) -> None:
         """Charge each run for the episodes it begins and the actions it takes: int64 (runs,) each.

@@ -12,7 +12,7 @@ from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.environments.batch import ALL, Batch
 from theorybench.envs.core.environments.render import Last
 from theorybench.envs.core.environments.single import AnswerKey, spaces_of
-from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.errors import OptionError, ParameterError, require_integer
 
 #: Environments that `render` draws at most.
 RENDERED = 16
@@ -50,8 +50,7 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         **parameters: Any,
     ) -> None:
-        if not isinstance(num_envs, (int, np.integer)) or isinstance(num_envs, bool) or num_envs < 1:
-            raise ParameterError("num_envs", num_envs, "an integer >= 1")
+        require_integer("num_envs", num_envs, 1)
         modes = {mode.value: mode for mode in AutoresetMode}
         name = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
         if name not in modes:

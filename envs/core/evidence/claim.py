@@ -36,25 +36,15 @@ class ClaimResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What is measured in a lab on one setting of an id: what claims and studies have in common.
+    """What is measured in a lab on one setting of an id: what claims and studies have in common."""
 
-    Attributes:
-        id: unique, such as "tree-squeezing".
-        source: paper, and which of its theorems, tables or figures.
-        parameters: parameters of the setting that it is about.
-        env_id: the id, bound by `theorybench.claims` and `theorybench.studies`, like what follows.
-        setting: the id's setting with these parameters.
-        make_oracle: gives exact answers about it, apart from those of the lab.
-        make_lab: builds the lab.
-    """
-
-    id: str
-    source: str
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    env_id: str = ""
-    setting: Setting | None = None
-    make_oracle: Callable[[Any], Oracle[Any]] | None = None
-    make_lab: Callable[[Any], Lab] | None = None
+    id: str  # unique, such as "tree-squeezing"
+    source: str  # paper, and which of its theorems, tables or figures
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the setting that it is about
+    env_id: str = ""  # the id, bound by `theorybench.claims` and `theorybench.studies`, like what follows
+    setting: Setting | None = None  # the id's setting with these parameters
+    make_oracle: Callable[[Any], Oracle[Any]] | None = None  # gives exact answers about it, apart from those of the lab
+    make_lab: Callable[[Any], Lab] | None = None  # builds the lab
 
     def bound(self) -> tuple[Oracle[Any], Lab]:
         """Return the oracle and the lab.

@@ -17,22 +17,15 @@ Growth = Literal["exponential", "polynomial"]
 class Law:
     """What theory says that one strategy costs on a setting.
 
-    Attributes:
-        strategy: "direct" or "curriculum".
-        growth: "exponential" or "polynomial" in the size of the task, as the paper states it.
-        formula: of the queries, as people read it, such as "(d + 1)^(L + 1)".
-        queries: the episodes that it takes, as a function of the setting's oracle; infinity where it never learns.
-        source: paper, theorem or equation.
-
     Raises:
         ParameterError: another strategy or growth.
     """
 
-    strategy: Strategy
-    growth: Growth
-    formula: str
-    queries: Callable[[Any], float]
-    source: str
+    strategy: Strategy  # "direct" or "curriculum"
+    growth: Growth  # "exponential" or "polynomial" in the size of the task, as the paper states it
+    formula: str  # of the queries, as people read it, such as "(d + 1)^(L + 1)"
+    queries: Callable[[Any], float]  # episodes that it takes, given the oracle; infinity where it never learns
+    source: str  # paper, theorem or equation
 
     def __post_init__(self) -> None:
         """Validate."""

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.numerics import standard_error
+
 #: Half-width of the intervals of claims, in standard errors.
 WIDTH = 3.0
 
@@ -18,9 +20,9 @@ class Interval(NamedTuple):
     high: float  # upper end
 
 
-def interval(value: float, standard_error: float) -> Interval:
+def interval(value: float, error: float) -> Interval:
     """Return a value with an interval of three standard errors to each side."""
-    return Interval(float(value), float(value - WIDTH * standard_error), float(value + WIDTH * standard_error))
+    return Interval(float(value), float(value - WIDTH * error), float(value + WIDTH * error))
 
 
 def point(value: float) -> Interval:
@@ -30,7 +32,7 @@ def point(value: float) -> Interval:
 
 def mean_interval(values: np.ndarray) -> Interval:
     """Return the mean of independent values (n,) with its interval."""
-    return interval(values.mean(), values.std(ddof=1) / math.sqrt(len(values)))
+    return interval(values.mean(), standard_error(values))
 
 
 def share_interval(hits: np.ndarray) -> Interval:

@@ -77,26 +77,17 @@ class Axis:
 class Series:
     """Points of one group that were come by in one way.
 
-    Attributes:
-        group: what they are of, such as an algorithm; series of a group share its colour and its label.
-        style: how they were come by.
-        x: places; arrays become tuples of floats, as in the next three.
-        y: values.
-        low: lower ends of the intervals, or empty.
-        high: upper ends likewise.
-        details: what is said of each point, in place of its value and interval; or empty.
-
     Raises:
         ParameterError: an unknown style, no points, lengths that differ, or a number that is not finite.
     """
 
-    group: str
-    style: Style
-    x: Numbers
-    y: Numbers
-    low: Numbers = ()
-    high: Numbers = ()
-    details: tuple[str, ...] = ()
+    group: str  # what they are of, such as an algorithm; series of a group share its colour and its label
+    style: Style  # how they were come by
+    x: Numbers  # places; arrays become tuples of floats, as in the next three
+    y: Numbers  # values
+    low: Numbers = ()  # lower ends of the intervals, or empty
+    high: Numbers = ()  # upper ends likewise
+    details: tuple[str, ...] = ()  # what is said of each point, in place of its value and interval; or empty
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -144,31 +135,18 @@ class Remark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """Series over two axes.
+    """Series over two axes."""
 
-    Attributes:
-        title: above it.
-        x: the horizontal axis.
-        y: the vertical axis.
-        series: what is drawn, at least one.
-        note: below it.
-        points: what measured points are.
-        bars: what their bars are.
-        levels: horizontal lines.
-        remarks: words beside points.
-        sayings: (group, words) that stand below the title in the colour of the group, in place of what marks mean.
-    """
-
-    title: str
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...]
-    note: str = ""
-    points: str = "mean of runs"
-    bars: str = "three standard errors"
-    levels: tuple[Level, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    sayings: tuple[tuple[str, str], ...] = ()
+    title: str  # above it
+    x: Axis  # the horizontal axis
+    y: Axis  # the vertical axis
+    series: tuple[Series, ...]  # what is drawn, at least one
+    note: str = ""  # below it
+    points: str = "mean of runs"  # what measured points are
+    bars: str = "three standard errors"  # what their bars are
+    levels: tuple[Level, ...] = ()  # horizontal lines
+    remarks: tuple[Remark, ...] = ()  # words beside points
+    sayings: tuple[tuple[str, str], ...] = ()  # (group, words in its colour) below the title, for what marks mean
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.streams import PROMPT_LIMIT, Stream
@@ -76,11 +77,6 @@ def declared_rows(oracle: Oracle[Any], policy: Any, rows: np.ndarray) -> np.ndar
             oracle.check_dependence(policy, seen, view.index(seen))
         parts.append(oracle.probs(policy, seen[:n]))
     return np.concatenate(parts)
-
-
-def standard_error(samples: np.ndarray) -> float:
-    """Return the standard error of the mean of independent samples (n,)."""
-    return float(samples.std(ddof=1) / math.sqrt(len(samples)))
 
 
 def means(columns: Mapping[str, np.ndarray], sampled: bool | Collection[str] = ()) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.finite.walks import standard_error
+from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, Policy, SettingPolicy, TablePolicy
 from theorybench.envs.curriculum.countdown.rollouts import MAX_NODES, Followed, follow, sample
