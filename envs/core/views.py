@@ -27,12 +27,7 @@ class View:
     Settings whose states can be listed have one more, "state", a subclass of their own (see `Setting.state_view`).
 
     Args:
-        name: one of the five.
-        num_actions: size A of the action space.
-        prompt_length: prompt tokens.
-        response_length: response tokens.
-        first_prompt_symbol: the first symbol of prompts.
-        num_prompt_symbols: how many symbols prompts are made of.
+        name: one of the five; the numbers that follow are the setting's sizes and `prompt_symbols`.
         local: the fields of a `Local` by name, for the view of that name.
 
     Raises:

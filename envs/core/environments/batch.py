@@ -39,8 +39,6 @@ class Batch:
     """n episodes of a setting, each with its own stream, stage and hint.
 
     Args:
-        setting: the dynamics.
-        n: number of environments.
         xp: array namespace.
         device: where arrays live (torch), or None.
         worker: mixed into the random keys.

@@ -23,13 +23,7 @@ NEGLIGIBLE = 1e-12
 
 
 class PointPolicy(PolicyOfSetting):
-    """Takes one action at each decision point of a finite setting.
-
-    Args:
-        setting: lists the points.
-        merge: which points: "nodes", "histories" or "beliefs".
-        actions: int (rows,), by node, or by point of the graph.
-    """
+    """Takes one action, of `actions` int (rows,), at each node or at each point of a graph ("histories", "beliefs")."""
 
     def __init__(self, setting: FiniteSetting, merge: str, actions: np.ndarray) -> None:
         super().__init__(setting)

@@ -13,8 +13,6 @@ from theorybench.envs.core.errors import ParameterError
 SUM_TOLERANCE = 1e-9
 #: Hidden states up to which their moves are dense matrices.
 DENSE = 1024
-#: What a prompt index decides: a context and an equally likely world, or both drawn from the prior.
-PROMPTS = ("worlds", "drawn")
 
 
 class FiniteTables(NamedTuple):
@@ -59,9 +57,9 @@ class Problem:
         jump: int (moves, X, quantiles); None where hidden states stay.
         move: int (D or 1, A), -1 for an action that moves nothing; None for row 0 after every action.
         start: int (C,), the node where each context begins; None for node 0 alone.
-        prompts: one of `PROMPTS`.
-        prior: float64 (C, X), summing to 1; None for `begin`, whose worlds are equally likely.
-        begin: int (C, worlds), the hidden state of each world; None for one world for each state.
+        prior: float64 (C, X), summing to 1, from which a prompt draws context and hidden state; None for `begin`.
+        begin: int (C, worlds), the hidden state of each world: a prompt is a context and one of these, all equally
+            likely; None for one world for each state, or for `prior`.
         shown: int (D, columns), the board of each node, or (C, columns), the prompt of each context; numbers >= 0.
         replies: int (R, tokens), the numbers with which a reading is shown; None for one token, the reading itself.
         reference: float64 (D, A), rows of the reference policy; None for the uniform one on legal actions.
@@ -81,7 +79,6 @@ class Problem:
     jump: Any = None
     move: Any = None
     start: Any = None
-    prompts: str = "worlds"
     prior: Any = None
     begin: Any = None
     shown: Any = None
@@ -105,11 +102,12 @@ class Problem:
         situation = np.arange(A)[None] if self.situation is None else np.asarray(self.situation)
         situation = np.full((1, A), -1) if self.law is None else situation
         start = np.zeros(1, np.int64) if self.start is None else np.asarray(self.start)
-        begin = np.tile(np.arange(X), (len(start), 1)) if self.begin is None else np.asarray(self.begin)
+        worlds = np.tile(np.arange(X if self.prior is None else 0), (len(start), 1))
+        begin = worlds if self.begin is None else np.asarray(self.begin)
         if begin.size and not (begin.min() >= 0 and begin.max() < X):
             raise ParameterError("begin", (int(begin.min()), int(begin.max())), f"hidden states in 0..{X - 1}")
         prior = np.zeros((len(start), X))
-        np.add.at(prior, (np.arange(len(start))[:, None], begin), 1 / begin.size)
+        np.add.at(prior, (np.arange(len(start))[:, None], begin), 1 / max(1, begin.size))
         jump = np.zeros((0, X, 1), np.int64) if self.jump is None else np.asarray(self.jump)
         jump = np.concatenate([jump, np.broadcast_to(np.arange(X)[:, None], (1, X, jump.shape[2]))])
         move = np.full((1, A), -1 if self.jump is None else 0) if self.move is None else np.asarray(self.move)
@@ -175,8 +173,6 @@ class Problem:
                 raise ParameterError(name, float(table.min()), "distributions along the last axis")
         if (self.prior < 0).any() or abs(self.prior.sum() - 1) > SUM_TOLERANCE:
             raise ParameterError("prior", float(self.prior.sum()), "probabilities that sum to 1")
-        if self.prompts not in PROMPTS or (self.prompts == "worlds" and self.begin.size == 0):
-            raise ParameterError("prompts", self.prompts, f"one of {PROMPTS}")
         if not self.legal.any(axis=1).all():
             raise ParameterError("legal", "a node without a legal action", "a legal action at every node")
 
@@ -264,7 +260,7 @@ class Problem:
             "reply": np.asarray(self.replies) + reply_token,
         }
         floats = {
-            "prior": np.cumsum(self.prior)[:-1] if self.prompts == "drawn" else np.zeros(0),
+            "prior": np.cumsum(self.prior)[:-1] if self.begin.size == 0 else np.zeros(0),
             "law": self.thresholds.reshape(len(self.law) * self.num_states, self.num_readings - 1),
             "gain": self.gain.ravel(),
             "pay": self.pay.ravel(),

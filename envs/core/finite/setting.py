@@ -61,7 +61,7 @@ class FiniteSetting(Setting):
             prompt_length=int(problem.shown.shape[1]),
             response_length=0 if boards else problem.horizon * (1 + replies),
             horizon=problem.horizon,
-            num_prompts=problem.begin.size if problem.prompts == "worlds" else None,
+            num_prompts=problem.begin.size or None,
             num_reply_tokens=replies,
         )
 
@@ -93,7 +93,7 @@ class FiniteSetting(Setting):
         """Show the context; hide the world."""
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, tables, states = namespace(prompts), self.on(prompts), self.problem.num_states
-        if self.problem.prompts == "worlds":
+        if self.problem.begin.size:
             context = prompts // (tables.begin.shape[0] // tables.start.shape[0])
             hidden = xp.take(tables.begin, prompts)
         else:
@@ -240,11 +240,7 @@ class FiniteSetting(Setting):
 
 
 class RowIndex:
-    """Finds rows of tokens.
-
-    Args:
-        rows: integers (m, k); of equal rows the first counts.
-    """
+    """Finds rows of tokens, integers (m, k); of equal rows the first counts."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self._dtype, self._keys = rows.dtype, row_keys(rows) if rows.shape[1] else np.zeros(len(rows), "S1")
@@ -262,9 +258,6 @@ class RowIndex:
 
 class StateView(View):
     """The view of the tables of a finite setting: a row for each node, or for each history of actions and readings.
-
-    Args:
-        setting: lists them.
 
     Raises:
         ParameterError: a table of more than 4,194,304 rows.

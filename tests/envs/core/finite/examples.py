@@ -1,4 +1,4 @@
-"""Two finite settings as tables: how long to think (a dialogue), and which context to match on (boards)."""
+"""Two dialogues as tables: how long to think, and two gauges that answer at once."""
 
 import dataclasses
 import functools
@@ -62,50 +62,6 @@ class Thinking(FiniteSetting):
             shown=context[:, None],
             reference=softened(np.repeat(usual, nodes), np.ones((1, 6), bool), 0.01),
             outcomes={"diverged": error > 1, "solved": error <= 1e-3},
-        )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Memory(FiniteSetting):
-    """Predict bits of a hidden order-1 chain: a table of the last bit costs from the moment that it is opened."""
-
-    state_in_prompt = True
-
-    T: int = integer(8, 2, 8, "bits")
-    price: float = real(0.05, 0.0, 1.0, "price of an open table")
-
-    @functools.cached_property
-    def problem(self):
-        T, a = self.T, 0.1
-        boards = [(x, s) for t in range(T) for x in itertools.product((0, 1), repeat=t) for s in (None, *range(t))]
-        number, nodes = {board: i for i, board in enumerate(boards)}, len(boards)
-        child, gain, law = np.full((nodes, 4), nodes), np.zeros((nodes, 4)), np.full((nodes, 1, 2), 0.5)
-        shown = np.zeros((nodes, T + 1), int)
-        for i, (x, opened) in enumerate(boards):
-            t = len(x)
-            pairs = np.zeros((2, 2))
-            np.add.at(pairs, (x[:-1], x[1:]), 1)
-            if t:
-                law[i, 0] = (pairs[x[-1]] + a) / (pairs[x[-1]].sum() + 2 * a)
-            shown[i, :t], shown[i, T] = np.add(x, 1), 0 if opened is None else 1 + opened
-            for order in (0, 1):
-                since = None if order == 0 else t if opened is None else opened
-                met = [x[j] for j in range(max(since, 1), t) if x[j - 1] == x[-1]] if order else []
-                counts = np.bincount(met or np.array(x, int), minlength=2)
-                chance = (counts + a) / (counts.sum() + 2 * a)
-                for bit in (0, 1):
-                    gain[i, 2 * order + bit] = (np.log2(2 * chance[bit]) - self.price * order) / T
-                    child[i, 2 * order + bit] = number.get(((*x, bit), since), nodes)
-        return Problem(
-            horizon=T,
-            num_actions=2,
-            child=child,
-            gain=gain,
-            law=law,
-            situation=np.tile(np.arange(nodes)[:, None], (1, 2)),
-            pay=np.zeros((1, 1)),
-            shown=shown,
-            reference=softened(np.ones(nodes, int), np.ones((1, 2), bool), 0.1),
         )
 
 

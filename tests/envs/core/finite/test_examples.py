@@ -1,4 +1,4 @@
-"""Two settings declared by tables have the values that were computed for them by other code."""
+"""Settings declared by tables have the values that were computed for them by other code."""
 
 from pathlib import Path
 
@@ -11,13 +11,10 @@ from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
 
 EXAMPLES = load_module(str(Path(__file__).with_name("examples.py")))
-Memory, Thinking, TwoGauges = EXAMPLES.Memory, EXAMPLES.Thinking, EXAMPLES.TwoGauges
+Thinking, TwoGauges = EXAMPLES.Thinking, EXAMPLES.TwoGauges
 
 
-SETTINGS = [Memory(T=5), Memory(T=3), Thinking(), Thinking(thoughts=2, instance=10_000), TwoGauges()]
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", [Thinking(), Thinking(thoughts=2, instance=10_000), TwoGauges()])
 def test_the_checker_finds_nothing(setting):
     tb.testing.check_setting(setting)
 
@@ -33,15 +30,6 @@ def test_thinking_has_the_values_of_independent_code():
     assert constants(oracle) == pytest.approx([0.548462, 0.673777, 0.584576, 0.157734, -1.1, 0.0], abs=1e-6)
 
 
-def test_memory_has_the_values_of_independent_code():
-    """Boards, of which there are 2^t (t + 1) at step t, and no hidden state: the chain is integrated out."""
-    setting = Memory()
-    oracle = FiniteOracle(setting)
-    assert setting.state_view().rows == sum(2**t * (t + 1) for t in range(8))
-    assert [oracle.reference_value, oracle.optimal_value] == pytest.approx([0.295125, 0.339011], abs=1e-6)
-    assert constants(oracle) == pytest.approx([0.198447, 0.318768], abs=1e-6)
-
-
 def constants(oracle):
     """Value each policy that does one thing always."""
     setting = oracle.setting
@@ -49,8 +37,8 @@ def constants(oracle):
     return [oracle.evaluate(LegalTablePolicy(setting, "state", table))["objective"] for table in tables]
 
 
-@pytest.mark.parametrize("setting", [Memory(T=5), Thinking(thoughts=3)])
-def test_play_agrees_with_the_oracle(setting):
+def test_play_agrees_with_the_oracle():
+    setting = Thinking(thoughts=3)
     oracle = FiniteOracle(setting)
     names = ["objective", *setting.problem.outcomes, "kl"]
     for policy in (oracle.initial_policy, oracle.optimal_policy):

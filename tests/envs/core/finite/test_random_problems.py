@@ -17,18 +17,17 @@ from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.registry import load_module
 
 WORLDS = load_module(str(Path(__file__).with_name("worlds.py")))
-Random, outcomes = WORLDS.Random, WORLDS.outcomes
-problems = st.builds(
-    Random,
-    seed=st.integers(0, 10**6),
-    horizon_=st.integers(1, 3),
-    actions=st.integers(2, 3),
-    readings=st.integers(1, 3),
-    states=st.integers(1, 4),
-    contexts=st.integers(1, 2),
-    moving=st.booleans(),
-    prompts=st.sampled_from(["worlds", "drawn"]),
-)
+Random, Boards, outcomes = WORLDS.Random, WORLDS.Boards, WORLDS.outcomes
+RANGES = {
+    "seed": st.integers(0, 10**6),
+    "horizon_": st.integers(1, 3),
+    "actions": st.integers(2, 3),
+    "readings": st.integers(1, 3),
+    "contexts": st.integers(1, 2),
+    "moving": st.booleans(),
+    "drawn": st.booleans(),
+}
+problems, boards = st.builds(Random, **RANGES, states=st.integers(1, 4)), st.builds(Boards, **RANGES, states=st.just(1))
 
 
 class Erratic(tb.Policy):
@@ -49,6 +48,8 @@ class Erratic(tb.Policy):
     def brute(self, context, history, node):
         setting = self.setting
         offset = setting.num_actions + 1
+        if setting.state_in_prompt:
+            return self.row([node + offset], node)
         seen = np.zeros(setting.prompt_length + setting.response_length, int)
         seen[0] = 1 + setting.num_actions + setting.problem.num_readings + context
         seen[1 : 1 + len(history)] = [v + (1 if i % 2 == 0 else offset) for i, v in enumerate(history)]
@@ -63,7 +64,7 @@ def exact(setting, rows):
 
 
 @settings(max_examples=20, deadline=None)
-@given(problems, st.booleans())
+@given(problems | boards, st.booleans())
 def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
     policy = Erratic(setting, legal)
     found = FiniteOracle(setting).evaluate(policy)
@@ -76,7 +77,7 @@ def test_the_value_of_any_policy_is_that_of_loops(setting, legal):
 
 
 @settings(max_examples=8, deadline=None)
-@given(problems)
+@given(problems | boards)
 def test_the_checker_finds_nothing(setting):
     tb.testing.check_setting(setting)
 
@@ -143,19 +144,24 @@ def test_fixed_sequences_and_the_clairvoyant(setting):
     assert open_loop == pytest.approx(best.sum(), abs=1e-12)
 
 
-@pytest.mark.parametrize("prompts", ["worlds", "drawn"])
-def test_play_agrees(prompts, monkeypatch):
+LARGE = {"seed": 7, "horizon_": 3, "actions": 3, "readings": 3}
+
+
+PLAYED = [Random(**LARGE, states=4), Random(**LARGE, states=4, drawn=True), Boards(**LARGE, states=1, contexts=1)]
+
+
+@pytest.mark.parametrize("setting", PLAYED)
+def test_play_agrees(setting, monkeypatch):
     """The dynamics, played, give what the oracle says, within four standard errors."""
     monkeypatch.setattr(oracles, "SAMPLES", 2**11)
-    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, prompts=prompts)
     oracle, policy = FiniteOracle(setting), Erratic(setting)
     told = oracle.evaluate(policy)
     played = oracle.estimate(policy)
     assert set(played) == set(told) | {f"{name}_se" for name in told}
     for name, value in told.items():
         assert abs(played[name] - value) < 4 * played[f"{name}_se"]
-    monkeypatch.setattr(graphs, "MAX_POINTS", 20)
-    fresh = FiniteOracle(Random(**setting.parameters))
+    monkeypatch.setattr(graphs, "MAX_POINTS", 1)
+    fresh = FiniteOracle(type(setting)(**setting.parameters))
     assert fresh.evaluate(policy) == pytest.approx(played)
 
 
@@ -192,7 +198,7 @@ def test_a_liar_is_caught():
 
 
 def test_nodes_must_fix_the_posterior():
-    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, moving=False)
+    setting = Random(**LARGE, states=4, moving=False)
     with pytest.raises(ParameterError, match="nodes that fix the posterior"):
         setting.graph("nodes")
 
@@ -206,19 +212,18 @@ def test_nodes_must_fix_the_posterior():
         ("pay", np.ones((2, 3)), "begin"),
         ("situation", np.zeros((1, 2), int), "shape"),
         ("prior", np.ones((2, 4)), "prior"),
-        ("prompts", "all", "prompts"),
         ("horizon", 2, "horizon"),
     ],
 )
 def test_what_does_not_fit_is_refused(table, value, message):
-    problem = Random(seed=7, horizon_=3, actions=3, readings=3, states=4, moving=False).problem
+    problem = Random(**LARGE, states=4, moving=False).problem
     fields = {name: getattr(problem, name) for name in problem.__dataclass_fields__} | {table: value}
     with pytest.raises(ParameterError, match=message):
         DecisionGraph(graphs.Problem(**fields), "histories")
 
 
 def test_the_policy_of_a_large_problem_filters_beliefs(monkeypatch):
-    setting = Random(seed=7, horizon_=3, actions=3, readings=3, states=2, moving=False)
+    setting = Random(**LARGE, states=2, moving=False)
     value, points = setting.graph("histories").optimal_value, len(setting.graph("histories"))
     assert len(setting.graph("beliefs")) < points
     monkeypatch.setattr(graphs, "MAX_POINTS", points - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.validation import boolean, choice, integer
+from theorybench.envs.core.validation import boolean, integer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Random(FiniteSetting):
     states: int = integer(2, 1, 4, "X")
     contexts: int = integer(2, 1, 2, "C")
     moving: bool = boolean(True, "whether hidden states move")
-    prompts: str = choice("worlds", ("worlds", "drawn"), "what a prompt decides")
+    drawn: bool = boolean(False, "whether worlds are drawn from a prior")
 
     @functools.cached_property
     def problem(self):
@@ -54,17 +54,29 @@ class Random(FiniteSetting):
             jump=rng.integers(X, size=(2, X, 3)) if self.moving else None,
             move=rng.integers(-1, 2, size=(nodes, A)) if self.moving else None,
             start=rng.integers(wide, size=C),
-            prompts=self.prompts,
-            prior=None if self.prompts == "worlds" else prior,
-            begin=rng.integers(X, size=(C, 3)) if self.seed % 2 else None,
+            prior=prior if self.drawn else None,
+            begin=rng.integers(X, size=(C, 3)) if self.seed % 2 and not self.drawn else None,
             shown=np.arange(C)[:, None],
             outcomes={"squares": rng.normal(size=(ends, X)) ** 2},
         )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Boards(Random):
+    """Nodes are shown, and nothing is hidden."""
+
+    rows = "nodes"
+    state_in_prompt = True
+
+    @functools.cached_property
+    def problem(self):
+        problem = Random.problem.func(self)
+        return dataclasses.replace(problem, shown=np.arange(problem.num_nodes)[:, None])
+
+
 def outcomes(problem, rows):
     """Yield every episode's chance, context, reward, outcome and divergence under rows(context, history, node)."""
-    if problem.prompts == "worlds":
+    if problem.begin.size:
         starts = [(c, x, 1 / problem.begin.size) for c, worlds in enumerate(problem.begin) for x in worlds]
     else:
         starts = [(c, x, problem.prior[c, x]) for c, x in np.ndindex(problem.prior.shape) if problem.prior[c, x]]
