@@ -199,48 +199,32 @@ def test_a_class_inside_of_a_function_is_told_to_move():
         check_setting(Local())
 
 
-def test_a_broken_vector_environment_is_told_what_is_wrong(monkeypatch):
-    step, reset = VectorEnvironment.step, VectorEnvironment.reset
+def reuse(envs, returned):
+    held = envs.__dict__.setdefault("held", returned[0].copy())
+    held[:] = returned[0]
+    return held, *returned[1:]
 
-    def mutated(method, change):
-        def call(self, *args, **kwargs):
-            returned = list(method(self, *args, **kwargs))
-            return tuple(change(self, returned) or returned)
 
-        return call
+BROKEN = {
+    "rewards differ": lambda _, seen: (seen[0], seen[1] + 1.0, *seen[2:]),
+    "terminated differ": lambda _, seen: (*seen[:2], ~seen[2] & seen[2], seen[2], seen[4]),
+    "'final_obs'] is missing": lambda _, seen: (*seen[:4], {k: v for k, v in seen[4].items() if k != "final_obs"}),
+    r"info\['prompt'\] differs": lambda envs, seen: (*seen[:4], seen[4] | {"prompt": envs.batch.state.prompt}),
+    "'action_mask'] differs": lambda _, seen: (*seen[:4], seen[4] | {"action_mask": ~seen[4]["action_mask"]}),
+    "wrote into arrays that an earlier call returned": reuse,
+}
 
-    def late(self, returned):
-        returned[1] = returned[1] + 1.0
 
-    def truncates(self, returned):
-        returned[3] = returned[2]
-        returned[2] = ~returned[2] & returned[2]
+@pytest.mark.parametrize("message", BROKEN)
+def test_a_broken_vector_environment_is_told_what_is_wrong(message, monkeypatch):
+    step = VectorEnvironment.step
+    monkeypatch.setattr(VectorEnvironment, "step", lambda self, actions: BROKEN[message](self, step(self, actions)))
+    with pytest.raises(CheckFailed, match=message):
+        check_vector_env(gym.make_vec("Toy/Copy-v0", num_envs=4))
 
-    def forgets(self, returned):
-        returned[-1].pop("final_obs", None)
 
-    def shares(self, returned):
-        returned[-1]["prompt"] = self.batch.state.prompt
-
-    def another_mask(self, returned):
-        returned[-1]["action_mask"] = ~returned[-1]["action_mask"]
-
-    def reuses(self, returned):
-        held = self.__dict__.setdefault("held", returned[0].copy())
-        held[:] = returned[0]
-        returned[0] = held
-
-    for change, message in (
-        (late, "rewards differ"),
-        (truncates, "terminated differ"),
-        (forgets, "'final_obs'] is missing"),
-        (shares, r"info\['prompt'\] differs"),
-        (another_mask, "'action_mask'] differs"),
-        (reuses, "wrote into arrays that an earlier call returned"),
-    ):
-        with monkeypatch.context() as patch, pytest.raises(CheckFailed, match=message):
-            patch.setattr(VectorEnvironment, "step", mutated(step, change))
-            check_vector_env(gym.make_vec("Toy/Copy-v0", num_envs=4))
+def test_what_is_no_vector_environment_or_keeps_to_one_seed_is_refused(monkeypatch):
+    reset = VectorEnvironment.reset
     with monkeypatch.context() as patch, pytest.raises(CheckFailed, match="at reset: observations differ"):
         patch.setattr(VectorEnvironment, "reset", lambda self, seed=None, **rest: reset(self, seed=3, **rest))
         check_vector_env(gym.make_vec("Toy/Copy-v0", num_envs=4))
