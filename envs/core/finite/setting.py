@@ -175,20 +175,15 @@ class FiniteSetting(Setting):
         Returns:
             int64 (n,), (n, horizon) and (n, horizon); actions are -1 from the end on.
         """
-        tokens = np.asarray(observations)
-        steps = (
-            tokens[:, self.prompt_length :]
-            .reshape(len(tokens), self.horizon, 1 + self.num_reply_tokens)
-            .astype(np.int64)
-        )
-        codes = (self.tables.reply @ self._digits, steps[:, :, 1:] @ self._digits)
-        order = np.argsort(codes[0], kind="stable")
-        found = np.searchsorted(codes[0][order], codes[1]) % len(order)
-        return self._shown.find(tokens[:, : self.prompt_length]), steps[:, :, 0] - 1, order[found]
+        tokens, shape = np.asarray(observations), (self.horizon, 1 + self.num_reply_tokens)
+        steps = tokens[:, self.prompt_length :].reshape(len(tokens), *shape).astype(np.int64)
+        replies = steps[:, :, 1:].reshape(len(tokens) * self.horizon, self.num_reply_tokens)
+        readings = self._replies.find(replies).reshape(len(tokens), self.horizon)
+        return self._shown.find(tokens[:, : self.prompt_length]), steps[:, :, 0] - 1, readings
 
     @functools.cached_property
-    def _digits(self) -> np.ndarray:
-        return (self.num_symbols + 1) ** np.arange(self.num_reply_tokens)
+    def _replies(self) -> "RowIndex":
+        return RowIndex(self.tables.reply.astype(self.observation_dtype))
 
     @functools.cached_property
     def _shown(self) -> "RowIndex":

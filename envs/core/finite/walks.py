@@ -98,9 +98,9 @@ def follow(
     exact: bool,
     count: int,
     each: int,
-    every: Callable[[np.ndarray], Any],
     draw: Callable[[np.random.Generator], Any],
-    rng: np.random.Generator,
+    every: Callable[[np.ndarray], Any] = lambda number: number,
+    seed: int | list[int] = 0,
 ) -> tuple[tuple[np.ndarray, ...], bool]:
     """Follow a policy through all its prefixes, or along samples where these are too many.
 
@@ -109,14 +109,15 @@ def follow(
         exact: whether to visit all prefixes.
         count: how many prompts there are.
         each: prefixes of each of them.
-        every: numbers int64 (n,) to the prompts with these numbers.
         draw: draws a sample of prompts.
-        rng: for the sample.
+        every: numbers int64 (n,) to the prompts with these numbers.
+        seed: of the sample.
 
     Returns:
         The arrays, and whether their rows are samples.
     """
     if not exact:
+        rng = np.random.default_rng(seed)
         return walk(draw(rng), rng), True
     parts = [walk(every(np.arange(count)[block]), None) for block in blocks(count, HELD // each)]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True)), False

@@ -148,7 +148,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             each=setting.N ** (stage - 1 if setting.chain_of_thought else 0),
             every=functools.partial(self._every, stage),
             draw=functools.partial(self._drawn, stage),
-            rng=np.random.default_rng([0x5EED, int(setting.fingerprint, 16)]),
+            seed=[0x5EED, int(setting.fingerprint, 16)],
         )
         if isinstance(policy, HopPolicy):  # the divergence of its answers has no closed form
             return Measured(self.agreement(policy.table, stage), kl, ("kl",) if sampled else ())

@@ -62,9 +62,7 @@ class ParityOracle(Oracle[Parity]):
                 exact=self.num_prefixes <= MAX_PREFIXES,
                 count=2**setting.d,
                 each=2**setting.response_length - 1,
-                every=lambda number: number,
                 draw=lambda rng: rng.integers(2**setting.d, size=SAMPLES),
-                rng=np.random.default_rng(0),
             )
         columns = {f"stage_{j}/success": success[:, j - 1] for j in range(1, setting.k + 1)}
         return means(columns | {"objective": success[:, -1], "success": success[:, -1], "kl": kl}, sampled)

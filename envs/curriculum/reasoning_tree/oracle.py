@@ -96,9 +96,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
             exact=self.num_prefixes <= MAX_PREFIXES[setting.verifier],
             count=prompts,
             each=setting.d**setting.L,
-            every=lambda number: number,
             draw=lambda rng: rng.integers(prompts, size=SAMPLES[setting.verifier]),
-            rng=np.random.default_rng(0),
         )
         if exact:
             return Measured(path, path, kl, ("kl",) if sampled else ())

@@ -128,7 +128,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
                 each=setting.N ** (setting.response_length - 1),
                 every=functools.partial(self._words, t),
                 draw=functools.partial(self._drawn, t),
-                rng=np.random.default_rng(t),
+                seed=t,
             )
         return success, kl
 
