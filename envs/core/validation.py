@@ -27,8 +27,8 @@ class Range:
     bounds: tuple[Any, ...] = ()  # (low, high) of numbers, the choices of a choice
 
 
-def _field(default: Any, valid: Range) -> Any:
-    return dataclasses.field(default=default, metadata={"range": valid})
+def _field(default: Any, *valid: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"range": Range(*valid)})
 
 
 def _is_integer(value: object) -> bool:
@@ -38,9 +38,7 @@ def _is_integer(value: object) -> bool:
 def integer(default: int, low: int, high: int, meaning: str) -> Any:
     """Declare an integer parameter in low..high, both included."""
     allowed = f"an integer in {low}..{high}"
-    return _field(
-        default, Range(allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", (low, high))
-    )
+    return _field(default, allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", (low, high))
 
 
 def real(
@@ -57,18 +55,18 @@ def real(
 
     allowed = "".join(f"{name!r} or " for name in names)
     allowed += f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
-    return _field(default, Range(allowed, check, meaning, "real", (low, high)))
+    return _field(default, allowed, check, meaning, "real", (low, high))
 
 
 def choice(default: str, choices: tuple[str, ...], meaning: str) -> Any:
     """Declare a parameter that is one of a few strings."""
     allowed = "one of " + ", ".join(repr(c) for c in choices)
-    return _field(default, Range(allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices))
+    return _field(default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices)
 
 
 def boolean(default: bool, meaning: str) -> Any:
     """Declare a parameter that is True or False."""
-    return _field(default, Range("True or False", lambda v: isinstance(v, bool), meaning, "boolean"))
+    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean")
 
 
 def instance(default: int | str, meaning: str, *, canonical: bool = False) -> Any:
@@ -83,7 +81,7 @@ def instance(default: int | str, meaning: str, *, canonical: bool = False) -> An
     def check(value: object) -> bool:
         return value in names if isinstance(value, str) else _is_integer(value) and 0 <= value < 2**31  # type: ignore[operator]
 
-    return _field(default, Range(allowed, check, meaning, "instance", names))
+    return _field(default, allowed, check, meaning, "instance", names)
 
 
 def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str) -> Any:
@@ -97,7 +95,7 @@ def integers(default: tuple[int, ...] | None, low: int, high: int, meaning: str)
         return len(set(value)) == len(value)
 
     allowed = f"None, or a non-empty sequence of distinct integers in {low}..{high}"
-    return _field(default, Range(allowed, check, meaning, "integers", (low, high)))
+    return _field(default, allowed, check, meaning, "integers", (low, high))
 
 
 def preset(base: type, name: str, default: Any) -> Any:

@@ -32,12 +32,9 @@ from theorybench.envs.core.views import VIEWS
 __all__ = ["CheckFailed", "check_setting", "check_vector_env"]
 
 #: Keywords of `gym.make` and `gym.make_vec`, which no parameter may have as its name.
-RESERVED = {"env_id", "id", "num_envs", "autoreset_mode", "backend", "device", "scored", "worker", "render_mode"} | {
-    "disable_env_checker",
-    "max_episode_steps",
-    "vector_kwargs",
-    "vectorization_mode",
-    "wrappers",
+RESERVED = {
+    *("env_id", "id", "num_envs", "autoreset_mode", "backend", "device", "scored", "worker", "render_mode"),
+    *("disable_env_checker", "max_episode_steps", "vector_kwargs", "vectorization_mode", "wrappers"),
 }
 
 
