@@ -21,18 +21,7 @@ from theorybench.testing import check_agent
 
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
-SLOW = (
-    "ddro",
-    "kto",
-    "sppo",
-    "dpo-on-policy",
-    "dpo-offline",
-    "dpo-hybrid",
-    "ipo",
-    "reward-distillation",
-    "nash-md",
-    "xpo",
-)
+SLOW = ("ddro", "kto", "dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation", "nash-md", "xpo")
 QUICK = {name: {"gradient_steps": 30} for name in SLOW} | {
     "online-dpo": {"gradient_steps": 12, "episodes_per_update": 64},
     "trl-astar-po": {"keep_hopeless": True},
