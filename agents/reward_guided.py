@@ -143,13 +143,13 @@ class RewardModel:
         return self.expect(ends)
 
     def sample(self, values: np.ndarray) -> np.ndarray:
-        """Give rows proportional to base probability times value, float64 (m, A); the base model's where all are 0."""
+        """Return rows proportional to base probability times value, float64 (m, A); the base model's if all are 0."""
         rows = self.reference * values
         total = rows.sum(axis=1, keepdims=True)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), self.reference)
 
     def best(self, values: np.ndarray) -> np.ndarray:
-        """Give the base model's rows restricted to the children of the highest value, float64 (m, A)."""
+        """Return the base model's rows restricted to the children of the highest value, float64 (m, A)."""
         legal = np.where(self.reference > 0, values, -np.inf)
         top = legal.max(axis=1, keepdims=True)
         return self.sample((legal >= top - TIE * np.abs(top)).astype(np.float64))

@@ -40,7 +40,7 @@ class BestOfN(RewardGuidedAgent):
     samples: int = integer(8, 1, 4096, "N: answers of the base model, of which one is kept")
 
     def guide(self, model: RewardModel) -> np.ndarray:
-        """Give the law of the kept answer."""
+        """Return the law of the kept answer."""
         return model.sample(model.expect_weight(partial(best_of_n, samples=self.samples)))
 
     def queries(self, setting: Setting) -> float:

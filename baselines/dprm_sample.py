@@ -40,7 +40,7 @@ class DPRMSample(RewardGuidedAgent):
     inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: the inverse of the KL weight")
 
     def transform(self, model: RewardModel) -> np.ndarray:
-        """Give h of each child up to a factor for each prompt, float64 (m, A)."""
+        """Return h of each child up to a factor for each prompt, float64 (m, A)."""
         return model.expect_weight(partial(tilt, inverse_temperature=self.inverse_temperature))
 
     def guide(self, model: RewardModel) -> np.ndarray:

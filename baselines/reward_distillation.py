@@ -64,7 +64,7 @@ class RewardDistillation(SampledPairAgent):
         self.fit(trainer, self.distilled(pairs, wins, repeats))
 
     def distilled(self, pairs: Episodes, wins: np.ndarray, repeats: int) -> Episodes:
-        """Give each pair its estimated difference of rewards: log-odds of its smoothed share of wins."""
+        """Return each pair its estimated difference of rewards: log-odds of its smoothed share of wins."""
         odds = (wins + self.smoothing) / (repeats - wins + self.smoothing)
         return dataclasses.replace(pairs, rewards=np.log(odds))
 

@@ -35,6 +35,6 @@ class SoftBestOfN(BestOfN):
     inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: how strongly scores decide")
 
     def guide(self, model: RewardModel) -> np.ndarray:
-        """Give the law of the kept answer."""
+        """Return the law of the kept answer."""
         law = partial(soft_best_of_n, samples=self.samples, inverse_temperature=self.inverse_temperature)
         return model.sample(model.expect_weight(law))

@@ -91,7 +91,7 @@ def root_key(seed: int, *labels: str | int) -> int:
 
 
 def environment_keys(seed: int | Sequence[int], n: int, *labels: str | int) -> np.ndarray:
-    """Give the keys of n environments, int64 (n,).
+    """Return the keys of n environments, int64 (n,).
 
     One seed s: environment i has key (s, i). A sequence of n seeds: environment i is a single environment with seed
     s_i, that is key (s_i, 0). A sequence of fewer seeds that divides n: consecutive runs of n / len(seed)
@@ -138,7 +138,7 @@ class Stream:
         return self.xp.astype(self.uniform(k) * high, self.xp.int64)
 
     def of(self, first: Any, *others: Any) -> "Stream":
-        """Give the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
+        """Return the stream that int64 labels (each (n,)) decide, the same for every seed: what a prompt fixes."""
         key = _absorb(_mixed(self.world), first)
         for label in others:
             key = combine(key, label)
@@ -166,7 +166,7 @@ class Streams:
         return self.xp.asarray(mix(keys + _GOLDEN), device=device)
 
     def rekey(self, rows: Any, keys: np.ndarray) -> None:
-        """Give the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
+        """Return the environments at the indices `rows` new keys (int64, one each); their episodes count from zero."""
         self._mixed[rows] = self._on_device(keys, self._mixed.device)
         self._episodes[rows] = 0
 
@@ -181,5 +181,5 @@ class Streams:
         return Stream(current, 0, self.world, self.xp)
 
     def step(self, rows: Any, steps: Any) -> Stream:
-        """Give the stream of environments `rows` at their step number `steps` (int64, 1 for the first action)."""
+        """Return the stream of environments `rows` at their step number `steps` (int64, 1 for the first action)."""
         return Stream(self._current[rows], steps, self.world, self.xp)

@@ -1,4 +1,4 @@
-"""What the settings of this family have in common: a context is shown, one response or one pair answers it, done."""
+"""Base of the family's settings: a context is shown, the agent answers with one response or one pair, and it ends."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ from theorybench.envs.core.views import View
 
 
 def bandit_sizes(contexts: int, responses: int) -> Sizes:
-    """Give the sizes of X contexts with K responses each: a context and a response are shown; of pairs, no response."""
+    """Return the sizes of X contexts with K responses each; an observation shows the context and a single response."""
     return Sizes(
         num_actions=responses,
         num_symbols=responses + contexts,
@@ -29,7 +29,7 @@ def bandit_sizes(contexts: int, responses: int) -> Sizes:
 
 
 class Answer(NamedTuple):
-    """One episode: its context and the response, int64 (n,); -1 before it is given, and where a pair is."""
+    """n episodes: context and response, int64 (n,); the response is -1 before it is given, and for pairs."""
 
     prompt: Any
     response: Any
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 class ContextualBandit(Setting):
     """X contexts, each of which is a prompt, with K responses each, in episodes of one step.
 
-    A subclass states `sizes` (with `bandit_sizes`), its policies, and `judged`: what an answer gets.
+    A subclass defines `sizes` (with `bandit_sizes`), its policies, and `judged`: the rewards of answers.
     """
 
     track: ClassVar[str] = "preference"
@@ -47,7 +47,7 @@ class ContextualBandit(Setting):
 
     @property
     def num_prompts(self) -> int:
-        """X contexts."""
+        """The number X of contexts."""
         return self.num_symbols - self.num_actions
 
     @abstractmethod
@@ -66,19 +66,19 @@ class ContextualBandit(Setting):
         return Answer(contexts, contexts * 0 - 1)
 
     def transition(self, state: Answer, actions: Any, rng: Stream) -> tuple[Answer, Any, Any]:
-        """Judge the answers, actions int64 (n,) or (n, 2): rewards float64 (n,)."""
+        """End the episodes with answers int64 (n,) or (n, 2) and their rewards float64 (n,)."""
         rewards = self.judged(state.prompt, actions, rng)
         response = state.response if self.feedback == "preference" else actions
         return Answer(state.prompt, response), rewards, state.prompt >= 0
 
     def observe(self, state: Answer) -> Any:
-        """Tokens (n, 2): the context and the response."""
+        """Return tokens (n, 2): the context and the response."""
         xp = namespace(state.prompt)
         tokens = xp.stack([state.prompt + (self.num_actions + 1), state.response + 1], axis=1)
         return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
 
     def contexts(self, observations: np.ndarray) -> np.ndarray:
-        """Read the contexts of observations (n, 2): int64 (n,)."""
+        """Return the contexts of observations (n, 2), int64 (n,)."""
         return np.asarray(observations)[:, 0].astype(np.int64) - (self.num_actions + 1)
 
     def symbol_name(self, symbol: int) -> str:
@@ -107,6 +107,6 @@ class ContextualOracle(Oracle[B]):
         """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.
 
         Raises:
-            PolicyError: they are no distributions.
+            PolicyError: its rows are not probability distributions.
         """
         return self.probs(policy, self.observations)

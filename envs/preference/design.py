@@ -1,12 +1,12 @@
-"""Preferential G-optimal design: which response to show beside the policy's own (arXiv 2601.08421).
+"""Preferential G-optimal design: which response to pair with the policy's own (arXiv 2601.08421).
 
 One response of a pair comes from the policy pi, the other from a design p. With phibar_pi(x) = E_{y ~ pi} phi(x, y) the
-vectors v(x, y) = phi(x, y) - phibar_pi(x) say what the second response adds, and the design minimises the worst
+vectors v(x, y) = phi(x, y) - phibar_pi(x) describe what the second response adds, and the design minimises the largest
 
     g(x, y) = v^T A(p)^-1 v,   A(p) = E_p v v^T.
 
-Since E_p g = tr(A^-1 A) = d, the worst g is at least d. The theorem of Kiefer and Wolfowitz (1960) says that d is
-reached, by the p of greatest ln det A(p), whose gradient is g. So max g - d certifies a design: by concavity
+Since E_p g = tr(A^-1 A) = d, the largest g is at least d. By the theorem of Kiefer and Wolfowitz (1960) d is
+attained by the p that maximises ln det A(p), whose gradient is g. So max g - d certifies a design: by concavity
 ln det A(p*) - ln det A(p) <= max g - d.
 
 The multiplicative update p <- p g / d keeps p a distribution and never decreases ln det A (Titterington 1976).
@@ -14,7 +14,7 @@ The multiplicative update p <- p g / d keeps p a distribution and never decrease
 
 import numpy as np
 
-#: Features and means of features that differ by less are one.
+#: Features, and means of features, that differ by less are treated as equal.
 _SAME = 1e-9
 
 
@@ -25,13 +25,13 @@ def optimal_design(
 
     Args:
         vectors: v of the N candidates of each of B designs, (B, N, d), spanning d dimensions; see `spanned`.
-        start: the distribution to begin with, (N,), positive; uniform unless given.
+        start: initial distribution, (N,), positive; uniform by default.
         gap: a design is finished when max g - d is below this.
-        steps: most updates.
+        steps: maximum number of updates.
 
     Returns:
-        Distributions over the candidates (B, N), and the gap max g - d of each (B,), above `gap` where the updates did
-        not suffice.
+        Distributions over the candidates (B, N), and the gap max g - d of each (B,), above `gap` if it did not
+        converge.
     """
     count, size = vectors.shape[1:]
     start = np.full(count, 1.0 / count) if start is None else start
@@ -53,7 +53,7 @@ def optimal_design(
 
 
 def spanned(features: np.ndarray) -> np.ndarray:
-    """Express features (X, K, d) in an orthonormal basis of what differences within a context span, (X, K, d')."""
+    """Express features (X, K, d) in an orthonormal basis of the span of differences within a context, (X, K, d')."""
     centred = (features - features.mean(axis=1, keepdims=True)).reshape(-1, features.shape[2])
     values, basis = np.linalg.eigh(centred.T @ centred)
     return features @ basis[:, values > 1e-12 * values[-1]]
@@ -64,14 +64,14 @@ def preferential_design(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the preferential G-optimal design of each policy: over contexts and responses together.
 
-    Where phibar_pi(x) is the same in all contexts, as for linear policies on the hypercube, candidates with equal
-    features are one candidate: the updates from the uniform design keep them equal.
+    If phibar_pi(x) is the same in all contexts, as for linear policies on the hypercube, candidates with equal
+    features are merged: updates from the uniform design keep their probabilities equal.
 
     Args:
         features: phi(x, y), (X, K, d).
-        probs: of B policies, (B, X, K).
+        probs: probabilities of B policies, (B, X, K).
         gap: see `optimal_design`.
-        steps: likewise.
+        steps: see `optimal_design`.
 
     Returns:
         p(x, y), (B, X, K) with sum 1 over both, and the gaps (B,).

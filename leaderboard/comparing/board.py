@@ -217,7 +217,7 @@ def _highest(ladder: LadderBoard) -> str:
 
 
 def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
-    """Give a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
+    """Return a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
 
     def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
         members = [group for group in groups if group.environment in own]

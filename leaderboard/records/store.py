@@ -311,7 +311,7 @@ def _digest(text: str) -> str:
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Give nested tables one column for each entry; lists stay JSON."""
+    """Return nested tables one column for each entry; lists stay JSON."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):

@@ -50,12 +50,12 @@ def style(place: int) -> Style:
 
 
 def group_styles(groups: Iterable[str]) -> dict[str, Style]:
-    """Give each group a style, in their order."""
+    """Return each group a style, in their order."""
     return {group: style(place) for place, group in enumerate(groups)}
 
 
 def agent_styles(board: Board) -> dict[str, Style]:
-    """Give each agent of a board, by label, a style; privileged agents and the reference are grey lines."""
+    """Return each agent of a board, by label, a style; privileged agents and the reference are grey lines."""
     lines = line_agents(board)
     styles = {a.label: Style(LINE_COLOUR, "line-ew", "dash" if a.privileged else "dot") for a in board.agents}
     return styles | group_styles(agent.label for agent in board.agents if agent.label not in lines)

@@ -42,4 +42,4 @@ class Lab(Protocol):
         """Roll out `episodes` episodes of a policy; options: group_size, prompts, stage, hint. Returns Episodes."""
 
     def at(self, **parameters: Any) -> "Lab":
-        """Give the lab of the same id with other parameters: for claims that compare settings."""
+        """Return the lab of the same id with other parameters: for claims that compare settings."""

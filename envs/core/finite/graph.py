@@ -275,7 +275,7 @@ class DecisionGraph:
         return len(self.node)
 
     def _merged(self, found: "Found") -> tuple[np.ndarray, np.ndarray]:
-        """Give the first way to each point of the next depth, and the point to which each way leads."""
+        """Return the first way to each point of the next depth, and the point to which each way leads."""
         if self.merge == "histories":
             return np.arange(len(found.node)), np.arange(len(found.node))
         keys = found.node
@@ -295,7 +295,7 @@ class DecisionGraph:
     # Values.
 
     def reach(self, rows: np.ndarray) -> np.ndarray:
-        """Give the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
+        """Return the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
         reach = np.zeros(len(self))
         reach[self.roots] = self.weight
         for level, edges in zip(self.depths, self.children, strict=True):
@@ -349,7 +349,7 @@ class DecisionGraph:
         return point
 
     def histories(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Give the context, actions and readings of the first way to each point: int64 (P,) and (P, horizon) twice.
+        """Return the context, actions and readings of the first way to each point: int64 (P,) and (P, horizon) twice.
 
         Actions are -1 from the end on.
         """

@@ -20,7 +20,7 @@ LIMIT = 2**20
 
 
 def rollouts_to_win(lab: Lab, policy: Any, stage: int, trials: int, seed: int) -> np.ndarray:
-    """Give the roll-outs that searches need to their first win: float64 (prompts, trials).
+    """Return the roll-outs that searches need to their first win: float64 (prompts, trials).
 
     One stream of roll-outs of a prompt, cut after each win, holds many searches.
 

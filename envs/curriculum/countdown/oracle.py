@@ -105,7 +105,7 @@ class CountdownOracle(Oracle[Countdown]):
         return SolverPolicy(self.setting)
 
     def tilted_policy(self, beta: float) -> SolverPolicy:
-        """Give the optimum under a KL penalty: the base model's episodes, weighted by exp(reward / beta).
+        """Return the optimum under a KL penalty: the base model's episodes, weighted by exp(reward / beta).
 
         Raises:
             ParameterError: a temperature that is not positive.
@@ -177,7 +177,7 @@ class CountdownOracle(Oracle[Countdown]):
         return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in stages])
 
     def memory_policy(self, stage: int) -> "MemoryPolicy":
-        """Give the base model with a memory: it wins from the beginning of every stage below this one.
+        """Return the base model with a memory: it wins from the beginning of every stage below this one.
 
         Raises:
             ParameterError: no such stage.
@@ -187,7 +187,7 @@ class CountdownOracle(Oracle[Countdown]):
         return MemoryPolicy(self.setting, stage)
 
     def base_success(self, stage: int | None = None) -> float:
-        """Give the reference's probability of a reward at a stage (None: the full task), averaged over prompts.
+        """Return the reference's probability of a reward at a stage (None: the full task), averaged over prompts.
 
         Raises:
             ParameterError: no such stage.
@@ -198,7 +198,7 @@ class CountdownOracle(Oracle[Countdown]):
         return float(self.stage_success[:, k - 1].mean())
 
     def solve(self, numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Give the base success of any games, float64 (m,); 0 where they cannot be solved.
+        """Return the base success of any games, float64 (m,); 0 where they cannot be solved.
 
         Args:
             numbers: integers (m, k), k in 2..6, in any order.
@@ -207,39 +207,39 @@ class CountdownOracle(Oracle[Countdown]):
         return solve(numbers, targets, self.setting.max_value).success
 
     def best_of(self, n: int) -> float:
-        """Give the chance that one of n episodes of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
+        """Return the chance that one of n episodes of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
         return float(np.mean(_hit(self.stage_success[:, -1], n)))
 
     def optimal_value_under(self, beta: float) -> float:
-        """Give V*_beta = beta ln(1 + p (e^(1/beta) - 1)), averaged over prompts (A*-PO, arXiv 2505.20686)."""
+        """Return V*_beta = beta ln(1 + p (e^(1/beta) - 1)), averaged over prompts (A*-PO, arXiv 2505.20686)."""
         p = self.stage_success[:, -1]
         return float(np.mean(1 + beta * np.log(p + (1 - p) * math.exp(-1 / beta))))
 
     def tilted_success(self, beta: float) -> float:
-        """Give the success of `tilted_policy(beta)`: p e^(1/beta) / (1 + p (e^(1/beta) - 1)), averaged over prompts."""
+        """Return the success of `tilted_policy(beta)`: the mean of p e^(1/beta) / (1 + p (e^(1/beta) - 1))."""
         p = self.stage_success[:, -1]
         return float(np.mean(p / (p + (1 - p) * math.exp(-1 / beta))))
 
     def search_episodes(self) -> float:
-        """Give the episodes of the base model that a search on the full task needs for a prompt: the mean of 1/p."""
+        """Return the episodes of the base model that a search on the full task needs for a prompt: the mean of 1/p."""
         return float(np.mean(1 / self.stage_success[:, -1]))
 
     def staged_search_episodes(self) -> float:
-        """Give the episodes that a search by stages needs, which keeps each stage's solution: the mean of sum_k 1/q_k.
+        """Return the episodes of a search by stages that keeps each stage's solution: the mean of sum_k 1/q_k.
 
         q_k is the success at stage k where the stages below are solved (`step_success`).
         """
         return float(np.mean((1 / self.step_success).sum(axis=1)))
 
     def direct_queries(self) -> float:
-        """Give the episodes after which the base model has solved 90 % of the prompts on the full task, in expectation.
+        """Return the episodes until the base model has solved 90 % of the prompts on the full task, in expectation.
 
         Episodes draw one of m prompts: a prompt is unsolved after t of them with probability (1 - p/m)^t.
         """
         return _episodes(self.stage_success[:, -1] / self.setting.prompts, LEARNT)
 
     def curriculum_queries(self) -> float:
-        """Give the same stage by stage: each stage is left with a share .9^(1/(n-1)) of its prompts solved.
+        """Return the same stage by stage: each stage is left with a share .9^(1/(n-1)) of its prompts solved.
 
         At a stage the states of the solution that are nearer to the end are known, `step_success` is its chance.
         """

@@ -131,7 +131,7 @@ class Search:
     trials: int = 240
 
     def predicted(self, oracle: KFoldOracle) -> float:
-        """Give the probability that k given pairs, one of each hop, have been found.
+        """Return the probability that k given pairs, one of each hop, have been found.
 
         A score is prod_j (share found of hop j), whose mean that is; by inclusion and exclusion over the pairs, of
         which an episode finds each with probability 1/(k N^2). It is .9 but for their dependence.
@@ -145,7 +145,7 @@ class Search:
         return mean_interval(self.scores(lab, round(lab.oracle.curriculum_queries(SCORE)), seed))
 
     def tables(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
-        """Give what searches know after some episodes of stage 1 each: float64 (trials, k, N, N), else uniform."""
+        """Return what searches know after some episodes of stage 1 each: float64 (trials, k, N, N), else uniform."""
         setting = lab.setting
         policy = lab.oracle.reference_policy
         played = lab.simulate(policy, episodes * self.trials, seed_of(seed, 1), stage=1)

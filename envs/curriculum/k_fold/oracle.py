@@ -199,7 +199,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return walk.total(rows[np.arange(len(rows)), goal[walk.prompt]]), kl
 
     def agreement(self, table: np.ndarray, stage: int | None = None) -> np.ndarray:
-        """Give the success of tables at a stage (None: the full task), for each start of it: float64 (starts,).
+        """Return the success of tables at a stage (None: the full task), for each start of it: float64 (starts,).
 
         Args:
             table: float64 (k, N, N), q_j(v | u), the same at every step of a chain; another instance's hidden tuple
@@ -235,7 +235,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
     # What learning costs.
 
     def curriculum_queries(self, score: float = SCORE) -> float:
-        """Give the episodes of stage 1, with uniform starts, after which a search scores `score` on the full task.
+        """Return the episodes of stage 1, with uniform starts, after which a search scores `score` on the full task.
 
         It tries a uniform entry and keeps what is rewarded, so that each of k N pairs (hop, entry) is found by an
         episode with probability 1 / (k N^2). With a share c of them found J's gap closes to c^k, so c = score^(1/k),
@@ -249,7 +249,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return -self.pairs * self.setting.N * math.log(1 - score ** (1 / self.setting.k))
 
     def complete_queries(self) -> float:
-        """Give the expected episodes of stage 1, with uniform starts, after which that search has found all pairs.
+        """Return the expected episodes of stage 1, with uniform starts, after which that search has found all pairs.
 
         With m pairs left an episode finds one with probability m / (k N^2): k N^2 (1 + 1/2 + ... + 1/(k N)).
         """
@@ -261,7 +261,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return self.setting.k * self.setting.N
 
     def direct_queries(self, score: float = SCORE) -> float:
-        """Give the episodes of the full task in which a hop is told from noise.
+        """Return the episodes of the full task in which a hop is told from noise.
 
         The derivative of J in the table of one hop is that of stage 1 times prod (fix_j - 1)/(N - 1) over the others,
         0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for fixed permutations, since the

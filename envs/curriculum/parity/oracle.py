@@ -146,7 +146,7 @@ class ParityOracle(Oracle[Parity]):
         return np.append(leans[0, [0, 2]].mean(), leans[1:].mean(axis=1))
 
     def direct_queries(self) -> float:
-        """Give the episodes after which a table of random claims knows which way to lean on the full task, 4.5 * 4^k.
+        """Return the episodes after which a table of random claims knows which way to lean on the full task, 4.5 * 4^k.
 
         A row is met in a quarter of the episodes and its effect on the reward is the product of the other positions'
         m_i, whose mean square is 4^-(k-1) for random deterministic rows, or 2 * 4^-(k-1) if the first position is
@@ -155,7 +155,7 @@ class ParityOracle(Oracle[Parity]):
         return 4.5 * 4.0**self.setting.k
 
     def curriculum_queries(self) -> float:
-        """Give the expected episodes of a search by stages, 3 + (k - 1) 25/3.
+        """Return the expected episodes of a search by stages, 3 + (k - 1) 25/3.
 
         Once the claims before are right, one episode tells the right claim of the row that it met: a stage lasts until
         each of four equally likely rows has been met, 4 (1 + 1/2 + 1/3 + 1/4) = 25/3 episodes, and the first one, of

@@ -56,7 +56,7 @@ class Search:
     limit: int = LIMIT
 
     def queries(self, tasks: list[Task], seed: int) -> np.ndarray:
-        """Give the reward queries of each search: float64 (trials,), NaN if a task exceeds the limit."""
+        """Return the reward queries of each search: float64 (trials,), NaN if a task exceeds the limit."""
         setting = self.lab.setting
         table = np.full((setting.num_stages, setting.num_actions), 1.0 / setting.num_actions)
         total = np.zeros(self.trials)
@@ -114,7 +114,7 @@ class QueryGrowth:
     limit: int = LIMIT
 
     def points(self, setting: ReasoningTree) -> list[tuple[float, int, int]]:
-        """Give (place on the axis, L, increment) of each point."""
+        """Return (place on the axis, L, increment) of each point."""
         if self.against == "length":
             return [(length, length, length + 1) for length in range(1, setting.L + 1)]
         if self.against == "log-length":
@@ -142,7 +142,7 @@ class QueryGrowth:
         return (length + 1) // p if self.against == "increment" else 1
 
     def law(self, d: int, length: int, p: int) -> float:
-        """Give the queries that theory expects, or their quantile."""
+        """Return the queries that theory expects, or their quantile."""
         tasks, chance = (length + 1) // p, 1 / (d + 1) ** p
         if self.quantile is None:
             return tasks / chance / self._parts(length, p)

@@ -115,7 +115,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     # What search costs.
 
     def base_success(self, stage: int | None = None) -> float:
-        """Give the reference's probability of a reward at a stage (None: the full task), without hints.
+        """Return the reference's probability of a reward at a stage (None: the full task), without hints.
 
         (d+1)^-s with the exact verifier. With parity a chain of l picks is right for all prompts if its indices occur
         as often as those of S, modulo 2, and for half of them otherwise: (d^l + N_l) / (2 (d+1)^s), l = min(s, L).
@@ -139,7 +139,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         return count_words(self.setting.d, picks, int(odd))
 
     def best_of(self, n: int, policy: Any = None) -> float:
-        """Give the chance that one of n independent responses to the same prompt earns the reward.
+        """Return the chance that one of n independent responses to the same prompt earns the reward.
 
         It is the mean over prompts of 1 - (1 - q(x))^n.
 
@@ -160,7 +160,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
             return float(np.mean(-np.expm1(n * np.log1p(-np.minimum(found.success[:, -1], 1.0)))))
 
     def direct_queries(self) -> int:
-        """Give the expected reward queries of rejection sampling on the full task, (d+1)^(L+1).
+        """Return the expected reward queries of rejection sampling on the full task, (d+1)^(L+1).
 
         Raises:
             ParameterError: the verifier is parity, for which one reward does not identify S; see `parity_queries`.
@@ -169,7 +169,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         return int((self.setting.d + 1) ** (self.setting.L + 1))
 
     def curriculum_queries(self, increment: int = 1) -> int:
-        """Give the expected reward queries of rejection sampling with p new entries of S at each stage.
+        """Return the expected reward queries of rejection sampling with p new entries of S at each stage.
 
         floor((L+1)/p) (d+1)^p for the whole stages and (d+1)^r for the r = (L+1) mod p entries that are left, if any:
         ceil((L+1)/p) (d+1)^p where p divides L + 1, and less elsewhere, since the last stage has fewer new entries.
@@ -185,7 +185,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         return int(whole * branches**increment + (branches**left if left else 0))
 
     def confirmations(self, delta: float) -> int:
-        """Give the fresh prompts m after which no wrong chain of L picks survives, with probability 1 - delta.
+        """Return the fresh prompts m after which no wrong chain of L picks survives, with probability 1 - delta.
 
         A wrong chain passes a fresh prompt with probability 1/2, and there are d^L - N of them: the union bound asks
         for m = log2((d^L - N) / delta), rounded up.
@@ -200,7 +200,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         return max(0, math.ceil(math.log2(wrong / delta))) if wrong else 0
 
     def parity_queries(self, delta: float) -> float:
-        """Give the expected reward queries of a search that tests random chains of L picks on m fresh prompts each.
+        """Return the expected reward queries of a search that tests random chains of L picks on m fresh prompts each.
 
         A chain is dropped at its first failure, which costs a wrong one 2 - 2^(1-m) queries on average and a right one
         m. The search stops at the first chain that survives m = `confirmations(delta)`. By renewal the cost is that of

@@ -21,7 +21,7 @@ RATE, RUNS = 0.02, 8
 
 
 def base_law(setting: RelativeBudget, xi: float) -> TokenLaw:
-    """Give the law of T under the base model at another relative budget."""
+    """Return the law of T under the base model at another relative budget."""
     return TokenLaw.negative_binomial(setting.K, setting.p, dataclasses.replace(setting, xi=xi).horizon)
 
 

@@ -22,7 +22,7 @@ class TokenLaw:
 
     @classmethod
     def negative_binomial(cls, steps: int, chance: float, horizon: int) -> "TokenLaw":
-        """Give the law of a sum of `steps` geometric variables.
+        """Return the law of a sum of `steps` geometric variables.
 
         Args:
             steps: sub-steps, each of which is left with probability `chance` by each token.

@@ -135,7 +135,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return TokenLaw.negative_binomial(self.setting.K, self.setting.p, self.setting.horizon)
 
     def optimal_value_under(self, beta: float) -> float:
-        """Give V*_beta = beta ln E e^(R / beta), the optimum of J - beta KL.
+        """Return V*_beta = beta ln E e^(R / beta), the optimum of J - beta KL.
 
         Raises:
             ParameterError: a temperature that is not positive.
@@ -144,7 +144,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return self.law.optimal_value(beta)
 
     def tilted_policy(self, beta: float) -> ChancePolicy:
-        """Give the optimum of J - beta KL: the base model's responses, weighted by exp(R / beta).
+        """Return the optimum of J - beta KL: the base model's responses, weighted by exp(R / beta).
 
         Raises:
             ParameterError: a temperature that is not positive.
@@ -159,11 +159,11 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return ChancePolicy(setting, p * np.exp(weights[1:, 1:] - weights[:-1, :-1]))
 
     def tilted_chance(self, tilts: int) -> float:
-        """Give p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
+        """Return p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
         return 1 - (1 - self.setting.p) * math.exp(-tilts / (2 * self.setting.horizon))
 
     def tilted_gain(self, tilts: int) -> float:
-        """Give H (p_i - p) / K: what i tilts add to the relative budget."""
+        """Return H (p_i - p) / K: what i tilts add to the relative budget."""
         setting = self.setting
         return setting.horizon * (1 - setting.p) * -math.expm1(-tilts / (2 * setting.horizon)) / setting.K
 
@@ -200,7 +200,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return self._table(odds)
 
     def regularised_table(self, beta: float) -> ChancePolicy:
-        """Give the optimum of J - beta KL among tables on sub-steps, where A*-PO ends with such a table.
+        """Return the optimum of J - beta KL among tables on sub-steps, where A*-PO ends with such a table.
 
         The odds of a right token are p / (1 - p) e^(d / beta), d being what it is worth more than a wrong one, all that
         follows included; found by iteration.
@@ -228,7 +228,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
     # What samples cost.
 
     def first_reward_queries(self) -> float:
-        """Give the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
+        """Return the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
 
         It bounds from below what learning costs, in expectation, whoever moves only when something is paid: without a
         reward a policy gradient is zero and a search has nothing to keep, so that the policy still is the base model.
@@ -239,7 +239,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
         return 1 / self.law.success
 
     def staged_reward_queries(self) -> float:
-        """Give the same for each stage where those below are learnt, summed: sum over k of 1 / (1 - (1-p)^(H-k+1)).
+        """Return the same for each stage where those below are learnt, summed: sum over k of 1 / (1 - (1-p)^(H-k+1)).
 
         Stage k's T is then k - 1 and a geometric. A search that keeps the first paid response of each stage costs so
         much, since that response shows the right action of the stage.

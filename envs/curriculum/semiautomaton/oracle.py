@@ -195,11 +195,11 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return limit_agreement(N, length) if self.setting.family == "shuffle" else 1 / N
 
     def horizon(self, episodes: float) -> float:
-        """Give (N-1) ln sqrt(n), the word length beyond which n outcomes do not tell shuffle machines apart."""
+        """Return (N-1) ln sqrt(n), the word length beyond which n outcomes do not tell shuffle machines apart."""
         return (self.setting.N - 1) * math.log(math.sqrt(episodes))
 
     def direct_queries(self) -> float:
-        """Give the episodes after which random claims know a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
+        """Return the episodes after which random claims know a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
 
         The right claim of a row is tried in 1 / (m N^2) of the episodes. It raises the chance of a reward, on average
         over rows, by P - 1/N, P being the chance that the other T - 1 positions stay with the machine. Where each of
@@ -222,7 +222,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return 9 * letters * (N - 1) / moment if moment > 0 else math.inf
 
     def curriculum_queries(self) -> float:
-        """Give the expected episodes of a search on words of one letter, m N^2 (1 + 1/2 + ... + 1/(m N)).
+        """Return the expected episodes of a search on words of one letter, m N^2 (1 + 1/2 + ... + 1/(m N)).
 
         Each of m N equally likely rows has to be met with its right claim once, a coupon collector's time over N times
         as many coupons. Longer words need nothing more: all positions share the table.

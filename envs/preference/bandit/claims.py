@@ -1,4 +1,4 @@
-"""What arXiv 2601.08421 says of PreferenceBandit, as tests that run; see `experiments` for how they are measured."""
+"""Statements of arXiv 2601.08421 about PreferenceBandit, as executable claims; `experiments` measures them."""
 
 import functools
 
@@ -13,9 +13,9 @@ from theorybench.envs.preference.bandit.experiments import (
 )
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
-#: An error below which theta counts as found: label noise gives about .1, one coordinate at theta_init over 6.
+#: Errors below this count as having found theta*: label noise gives about .1, one coordinate at theta_init over 6.
 FOUND = 1.0
-#: Labels of a round of designed pairs, and comparisons of each pair in which the noise of labels averages out.
+#: Labels per round of designed pairs, and number of comparisons of each pair over which label noise averages out.
 DESIGNED, REPEATS = 2000, 60
 
 _ONE_ROUND = "P(s(-2 beta b) <= k/N <= s(2 beta b))^d, N ~ Bin(n, 1/(2 cosh^2 theta_init)), k ~ Bin(N, q), s = sigmoid"
@@ -31,9 +31,9 @@ _coverage = functools.partial(
 _ratio = functools.partial(
     claim,
     source="separation of offline and on-policy",
-    statement="At equal labels, offline DPO's error over on-policy DPO's is tr(Sigma* I(pi_init)^-1) / (6 x floor)",
+    statement="At equal labels offline DPO's error is tr(Sigma* I(pi_init)^-1) / (6 x floor) times on-policy DPO's",
     tolerance_reason="5 %, the next order in 1 / n",
-    falsified_by="an on-policy learner whose sampler stays, or whose reference moves with the sampler",
+    falsified_by="an on-policy learner with a fixed sampler, or with a reference that moves with the sampler",
     formula="tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1))",
 )
 _hybrid = functools.partial(
@@ -48,7 +48,7 @@ _spans = functools.partial(
     source="reward distillation",
     tolerance=0.03,
     tolerance_reason="pairs that differ in two coordinates (2.5 %)",
-    falsified_by="pairs from the reference, which always span; or noise of labels that is not averaged",
+    falsified_by="pairs from the reference, which always span the features; or label noise that is not averaged",
     formula="(1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d",
 )
 
@@ -67,7 +67,7 @@ def _none_separated(oracle: PreferenceBanditOracle, n: int) -> float:
 
 
 def _designed(rounds: int) -> ScaledError:
-    """The error of hybrid DPO: designs beside responses of the initial policy in round 1, of the optimum in round 2."""
+    """The error of hybrid DPO: designs for responses of the initial policy in round 1, of the optimum in round 2."""
     return ScaledError(
         prediction=lambda oracle, n: oracle.hybrid_floor(1, oracle.initial_policy if rounds == 1 else None),
         agent="dpo-hybrid",
@@ -78,7 +78,7 @@ def _designed(rounds: int) -> ScaledError:
 
 
 def _distilled(pairs: int) -> SmallShare:
-    """Share of runs that find theta* from M pairs of the initial policy, compared often."""
+    """Share of runs that find theta* from M pairs of the initial policy, each compared many times."""
     return SmallShare(
         prediction=lambda oracle, n: spanning_probability(oracle, pairs),
         agent="reward-distillation",
@@ -101,31 +101,31 @@ CLAIMS: tuple[Claim, ...] = (
         "coverage-at",
         _improvement(delta=0.5, level=10.0),
         statement="At the batch threshold coverage improves to 10 with the probability that no coordinate is separated",
-        falsified_by="pairs from the reference, labels without noise, which separate all of them, or C of the policy "
-        "that sampled",
+        falsified_by="pairs from the reference, labels without noise, which separate every coordinate, or C of the "
+        "sampling policy",
         formula=_ONE_ROUND,
     ),
     _coverage(
         "coverage-above",
         _improvement(delta=0.01, level=10.0),
         statement="Above the batch threshold the coverage improves to 10 in one round",
-        falsified_by="labels without noise, which separate every coordinate, or C of the policy that sampled",
+        falsified_by="labels without noise, which separate every coordinate, or C of the sampling policy",
         formula=_ONE_ROUND,
     ),
     _coverage(
         "coverage-level-2",
         _improvement(delta=0.1, level=2.0),
-        statement="Coverage of 2 in one round is rarer than separation says (.68, not .90) and follows the binomial "
-        "law",
-        falsified_by="pairs from the reference, labels without noise, or C of the policy that sampled",
+        statement="Coverage of 2 in one round is less likely than no separation (.68, not .90) and follows the "
+        "binomial law",
+        falsified_by="pairs from the reference, labels without noise, or C of the sampling policy",
         formula=_ONE_ROUND,
     ),
     _coverage(
         "coverage-persists",
-        # What is not separated in the first round goes on to theta*.
+        # Coordinates that are not separated in the first round converge to theta*.
         SmallShare(prediction=_none_separated, labels=batch(0.5), rounds=4, level=2.0),
-        statement="After four rounds coverage is below 2 unless a coordinate was separated in the first, which never "
-        "heals",
+        statement="After four rounds coverage is below 2 unless a coordinate was separated in the first round, which "
+        "is permanent",
         falsified_by="a ridge to the reference: a separated coordinate returns to 0 and is explored again; or labels "
         "without noise",
         formula=_NONE_SEPARATED,
@@ -137,7 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Above the threshold on-policy DPO reaches the error floor tr(Sigma* I(pi*)^-1) / n in three rounds",
         tolerance=0.5,
         tolerance_reason="3 %, the next order in 1 / n",
-        falsified_by="a sampler that stays at the initial policy, or a reference that moves with the sampler",
+        falsified_by="a sampler fixed at the initial policy, or a reference that moves with the sampler",
         formula="tr(Sigma* I(pi*)^-1)",
     ),
     _ratio("offline-ratio-2", OfflineRatio(seeds=200), tolerance=0.1, parameters={"theta_init": 2.0}),
@@ -152,19 +152,19 @@ CLAIMS: tuple[Claim, ...] = (
     _hybrid(
         "hybrid-round-1",
         _designed(1),
-        statement="One round of designed pairs brings the hybrid near theta* from anywhere",
+        statement="One round of designed pairs brings hybrid DPO near theta* from any initial policy",
         formula="tr(Sigma* I(pi_init, design)^-1)",
     ),
     _hybrid(
         "hybrid-floor",
         _designed(2),
-        statement="The hybrid reaches the floor of designed pairs beside the optimum in two rounds",
+        statement="Hybrid DPO reaches the floor of designed pairs for the optimum in two rounds",
         formula="tr(Sigma* I(pi*, design)^-1)",
     ),
     _hybrid(
         "hybrid-far",
         _designed(2),
-        statement="The hybrid reaches its floor in two rounds from an initial policy of coverage 37,000 as well",
+        statement="Hybrid DPO reaches its floor in two rounds also from an initial policy of coverage 37,000",
         formula="tr(Sigma* I(pi*, design)^-1)",
         parameters={"theta_init": 6.0},
     ),
@@ -172,7 +172,7 @@ CLAIMS: tuple[Claim, ...] = (
         "hybrid-beside-on-policy",
         SmallShare(prediction=_none_separated, labels=lambda oracle: DESIGNED, rounds=2, seeds=100, level=10.0),
         source="hybrid sampler",
-        statement="From there on-policy DPO does not cover the optimum after as many labels",
+        statement="From that policy on-policy DPO does not cover the optimum after the same number of labels",
         tolerance=0.01,
         tolerance_reason="the interval of 100 runs covers 0",
         falsified_by="pairs from the reference, or a ridge to the reference",
@@ -182,16 +182,16 @@ CLAIMS: tuple[Claim, ...] = (
     _spans(
         "distillation-half",
         _distilled(450),
-        statement="But for the noise of labels, reward distillation is exact once its pairs span the features",
+        statement="Apart from label noise, reward distillation is exact once its pairs span the features",
     ),
     _spans(
         "distillation-spans",
         _distilled(900),
-        statement="Twice as many pairs span nearly always, whether or not wins and losses are both seen",
+        statement="Twice as many pairs nearly always span the features, even if only wins or only losses are observed",
     ),
     claim(
         "distillation-noise",
-        # Draws of pairs well above what spans the features.
+        # Far more pairs than are needed to span the features.
         ScaledError(
             prediction=lambda oracle, n: distillation_variance(oracle),
             agent="reward-distillation",
@@ -200,10 +200,10 @@ CLAIMS: tuple[Claim, ...] = (
             options={"repeats": 32},
         ),
         source="reward distillation",
-        statement="Where the pairs span, the error of reward distillation is that of its labels alone",
+        statement="If the pairs span the features, the error of reward distillation comes from its labels alone",
         tolerance=1.6,
         tolerance_reason="5 %, the next orders in 1 / pairs and 1 / repeats",
-        falsified_by="labels of one pair that are all equal to its first: repeating then averages nothing",
+        falsified_by="repeated labels of a pair that all equal the first, so repeating averages nothing",
         formula="tr(Sigma* G^-1 N G^-1) / beta^2, G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi'",
         parameters={"theta_init": 1.0},
     ),

@@ -11,17 +11,17 @@ import numpy as np
 
 
 def feature_covariance(features: np.ndarray, probs: np.ndarray) -> np.ndarray:
-    """Give Sigma_pi = E_x Cov_{y ~ pi(.|x)} phi(x, y), (d, d): the Fisher information of theta at pi = pi_theta."""
+    """Return Sigma_pi = E_x Cov_{y ~ pi(.|x)} phi(x, y), (d, d): the Fisher information of theta at pi = pi_theta."""
     centred = features - (probs[:, None, :] @ features)
     return np.mean(np.swapaxes(centred, 1, 2) @ (probs[:, :, None] * centred), axis=0)
 
 
 def relative_coverage(sampler: np.ndarray, target: np.ndarray) -> float:
-    """Give C = lambda_max(S^-1/2 T S^-1/2) of covariances S (of the sampler) and T (of the target), both (d, d).
+    """Return C = lambda_max(S^-1/2 T S^-1/2) of covariances S (of the sampler) and T (of the target), both (d, d).
 
-    C is the least number with T <= C S: how much more data the sampler needs in the direction that it covers worst.
-    It is infinite where the sampler does not vary along some direction. S is scaled to unit diagonal first, which keeps
-    the answer accurate for tiny variances (a nearly deterministic sampler has C of 1e12 and more).
+    C is the smallest number with T <= C S: how much more data the sampler needs in the direction that it covers worst.
+    It is infinite if the sampler does not vary along some direction. S is scaled to unit diagonal first, which keeps
+    the result accurate for tiny variances (a nearly deterministic sampler has C of 1e12 and more).
     """
     correlation, scale = _correlation(sampler)
     if correlation is None:
@@ -31,7 +31,7 @@ def relative_coverage(sampler: np.ndarray, target: np.ndarray) -> float:
 
 
 def _correlation(covariance: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-    """Scale a covariance (d, d) to unit diagonal: give it, None where it is singular, and the deviations (d,)."""
+    """Return the correlation matrix (d, d) of a covariance, None if singular, and the standard deviations (d,)."""
     scale = np.sqrt(np.diag(covariance))
     if not scale.all():
         return None, scale
@@ -43,12 +43,12 @@ def _correlation(covariance: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]
 def fisher_information(
     features: np.ndarray, rewards: np.ndarray, beta: float, first: np.ndarray, second: np.ndarray | None = None
 ) -> np.ndarray:
-    """Give the Fisher information of one label about theta at theta*, (d, d).
+    """Return the Fisher information of one label about theta at theta*, (d, d).
 
     The label of a pair y ~ first, y' ~ second (default: the same policy) is Bernoulli(sigma(m)) with margin
     m = beta theta . (phi - phi'), so I = beta^2 E[sigma'(m) (phi - phi')(phi - phi')^T] at theta = theta*. Expanding
-    the square with S(y, y') = sigma'(m) gives four moments of centred features, and S depends on rewards alone: sums
-    over the distinct rewards of a context (d + 1 of them on the hypercube) replace the K^2 pairs.
+    the square with S(y, y') = sigma'(m) gives four moments of centred features, and S depends on the rewards only, so
+    sums over the distinct rewards of a context (d + 1 of them on the hypercube) replace those over K^2 pairs.
     """
     second = first if second is None else second
     total = np.zeros((features.shape[2], features.shape[2]))
@@ -64,7 +64,7 @@ def fisher_information(
 
 
 def win_rate(rewards: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Give the probability that a response of `first` is labelled better than one of `second`, E_x E sigma(r - r')."""
+    """Return the probability that a response of `first` beats one of `second`, E_x E sigma(r - r')."""
     total = 0.0
     for reward, p, q in zip(rewards, first, second, strict=True):
         levels, index = np.unique(reward, return_inverse=True)
@@ -74,12 +74,12 @@ def win_rate(rewards: np.ndarray, first: np.ndarray, second: np.ndarray) -> floa
 
 
 def _level_sums(probs: np.ndarray, values: np.ndarray, index: np.ndarray, count: int) -> np.ndarray:
-    """Sum probs * values, (K, d), over the responses of each reward level: (count, d)."""
+    """Return the sum of probs * values, (K, d), over the responses of each reward level, (count, d)."""
     return np.stack([np.bincount(index, probs * column, count) for column in values.T], axis=1)
 
 
 def error_floor(information: np.ndarray, metric: np.ndarray) -> float:
-    """Give tr(M I^-1): n times the asymptotic E ||theta - theta*||_M^2 of maximum likelihood from n labels.
+    """Return tr(M I^-1): n times the asymptotic E ||theta - theta*||_M^2 of maximum likelihood from n labels.
 
     Divided by n it is the Cramer-Rao bound in the norm of M; infinite where I is singular.
     """

@@ -1,7 +1,7 @@
-"""What claims about PreferenceBandit predict and measure: exact learners in the linear softmax class.
+"""Experiments of the claims about PreferenceBandit: exact learners in the linear softmax class.
 
-Learners fit theta to the labels of a round, starting at the round's theta_t with a ridge of 1e-6 to theta_t. What a
-trained policy is worth is exact; intervals are about the labels that the runs drew.
+Learners fit theta to the labels of a round, starting at the round's theta_t with a ridge of 1e-6 to theta_t. Trained
+policies are evaluated exactly; intervals cover the randomness of the labels.
 """
 
 import dataclasses
@@ -17,14 +17,14 @@ from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
 #: Hyper-parameters of exact learning in the linear softmax class.
 EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
-#: Chance of a separated coordinate in a run that is meant to be above the threshold.
+#: Probability of a separated coordinate in a run above the threshold.
 SAFE = 1e-5
-#: Labels of all runs that train together, which bounds memory.
+#: Maximum number of labels of all runs that train together, which bounds memory.
 LABELS_TOGETHER = 4_000_000
 
 
 def groups(seed: int, seeds: int, labels: int) -> list[range]:
-    """Cut the runs of a repetition, of `labels` each, into groups that memory allows."""
+    """Split the runs of a repetition, with `labels` labels each, into groups that fit into memory."""
     numbers, together = run_seeds(seed, seeds), max(1, LABELS_TOGETHER // labels)
     return [numbers[i : i + together] for i in range(0, seeds, together)]
 
@@ -41,7 +41,7 @@ def learning_curves(
     last: bool = False,
     **hyperparameters: Any,
 ) -> np.ndarray:
-    """Train in rounds of `labels` each; give metrics after every round, or the last, float64 (seeds, rounds, names)."""
+    """Train in rounds of `labels`; return metrics after each round, or the last, float64 (seeds, rounds, names)."""
     options = EXACT | {"rounds": rounds} | hyperparameters
     traces = [
         trace
@@ -53,12 +53,12 @@ def learning_curves(
 
 
 def safe_batch(oracle: PreferenceBanditOracle) -> int:
-    """Give n*(1e-5) labels, with which hardly any run has a separated coordinate."""
+    """Return n*(1e-5), the number of labels with which hardly any run has a separated coordinate."""
     return math.ceil(oracle.transition.batch_threshold(SAFE))
 
 
 def batch(delta: float) -> Callable[[PreferenceBanditOracle], int]:
-    """Give n*(delta) labels, with which a coordinate is separated in about a share delta of the runs."""
+    """Return n*(delta), the number of labels with which about a fraction delta of runs has a separated coordinate."""
     return lambda oracle: math.ceil(oracle.transition.batch_threshold(delta))
 
 
@@ -67,10 +67,10 @@ class _Learner:
     """An exact learner in rounds of n labels each.
 
     Attributes:
-        prediction: of the oracle and n.
+        prediction: theory's value, given the oracle and n.
         agent: its registered name.
         labels: n, given the oracle.
-        rounds: how many.
+        rounds: number of rounds.
         seeds: number of runs.
         options: further hyper-parameters.
     """
@@ -83,11 +83,11 @@ class _Learner:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """What theory says."""
+        """Return theory's value."""
         return self.prediction(oracle, self.labels(oracle))
 
     def values(self, lab: Lab, seed: int, metric: str) -> tuple[np.ndarray, int]:
-        """Train; give the metric of each run after the last round, (seeds,), and n."""
+        """Train; return the metric of each run after the last round, (seeds,), and n."""
         n = self.labels(lab.oracle)
         how = {"rounds": self.rounds, "last": True, **self.options}
         return learning_curves(lab, self.agent, seed, self.seeds, n, [metric], **how)[:, -1, 0], n
@@ -106,7 +106,7 @@ class SmallShare(_Learner):
     level: float
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share, and its Wilson interval."""
+        """Return the share and its Wilson interval."""
         return share_interval(self.values(lab, seed, self.metric)[0] <= self.level)
 
 
@@ -115,19 +115,19 @@ class ScaledError(_Learner):
     """n times the mean error after the last round."""
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean of n ||theta - theta*||^2."""
+        """Return the mean of n ||theta - theta*||^2 and its interval."""
         errors, n = self.values(lab, seed, "error")
         return mean_interval(n * errors)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OfflineRatio:
-    """Mean error of offline DPO over that of on-policy DPO, from as many labels in all.
+    """Ratio of the mean error of offline DPO to that of on-policy DPO, with the same total number of labels.
 
     Attributes:
         seeds: number of runs of each.
-        labels: n of a round, given the oracle.
-        rounds: of on-policy DPO.
+        labels: n per round, given the oracle.
+        rounds: number of rounds of on-policy DPO.
     """
 
     seeds: int
@@ -135,15 +135,15 @@ class OfflineRatio:
     rounds: int = 6
 
     def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): offline pools the rounds, on-policy uses the last."""
+        """Return tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): on-policy uses only the last of 6 rounds."""
         return oracle.offline_variance(self.rounds) / oracle.floor(1)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Ratio of means; its interval from the standard errors of the logarithms."""
+        """Return the ratio of means, with an interval from the standard errors of the logarithms."""
         return ratio_of_means(*self.errors(lab, seed))
 
     def errors(self, lab: Lab, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Train; give the errors of offline and of on-policy runs, (seeds,) each."""
+        """Train; return the errors of offline and of on-policy runs, (seeds,) each."""
         n, runs = self.labels(lab.oracle), (seed, self.seeds)
         offline = learning_curves(lab, "dpo-offline", *runs, n * self.rounds, ["error"])
         moving = learning_curves(lab, "dpo-on-policy", *runs, n, ["error"], rounds=self.rounds, last=True)
@@ -151,16 +151,16 @@ class OfflineRatio:
 
 
 def spanning_probability(oracle: PreferenceBanditOracle, pairs: int) -> float:
-    """Give P(M pairs of the initial policy differ in every coordinate): (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d."""
+    """Return P(M pairs of the initial policy differ in every coordinate): (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d."""
     return float((1 - (1 - oracle.transition.informative) ** pairs) ** oracle.setting.dimension)
 
 
 def distillation_variance(oracle: PreferenceBanditOracle) -> float:
-    """Give n times the error of reward distillation from n labels in one round of pairs of the initial policy.
+    """Return n times the error of reward distillation from n labels in one round of pairs of the initial policy.
 
     tr(Sigma* G^-1 N G^-1) / beta^2 with G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi', P = P(y wins): least
-    squares of the margins on Delta of variance 1 / (repeats P (1 - P)). By the theorem of Gauss and Markov it is at
-    least tr(Sigma* I^-1): pairs of small noise deserve more weight than they get.
+    squares of the margins on Delta, with variance 1 / (repeats P (1 - P)). By the Gauss-Markov theorem it is at least
+    tr(Sigma* I^-1), since pairs with little noise should get more weight.
     """
     setting = oracle.setting
     probs, rewards = oracle.table(oracle.initial_policy), setting.rewards

@@ -1,4 +1,4 @@
-"""The answer key of PreferenceBandit: every value by one sum over contexts and responses."""
+"""Exact answers about PreferenceBandit: every value is one sum over contexts and responses."""
 
 import functools
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from theorybench.envs.preference.bandit.transition import Transition
 from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.design import preferential_design
 
-#: Largest residual, in nats, at which a policy counts as one of the linear softmax class.
+#: Largest residual, in nats, at which a policy counts as a member of the linear softmax class.
 CLASS_TOLERANCE = 1e-8
 
 
@@ -23,7 +23,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
 
     J(pi) = E_x sum_y pi (r - beta ln(pi / pi_ref)) is strictly concave; its maximum is pi* ~ pi_ref e^{r / beta}.
     Expectations over pairs (Fisher information, win rate) are sums over the distinct rewards of a context: d + 1 of
-    them on the hypercube. `error` is present for policies of the linear softmax class alone; asking for it by name with
+    them on the hypercube. `error` exists only for policies of the linear softmax class; requesting it by name for
     another policy raises PolicyError.
     """
 
@@ -40,7 +40,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
 
     @functools.cached_property
     def optimal_policy(self) -> LinearPolicy:
-        """pi* = pi_{theta*}."""
+        """The optimum pi* = pi_{theta*}."""
         return LinearPolicy(self.setting, self.setting.tables.theta)
 
     @functools.cached_property
@@ -83,7 +83,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         return values
 
     def _error(self, probs: np.ndarray, reference: np.ndarray) -> float | None:
-        """Compute ||theta - theta*||^2 in the Sigma_pi* norm, or None where there is no theta."""
+        """Compute ||theta - theta*||^2 in the Sigma_pi* norm, or None for a policy outside the class."""
         if not probs.all():
             return None
         theta, residual = coverage.log_ratio_parameters(self.setting.tables.features, np.log(probs / reference))
@@ -92,38 +92,38 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         gap = theta - self.setting.tables.theta
         return float(gap @ self.optimal_covariance @ gap)
 
-    # What n labels can teach.
+    # Information in n labels.
 
     def fisher_information(self, policy: Any, other: Any = None) -> np.ndarray:
         """Fisher information I(mu) of the label of one pair about theta, at theta*, (d, d).
 
         Args:
             policy: draws the first response of a pair.
-            other: draws the second; the same policy unless given.
+            other: draws the second; the same policy by default.
         """
         second = None if other is None else self.table(other)
         features = self.setting.tables.features
         return coverage.fisher_information(features, self._rewards, self.setting.beta, self.table(policy), second)
 
     def floor(self, n: float) -> float:
-        """Asymptotic error tr(Sigma* I(pi*)^-1) / n of n labels of pairs from pi*: where on-policy learning ends."""
+        """Return the asymptotic error tr(Sigma* I(pi*)^-1) / n of n labels of pairs from pi*: the on-policy floor."""
         return coverage.error_floor(self.fisher_information(self.optimal_policy), self.optimal_covariance) / n
 
     def offline_variance(self, n: float) -> float:
-        """Asymptotic error tr(Sigma* I(pi_init)^-1) / n of n labels of pairs from the initial policy."""
+        """Return the asymptotic error tr(Sigma* I(pi_init)^-1) / n of n labels of pairs from the initial policy."""
         return coverage.error_floor(self.fisher_information(self.initial_policy), self.optimal_covariance) / n
 
     def hybrid_floor(self, n: float, policy: Any = None) -> float:
-        """Asymptotic error tr(Sigma* I^-1) / n of n labels of a policy's responses beside designed ones.
+        """Return the asymptotic error tr(Sigma* I^-1) / n of n labels of responses paired with designed ones.
 
         Args:
-            n: labels.
-            policy: draws the first response of a pair, and its preferential G-optimal design p(x, y) the context and
-                the second; pi* unless given.
+            n: number of labels.
+            policy: draws the first response of a pair; its preferential G-optimal design p(x, y) draws the context
+                and the second; pi* by default.
         """
         setting, probs = self.setting, self.table(self.optimal_policy if policy is None else policy)
         design = preferential_design(setting.tables.features, probs[None])[0][0]
-        # Contexts count as they are drawn: information is linear in the second policy, whose rows here sum to X p(x).
+        # This weights contexts as drawn: information is linear in the second policy, whose rows here sum to X p(x).
         information = coverage.fisher_information(
             setting.tables.features, self._rewards, setting.beta, probs, len(probs) * design
         )

@@ -1,14 +1,14 @@
 """The separation figure of PreferenceBandit: labels that learners need, over the coverage of their initial policy.
 
-To an error eps, in the Sigma_pi* norm squared, theory says:
+For an error eps, in the Sigma_pi* norm squared, theory predicts:
 
 - offline: tr(Sigma* I(pi_init)^-1) / eps labels, about 12 cosh^2(theta_init) / eps;
-- on-policy: `rounds` times max(n*, floor / eps): a first batch above the threshold n* and a last one at the floor. One
-  separated coordinate ends near |theta_i| = 7, where its ridge holds it: m pairs that agree balance it at
-  2 m e^(-2 |theta_i|) = 1e-6 |theta_i - theta_init| for beta = 1. That is an error of 30 to 55, so that the mean over R
-  runs is small only where none of the R has one. n* is where they all escape with probability 1/2, P(separated) about
-  ln 2 / R;
-- hybrid: two rounds of tr(Sigma* I_hyb^-1) / eps, whatever theta_init.
+- on-policy: `rounds` times max(n*, floor / eps): a first batch above the threshold n* and a last one at the floor. A
+  separated coordinate ends near |theta_i| = 7, where the ridge balances the m pairs that agree:
+  2 m e^(-2 |theta_i|) = 1e-6 |theta_i - theta_init| for beta = 1. That is an error of 30 to 55, so the mean over R
+  runs is small only if no run has a separated coordinate. n* is the batch at which this has probability 1/2, that is
+  P(separated) is about ln 2 / R;
+- hybrid: two rounds of tr(Sigma* I_hyb^-1) / eps, for any theta_init.
 
 Source: arXiv 2601.08421.
 """
@@ -28,19 +28,19 @@ from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
 #: Ratio of neighbouring budgets.
 STEP = math.sqrt(2)
-#: Resamplings of the runs, and the share of them that is outside of an interval, that of three standard errors.
+#: Number of bootstrap samples of the runs, and one minus the confidence level, that of three standard errors.
 RESAMPLINGS, OUTSIDE = 2000, 0.0027
 
 
 @dataclasses.dataclass(frozen=True)
 class Learner:
-    """An agent, and the labels of one round that theory says it needs.
+    """An agent, and the number of labels per round that it needs in theory.
 
     Attributes:
         agent: registered name.
         rounds: rounds of equal size.
-        batch: (oracle, eps, runs whose mean error must fall below eps) -> labels of one round.
-        luck: (oracle, eps, runs) -> how far above the first budget that passes the true one may lie, as a factor.
+        batch: (oracle, eps, runs whose mean error must fall below eps) -> labels per round.
+        luck: (oracle, eps, runs) -> factor by which the true budget may exceed the first budget that passes.
     """
 
     agent: str
@@ -49,18 +49,18 @@ class Learner:
     luck: Callable[[PreferenceBanditOracle, float, int], float] = lambda oracle, error, seeds: 1.0
 
     def predicted(self, oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
-        """Give the total of labels at which the mean error of `seeds` runs falls below `error`, by theory."""
+        """Return the total number of labels at which theory's mean error of `seeds` runs falls below `error`."""
         return self.rounds * self.batch(oracle, error, seeds)
 
     def measure(self, lab: Lab, error: float, seed: int, seeds: int) -> Interval:
-        """Find the total of labels at which the mean error of `seeds` runs falls below `error`.
+        """Find the total number of labels at which the mean error of `seeds` runs falls below `error`.
 
-        Budgets grow by factors of `STEP`. The search begins near theory's, goes down to one that fails and from there
-        up to the first that passes; between these two the crossing is on a straight line in logarithms.
+        Budgets grow by factors of `STEP`. The search begins near theory's budget, goes down to one that fails and from
+        there up to the first that passes; the crossing is interpolated between these two, linearly in logarithms.
 
         Returns:
-            The crossing and its interval: what runs that are drawn again, with replacement, say, and at least from the
-            budget that fails to the one that passes, times its luck.
+            The crossing and its bootstrap interval over runs, which covers at least the range from the budget that
+            fails to the one that passes, times `luck`.
         """
         found: dict[int, np.ndarray] = {}
 
@@ -87,7 +87,7 @@ class Learner:
         return Interval(value, float(min(low, *labels[-2:])), float(max(high, luck * labels[-1])))
 
     def reaches(self, lab: Lab, error: float, labels: int, seed: int, seeds: int) -> bool:
-        """Train runs with so many labels in all, and say whether their mean error is below `error`."""
+        """Train runs with this total number of labels; return whether their mean error is below `error`."""
         runs = learning_curves(lab, self.agent, seed, seeds, labels // self.rounds, ["error"], rounds=self.rounds)
         return bool(runs[:, -1, 0].mean() < error)
 
@@ -97,9 +97,9 @@ def _labels(step: int) -> int:
 
 
 def crossing(labels: np.ndarray, errors: np.ndarray, level: float) -> float:
-    """Give the labels at which errors first fall below a level.
+    """Return the labels at which errors first fall below a level.
 
-    Straight lines in logarithms join the points. Beyond the ends errors fall as 1 / labels, for one `STEP` at most.
+    Points are interpolated linearly in logarithms. Beyond the ends errors fall as 1 / labels, for at most one `STEP`.
 
     Args:
         labels: increasing, (n,).
@@ -120,7 +120,7 @@ def _threshold_or_floor(oracle: PreferenceBanditOracle, error: float, seeds: int
 
 
 def _luck(oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
-    """Runs that all escape separation say nothing of separations that could have happened.
+    """Return the factor for runs in which no separation happened although it could have.
 
     A budget passes with probability `OUTSIDE` / 2 where P(separated) is as large as (1 - P)^R allows.
     """
@@ -145,11 +145,11 @@ class Separation:
     """The labels that each learner needs, over the coverage of its initial policy.
 
     Attributes:
-        error: to reach.
-        limit: labels of a run where theory asks for more.
-        inits: theta_init at which labels are counted.
-        drawn: likewise, where theory is drawn.
-        learners: by name.
+        error: the error to reach.
+        limit: largest number of labels of a run.
+        inits: values of theta_init at which labels are measured.
+        drawn: values of theta_init at which theory is drawn.
+        learners: the learners by name.
     """
 
     error: float = 0.02
@@ -159,7 +159,7 @@ class Separation:
     learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Count the labels of each learner from each start, where theory asks for no more than the limit."""
+        """Measure the labels of each learner from each initial policy, where theory predicts at most the limit."""
         labs = {init: lab.at(theta_init=init) for init in self.drawn}
         starts = {init: _start(there.oracle) for init, there in labs.items()}
         theory = {
@@ -207,39 +207,38 @@ class Separation:
 
     def _method(self, seeds: int) -> str:
         return (
-            "Error is ||theta - theta*||^2 in the Sigma_pi* norm. Theory is the leading order in 1 / labels; of "
-            f"on-policy three rounds of the floor's labels or of the threshold's, at which all {seeds} runs escape "
+            "Error is ||theta - theta*||^2 in the Sigma_pi* norm. Theory is the leading order in 1 / labels; for "
+            f"on-policy three rounds of the floor's labels or of the threshold's, at which none of {seeds} runs has a "
             f"separation with probability 1/2. Runs: where the mean error of {seeds} runs crosses {self.error:g}, "
             f"between the last budget that fails and the first that passes; budgets grow by factors of {STEP:.2f}. "
-            "Intervals hold both budgets and 99.7 % of what runs drawn again say. On-policy's are longer above: a "
-            f"budget at which separations are likely enough passes all the same, all {seeds} runs escaping them, once "
-            "in 700 times."
+            "Intervals contain both budgets and the 99.7 % bootstrap interval. On-policy's extend further upwards: "
+            f"even a budget at which separations are likely passes, with none in {seeds} runs, once in 700 times."
         )
 
     def _not_reached(self, starts: dict[float, float], counted: dict[tuple[str, float], Any], seeds: int) -> list[str]:
-        """Say which points are bounds, and why."""
+        """Describe which points are bounds, and why."""
         notes = []
         for name in self.learners:
             missing = [starts[init] for init in self.inits if (name, init) not in counted]
             if missing:
                 notes.append(
-                    f"From C = {min(missing):,.0f} on {name} needs more than {self.limit:,} labels, as theory says: "
-                    f"with so many the mean error of {seeds} runs is above {self.error:g}. How many more was not "
+                    f"From C = {min(missing):,.0f} on {name} needs more than {self.limit:,} labels, as predicted: "
+                    f"with this many the mean error of {seeds} runs is above {self.error:g}. How many more was not "
                     "measured."
                 )
         return notes
 
     def _measured_readings(self, starts: dict[float, float], counted: dict[tuple[str, float], Any]) -> list[str]:
-        """Say what runs show where C is largest among those at which every learner is measured."""
+        """Describe the runs at the largest C at which every learner is measured."""
         shared = [init for init in self.inits if all((name, init) in counted for name in self.learners)]
         if not shared:
             return []
         *labels, hybrid = (counted[name, shared[-1]][0] for name in self.learners)
         ratios = " and ".join(f"{own / hybrid:,.0f} ({name})" for own, name in zip(labels, self.learners, strict=False))
-        return [f"At C = {starts[shared[-1]]:,.0f} runs need {ratios} times the labels of the hybrid's."]
+        return [f"At C = {starts[shared[-1]]:,.0f} runs need {ratios} times the labels of the hybrid."]
 
     def _readings(self, starts: dict[float, float], theory: dict[tuple[str, float], float]) -> list[str]:
-        """Say what the lines show at the two ends."""
+        """Describe the theoretical lines at their two ends."""
 
         def against(name: str, init: float, digits: int) -> str:
             ratios = [(theory[other, init] / theory[name, init], other) for other in self.learners if other != name]

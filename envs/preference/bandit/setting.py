@@ -34,12 +34,12 @@ class BanditTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PreferenceBandit(ContextualBandit):
-    """A contextual bandit with Bradley-Terry labels, in which coverage decides who learns.
+    """A contextual bandit with Bradley-Terry labels, in which coverage determines which algorithms learn.
 
     ## Description
     A context x is shown, the agent answers with two responses y and y', and a label says which is better:
     P(y wins) = sigma(r(x, y) - r(x, y')). The reward r = beta theta* . phi(x, y) is never seen. The goal is the policy
-    of greatest J(pi) = E r - beta KL(pi || pi_ref), the objective of learning from human preferences, with pi_ref
+    with the largest J(pi) = E r - beta KL(pi || pi_ref), the objective of learning from human preferences, with pi_ref
     uniform. The optimum pi* = pi_{theta*} lies in the linear softmax class pi_theta(y|x) ~ exp(theta . phi(x, y)).
 
     `geometry="hypercube"`: responses are the sign vectors y of {-1, +1}^d (bit i of the index is 1 where y_i = -1), and
@@ -67,8 +67,7 @@ class PreferenceBandit(ContextualBandit):
     After one pair (`terminated`); never truncated.
 
     ## Arguments
-    Whatever the instance, on the hypercube the oracle's numbers depend on the other parameters alone, except through
-    the sign of theta_init * theta*_i.
+    On the hypercube the oracle's numbers depend on the instance only through the signs of theta_init * theta*_i.
 
     ## Optimum
     pi* = pi_{theta*} and J* = beta E_x ln mean_y exp(theta* . phi), on the hypercube beta d ln cosh theta*: .2660 by
@@ -81,21 +80,21 @@ class PreferenceBandit(ContextualBandit):
     ## What theory predicts
     Each round of on-policy DPO fits theta to n fresh pairs of its own policy, with the reference fixed.
 
-    1. Coverage improves, or does not, in one round: a coordinate whose informative pairs all agree (or that has none)
-       is separated and its estimate runs away. P(C(pi_1) <= 10) follows 1 - P(some coordinate separated), with a
+    1. One round decides whether coverage improves: a coordinate whose informative pairs all agree (or that has none)
+       is separated and its estimate diverges. P(C(pi_1) <= 10) follows 1 - P(some coordinate separated), with a
        threshold n* = 2 cosh^2(theta_init) ln(d / delta) / (1 - sigma(2 beta theta*)). P(C(pi_1) <= 2) is lower, and
-       follows a binomial law of its own.
+       follows a binomial law.
     2. Above the threshold the error reaches the floor 15.26 / n within 2 to 3 rounds.
     3. At equal labels (T = 6 rounds) offline DPO is worse by the factor tr(Sigma* I(pi_init)^-1) / (6 x 15.26): 1.88,
        13.3 and 97.7 at theta_init 2, 3 and 4.
     4. Hybrid DPO, whose second responses follow a preferential G-optimal design, reaches its floor 14.63 / n in two
-       rounds from any theta_init; the first round ends at 18.9 / n. On-policy DPO fails at the same labels where C is
-       large.
-    5. But for the noise of its labels, reward distillation is exact once its pairs span the features: M pairs of the
-       initial policy do so with probability (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d, labels of one kind or not.
+       rounds from any theta_init; the first round ends at 18.9 / n. With the same number of labels on-policy DPO fails
+       if C is large.
+    5. Apart from label noise, reward distillation is exact once its pairs span the features: M pairs of the initial
+       policy do so with probability (1 - (1 - 1 / (2 cosh^2 theta_init))^M)^d, even if all labels are of one kind.
 
     The solver matters: it starts at the round's theta_t with a ridge of 1e-6 to theta_t. With a ridge to the reference
-    a coordinate without information returns to 0, the learner explores by itself and the transition disappears.
+    a coordinate without information returns to 0, so the learner explores by itself and the transition disappears.
 
     ## References
     - arXiv 2601.08421: coverage improvement and fast convergence of on-policy preference learning (ICML 2026).
@@ -112,7 +111,7 @@ class PreferenceBandit(ContextualBandit):
     geometry: str = choice("hypercube", GEOMETRIES, "responses and features")
     dimension: int = integer(6, 1, 12, "d, number of features (gaussian: from 2); the hypercube has K = 2^d responses")
     num_contexts: int = integer(8, 1, 64, "X, number of contexts")
-    num_responses: int = integer(64, 2, 1024, "K of the gaussian geometry; the hypercube does not read it")
+    num_responses: int = integer(64, 2, 1024, "K of the gaussian geometry; unused by the hypercube")
     theta_star: float = real(0.3, 0.01, 3.0, "size of every coordinate of theta*")
     theta_init: float = real(3.0, -20.0, 20.0, "every coordinate of theta in the initial policy")
     beta: float = real(1.0, 0.0, 5.0, "weight of the KL term and scale of the reward", open_low=True)
@@ -123,10 +122,10 @@ class PreferenceBandit(ContextualBandit):
     )
 
     def validate(self) -> None:
-        """Check that the features can be told apart.
+        """Check that theta can be identified from the features.
 
         Raises:
-            ParameterError: gaussian features of one coordinate, or of fewer than `dimension` independent differences.
+            ParameterError: gaussian features of one coordinate, or with fewer than `dimension` independent differences.
         """
         if self.geometry == "gaussian" and self.dimension == 1:
             fix = "In one dimension features of norm 1 are signs, which may all be equal: nothing would be learnt."
@@ -138,7 +137,7 @@ class PreferenceBandit(ContextualBandit):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """X contexts with K responses each."""
+        """The sizes for X contexts with K responses each."""
         responses = 2**self.dimension if self.geometry == "hypercube" else self.num_responses
         return bandit_sizes(self.num_contexts, responses)
 
@@ -156,7 +155,7 @@ class PreferenceBandit(ContextualBandit):
             features = portable(normal / np.sqrt((normal**2).sum(axis=2, keepdims=True)))
         alternating = 1.0 - 2.0 * (np.arange(self.dimension) % 2)
         directions = alternating if number == 0 else rng.choice([-1.0, 1.0], self.dimension)
-        # The sum before the scaling: agreements are counted in whole numbers, so equal rewards are equal bits.
+        # Sum before scaling: agreements are counted as integers, so equal rewards are equal bit for bit.
         scores = self.beta * self.theta_star * (features * directions).sum(axis=2)
         weights = portable(np.exp(scores - scores.max(axis=1, keepdims=True)))
         return BanditTables(weights, features, self.theta_star * directions)
@@ -176,7 +175,7 @@ class PreferenceBandit(ContextualBandit):
         return xp.astype(wins, xp.float64) - 0.5
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform, float64 (n, K)."""
+        """The uniform distribution, float64 (n, K)."""
         return np.full((len(observations), self.num_actions), 1.0 / self.num_actions)
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Figures of arXiv 2601.08421 on PreferenceBandit: rounds, offline against on-policy, the transition, the separation.
 
-All learning is exact, in the linear softmax class; theory is Fisher information and the binomial law of the oracle.
-Batches that are meant to be above the threshold have n*(1e-5) labels, so that no run has a separated coordinate.
+All learners solve exactly in the linear softmax class; theory is the oracle's Fisher information and binomial law.
+Batches above the threshold have n*(1e-5) labels, so practically no run has a separated coordinate.
 """
 
 import dataclasses
@@ -35,15 +35,15 @@ class Rounds:
     """Error and coverage after each round of on-policy DPO.
 
     Attributes:
-        inits: theta_init at which learning starts.
-        rounds: how many.
+        inits: values of theta_init at which learning starts.
+        rounds: number of rounds.
     """
 
     inits: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
     rounds: int = 5
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train, and read both after each round."""
+        """Train, and measure both after each round."""
         places = range(self.rounds + 1)
         error: list[Series] = []
         cover: list[Series] = []
@@ -79,11 +79,11 @@ class Rounds:
         columns = (*(Column(*head) for head in heads), Column("C that sampled", ".2f"), Column("C after", ".2f"))
         note = (
             "Error is ||theta_t - theta*||^2 in the Sigma* norm; means of runs with three standard errors. Fisher "
-            f"information says tr(Sigma* I(pi_init)^-1) of round 1 and the floor {floor:.2f} of rounds 3 and later; "
-            "round 2 is sampled by each run's own policy. In round 1 a coordinate has some 40 informative pairs, where "
-            "the binomial law of its estimate is a tenth above Fisher information. The floor is the leading order in "
-            "1 / n: at n = 179 means stay a fifth above it, at 1,063 3 %. At theta_init 1 most informative pairs "
-            "differ in several coordinates, which the law does not know."
+            f"information predicts tr(Sigma* I(pi_init)^-1) in round 1 and the floor {floor:.2f} from round 3 on; "
+            "round 2 is sampled by each run's own policy. In round 1 a coordinate has some 40 informative pairs, for "
+            "which the binomial law of its estimate is 10 % above Fisher information. The floor is the leading order "
+            "in 1 / n: at n = 179 means stay 20 % above it, at 1,063 3 %. At theta_init 1 most informative pairs "
+            "differ in several coordinates, which the law ignores."
         )
         table = Table("Error per round, times its labels", columns, tuple(rows), note)
         return StudyResult(tables=(table,), charts=charts)
@@ -94,10 +94,10 @@ class Offline:
     """Errors of offline and on-policy DPO at equal labels, over theta_init and in the gaussian geometry.
 
     Attributes:
-        inits: theta_init at which learning starts.
-        rounds: of on-policy DPO.
-        gaussian_labels: of a round in the gaussian geometry.
-        gaussian_runs: how many times as many runs it has: a small ratio needs them.
+        inits: values of theta_init at which learning starts.
+        rounds: number of rounds of on-policy DPO.
+        gaussian_labels: labels per round in the gaussian geometry.
+        gaussian_runs: factor by which it has more runs, since its ratio is close to 1.
     """
 
     inits: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
@@ -106,7 +106,7 @@ class Offline:
     gaussian_runs: int = 4
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train both from as many labels."""
+        """Train both with equally many labels."""
         errors: dict[str, list[np.ndarray]] = {OFFLINE: [], ON_POLICY: []}
         theory: dict[str, list[float]] = {OFFLINE: [], ON_POLICY: []}
         ratios, rows = [], []
@@ -154,8 +154,8 @@ class Offline:
         share = gaussian.oracle.offline_variance(1) / gaussian.oracle.floor(1)
         note = (
             "Errors ||theta - theta*||^2 in the Sigma* norm, times all labels, with three standard errors. Offline "
-            f"pools them; on-policy, in {self.rounds} rounds, keeps the last round alone, whose n is small at "
-            "theta_init 1: there the next order in 1 / n adds a fifth. In the gaussian geometry C is mild, and the "
+            f"pools them; on-policy, in {self.rounds} rounds, uses only the last round, whose n is small at "
+            "theta_init 1: there the next order in 1 / n adds 20 %. In the gaussian geometry C is mild, and the "
             f"variance of offline labels is {share:.1f} times the floor, less than the number of rounds: offline wins "
             f"({self.gaussian_runs} times as many runs)."
         )
@@ -165,17 +165,17 @@ class Offline:
 
 @dataclasses.dataclass(frozen=True)
 class PhaseTransition:
-    """The chance of good coverage against the batch size: after one round, and after more with either ridge.
+    """The probability of good coverage against the batch size: after one round, and after more with either ridge.
 
     Attributes:
-        inits: theta_init at which learning starts.
-        delta: labels of a round are given over n*(delta).
-        level: coverage that counts as improved.
-        shares: labels of a round over n*, measured.
-        drawn: likewise, where theory is drawn.
-        ridge_rounds: rounds after which the two ridges are compared.
-        ridge_init: theta_init there.
-        ridge_shares: labels of a round there.
+        inits: values of theta_init at which learning starts.
+        delta: labels per round are given in units of n*(delta).
+        level: largest coverage that counts as improved.
+        shares: labels per round over n* at which runs are measured.
+        drawn: labels per round over n* at which theory is drawn.
+        ridge_rounds: number of rounds after which the two ridges are compared.
+        ridge_init: theta_init of that comparison.
+        ridge_shares: labels per round over n* of that comparison.
     """
 
     inits: tuple[float, ...] = (2.0, 3.0, 4.0)
@@ -214,16 +214,16 @@ class PhaseTransition:
         )
         heads = (("n / n*", "g"), ("n", ",d"), ("law", ".3f"), ("runs", ".3f"), ("no coordinate separated", ".3f"))
         note = (
-            f"n* is n*({self.delta:g}), with which some coordinate is separated in a share of at most {self.delta:g} "
-            "of the runs. The law takes a pair as informative about one coordinate alone; at theta_init 2 one "
-            "informative pair in six differs in another coordinate as well. Good coverage is rarer than the absence of "
-            "separation: a coordinate with 9 wins in 10 pairs is not separated, yet its C is 2.6."
+            f"n* is n*({self.delta:g}), with which at most a fraction {self.delta:g} of runs has a separated "
+            "coordinate. The law treats a pair as informative about one coordinate only; at theta_init 2 one "
+            "informative pair in six differs in another coordinate as well. Good coverage is rarer than the absence "
+            "of separation: a coordinate with 9 wins in 10 pairs is not separated, yet its C is 2.6."
         )
         table = Table(title, (Column("start"), *(Column(*head) for head in heads)), tuple(rows), note)
         return StudyResult(tables=(table, later), charts=charts, notes=notes)
 
     def _improved(self, lab: Lab, share: float, seed: int, seeds: int, **options: Any) -> Interval:
-        """Count runs whose coverage is good after the last round, with their interval."""
+        """Return the share of runs whose coverage is good after the last round, with its interval."""
         n = self._labels(lab.oracle.transition, share)
         runs = learning_curves(lab, "dpo-on-policy", seed, seeds, n, ["coverage"], last=True, **options)
         return share_interval(runs[:, -1, 0] <= self.level)
@@ -232,7 +232,7 @@ class PhaseTransition:
         return math.ceil(share * laws.batch_threshold(self.delta))
 
     def _ridges(self, lab: Lab, seed: int, seeds: int) -> tuple[list[Series], Table, tuple[str, ...]]:
-        """Compare ridges to theta_t and to the reference after some rounds."""
+        """Compare ridges to theta_t and to the reference after `ridge_rounds` rounds."""
         found = {
             ridge: np.array(
                 [
@@ -257,8 +257,8 @@ class PhaseTransition:
         worst = float(found["reference"][:, 0].min())
         note = (
             "With a ridge to the reference a coordinate without information returns to 0 and is explored again, "
-            f"whatever the batch: after {self.ridge_rounds} rounds at least {worst:.2f} of the runs have good coverage "
-            "at every n here."
+            f"for any batch size: after {self.ridge_rounds} rounds at least {worst:.2f} of the runs have good coverage "
+            "at every n in the table."
         )
         return series, table, (note,)
 
@@ -268,8 +268,8 @@ STUDIES: tuple[Study, ...] = (
         id="preference-rounds",
         source="arXiv 2601.08421, convergence above the batch threshold",
         title="Error and coverage per round of on-policy DPO",
-        text="One round above the batch threshold brings coverage from hundreds to about 1; from the third round on "
-        "the error is at the floor of the optimum's own pairs, wherever learning started.",
+        text="One round above the batch threshold reduces C from hundreds to about 1; from the third round on the "
+        "error is at the floor of the optimum's own pairs, from any initial policy.",
         run=Rounds().run,
         seeds=50,
     ),
@@ -277,8 +277,8 @@ STUDIES: tuple[Study, ...] = (
         id="preference-offline",
         source="arXiv 2601.08421, separation of offline and on-policy learning",
         title="Offline against on-policy DPO at equal labels, over theta_init",
-        text="The error of pooled labels grows with cosh^2(theta_init); that of moving labels does not. Where coverage "
-        "is mild, pooling wins.",
+        text="The error of pooled offline labels grows with cosh^2(theta_init); that of on-policy labels does not. "
+        "Where C is small, pooling wins.",
         run=Offline().run,
         seeds=50,
     ),
@@ -286,8 +286,8 @@ STUDIES: tuple[Study, ...] = (
         id="preference-transition",
         source="arXiv 2601.08421, coverage improvement",
         title="The phase transition in the batch size",
-        text="Coverage improves in one round from about n* labels on, and hardly ever far below: a coordinate whose "
-        "informative pairs all agree runs away, and never returns.",
+        text="Coverage improves in one round from about n* labels on, and hardly ever far below: the estimate of a "
+        "coordinate whose informative pairs all agree diverges and never returns.",
         run=PhaseTransition().run,
         seeds=200,
     ),
@@ -295,8 +295,8 @@ STUDIES: tuple[Study, ...] = (
         id="preference-separation",
         source="arXiv 2601.08421, separation of offline, on-policy and hybrid learning",
         title="Total labels to an error, over the coverage of the initial policy",
-        text="From large C offline labels grow as C / eps and on-policy labels as C; the hybrid's designed pairs cost "
-        "the same from everywhere. At C near 1 offline is cheapest.",
+        text="For large C the labels of offline learning grow as C / eps and those of on-policy learning as C; the "
+        "hybrid's designed pairs need the same number for every C. For C near 1 offline learning needs the fewest.",
         run=Separation().run,
         seeds=20,
     ),

@@ -11,8 +11,8 @@ class Transition:
     """The phase transition of the first round on the hypercube, one coordinate at a time.
 
     From theta_init = (t, ..., t) a pair differs in a given coordinate with probability 2 sigma(2t) sigma(-2t) =
-    1 / (2 cosh^2 t); for large t it then differs in no other (up to a share (d - 1) / (2 cosh^2 t)), and the better
-    sign wins with probability q = sigma(2 beta |theta*|).
+    1 / (2 cosh^2 t); for large t it then differs in no other (except a fraction (d - 1) / (2 cosh^2 t)), and the
+    better sign wins with probability q = sigma(2 beta |theta*|).
 
     Attributes:
         dimension: number of coordinates d.
@@ -37,10 +37,10 @@ class Transition:
         return _sigmoid(2 * self.beta * self.theta_star)
 
     def separation_probability(self, n: float) -> float:
-        """Give the probability that n pairs leave some coordinate separated.
+        """Return the probability that n pairs leave some coordinate separated.
 
-        A coordinate is separated when all its informative pairs agree, or it has none: then its maximum-likelihood
-        estimate is infinite or not determined. Wins and losses of a coordinate are Poisson with means l q and
+        A coordinate is separated if all its informative pairs agree or it has none: its maximum-likelihood estimate
+        is then infinite or undetermined. Wins and losses of a coordinate are Poisson with means l q and
         l (1 - q), l = n / (2 cosh^2 theta_init), so P(one coordinate) = e^{-l(1-q)} + e^{-lq} - e^{-l}.
         """
         wins, losses = n * self.informative * self.win, n * self.informative * (1 - self.win)
@@ -48,11 +48,11 @@ class Transition:
         return 1 - (1 - one) ** self.dimension
 
     def batch_threshold(self, delta: float) -> float:
-        """Give n* = 2 cosh^2(theta_init) ln(d / delta) / (1 - q), where d e^{-l(1-q)} (about P(separated)) is delta."""
+        """Return n* = 2 cosh^2(theta_init) ln(d / delta) / (1 - q), where P(separated) ~ d e^{-l(1-q)} = delta."""
         return math.log(self.dimension / delta) / (self.informative * (1 - self.win))
 
     def improvement_probability(self, n: int, level: float) -> float:
-        """Give P(C(pi_1) <= level) after one round of n pairs, for large theta_init.
+        """Return P(C(pi_1) <= level) after one round of n pairs, for large theta_init.
 
         With k wins of the better sign among the N informative pairs of a coordinate, the estimate is
         ln(k / (N - k)) / (2 beta), and C(theta) = max_i cosh^2 theta_i / cosh^2 theta*_i <= level iff every |theta_i|
@@ -75,12 +75,12 @@ class Transition:
         return (one + stays) ** self.dimension
 
     def first_round_error(self, n: int) -> float:
-        """Give n times the mean error of the first round of n pairs, in runs without separation.
+        """Return n times the mean error of the first round of n pairs, in runs without separation.
 
         The law is that of `improvement_probability`, coordinate by coordinate: k wins of the better sign among N
-        informative pairs give the estimate ln(k / (N - k)) / (2 beta). Its variance tends to that of Fisher
-        information, n over 2 cosh^2 theta_init pairs at a time; at some 40 pairs it is a tenth larger. Coordinates with
-        k = 0 or k = N are left out.
+        informative pairs give the estimate ln(k / (N - k)) / (2 beta). With N about n / (2 cosh^2 theta_init) its
+        variance tends to that of Fisher information; at some 40 pairs it is 10 % larger. Coordinates with k = 0 or
+        k = N are excluded.
         """
         from scipy.stats import binom
 

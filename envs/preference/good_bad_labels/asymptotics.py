@@ -25,7 +25,7 @@ class Derivatives(NamedTuple):
 
 
 def ddro_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Derivatives:
-    """Give the derivatives of DDRO's loss.
+    """Return the derivatives of DDRO's loss.
 
     It is logistic in s = ln rho = ln((1-t) u / (1 - t u)) and least at rho = p+/p-, where 1 - t u = (1-t) p-/r with r
     the mixture; ds/du = 1 / (u (1 - t u)) and ds/dt = (p+ - p-) / ((1-t) p-).
@@ -41,7 +41,7 @@ def ddro_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Derivat
 
 
 def two_term_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Derivatives:
-    """Give the derivatives of the two-term loss, logistic in l = ln u and least at u = p+ / mixture."""
+    """Return the derivatives of the two-term loss, logistic in l = ln u and least at u = p+ / mixture."""
     mixture = share * good + (1 - share) * bad
     both = good + mixture
     return Derivatives((1 + share) / both - 1 / good, (1 - share) / both, mixture / (good * both), (good - bad) / both)
@@ -50,7 +50,7 @@ def two_term_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Der
 def error_covariance(
     good: np.ndarray, bad: np.ndarray, share: float, by: Derivatives, *, estimated: bool
 ) -> np.ndarray:
-    """Give the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K), contexts being uniform.
+    """Return the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K), contexts being uniform.
 
     The loss is the sum of the class-wise means of n labelled responses; pi minimises it over distributions. With D the
     diagonal of curvatures, restricted to changes that keep each row's sum, sqrt(n) (pi - p+) tends to -D^-1 times a
@@ -86,12 +86,12 @@ def error_covariance(
 
 
 def mean_variation(covariance: np.ndarray, contexts: int) -> float:
-    """Give E[TV] of a normal error, TV = the sum of |error| / (2 X): E|Z| = sqrt(2/pi) s for a deviation s."""
+    """Return E[TV] of a normal error, TV = the sum of |error| / (2 X): E|Z| = sqrt(2/pi) s for a deviation s."""
     return float(np.sqrt(np.diag(covariance)).sum() / (np.sqrt(2 * np.pi) * contexts))
 
 
 def squared_variation(covariance: np.ndarray, contexts: int) -> float:
-    """Give E[TV^2] of a normal error, TV = the sum of |error| / (2 X).
+    """Return E[TV^2] of a normal error, TV = the sum of |error| / (2 X).
 
     For normal Z, Z' of deviations s, s' and correlation r, E|Z Z'| = 2/pi s s' (sqrt(1 - r^2) + r arcsin r).
     """

@@ -30,7 +30,7 @@ class Learner:
     known: Mapping[str, Any]
 
     def end(self, oracle: GoodBadLabelsOracle) -> np.ndarray:
-        """Give the policy at which it ends, float64 (X, K)."""
+        """Return the policy at which it ends, float64 (X, K)."""
         return oracle.limit(self.limit, **self.known)
 
     def tables(self, lab: Lab, labels: int, seed: int, runs: int) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ class Learner:
 
 
 def ddro(variant: str, share: float | None = None) -> Learner:
-    """Give DDRO ("ratio") or its variant ("two-term"); the share t is estimated, or the one that is given."""
+    """Return DDRO ("ratio") or its variant ("two-term"); the share t is estimated, or the one that is given."""
     told = {} if share is None else {"good_share": share}
     limit = "ddro" if variant == "ratio" else variant
     return Learner(agent="ddro", hyperparameters={"variant": variant, **told}, limit=limit, known={"share": share})
@@ -60,7 +60,7 @@ DPO = Learner(
 
 
 def rejected(oracle: Oracle[GoodBadLabels], table: np.ndarray) -> float:
-    """Give the probability (X, K) of the responses that are bad more often than good, mean over contexts."""
+    """Return the probability (X, K) of the responses that are bad more often than good, mean over contexts."""
     return float((table * (oracle.setting.tables.chance < 0.5)).sum(axis=1).mean())
 
 

@@ -22,12 +22,12 @@ EMPTY = -80.0
 
 
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
-    """Give TV = 1/2 sum |p - q|, mean over contexts; both float64 (X, K)."""
+    """Return TV = 1/2 sum |p - q|, mean over contexts; both float64 (X, K)."""
     return float(np.abs(first - second).sum(axis=1).mean() / 2)
 
 
 def ddro_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: float) -> np.ndarray:
-    """Give the minimiser of DDRO's loss, float64 (X, K).
+    """Return the minimiser of DDRO's loss, float64 (X, K).
 
     With c = 1 - 2 t the loss of one response is (p+ + p-) ln(1 + c u) - p+ ln((1-t) u) - p- ln(1 - t u) (see
     `theorybench.baselines.ddro`), to be minimised under sum pi_ref u = 1. Its second derivative by u is
@@ -54,7 +54,7 @@ def ddro_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: 
 
 
 def two_term_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, share: float) -> np.ndarray:
-    """Give the minimiser of the two-term variant's loss, float64 (X, K); a local one where t is believed too large.
+    """Return the minimiser of the two-term variant's loss, float64 (X, K); a local one where t is believed too large.
 
     With A = (1+t) p+ + (1-t) p- the loss of one response is A ln(1 + u) - p+ ln u. Under sum pi_ref u = 1 its slope
     A / (1 + u) - p+ / u is m pi_ref, so that m pi_ref u^2 + (p+ + m pi_ref - A) u + p+ = 0; the lesser root holds the
@@ -79,7 +79,7 @@ def two_term_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, sha
 
 
 def dpo_limit(good: np.ndarray, bad: np.ndarray, reference: np.ndarray, beta: float) -> np.ndarray:
-    """Give the minimiser of DPO's loss on pairs of a good and a bad response, pi_ref (p+/p-)^(1/beta) / Z, (X, K).
+    """Return the minimiser of DPO's loss on pairs of a good and a bad response, pi_ref (p+/p-)^(1/beta) / Z, (X, K).
 
     Two responses i, j of a mixture differ in their labels with i good at the odds p+_i p-_j : p+_j p-_i, which is
     sigma(beta (l_i - l_j)) for l = ln(p+/p-) / beta + constant: no pair asks for anything else.
@@ -97,7 +97,7 @@ def kto_limit(
     desirable: float = 1.0,
     undesirable: float = 1.0,
 ) -> np.ndarray:
-    """Give the policy that KTO's loss drives to, float64 (X, K).
+    """Return the policy that KTO's loss drives to, float64 (X, K).
 
     With w = desirable t p+ - undesirable (1-t) p- and the baseline z the loss is a constant less the sum of
     w sigma(beta (l - z)), l = ln u. Each response with w <= 0 falls to probability 0: that lowers its own term and

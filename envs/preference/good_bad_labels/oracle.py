@@ -60,7 +60,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
     def limit(
         self, learner: str, *, share: float | None = None, beta: float = 1.0, weights: tuple[float, float] = (1.0, 1.0)
     ) -> np.ndarray:
-        """Give the policy at which a learner ends with labels without end: probabilities, float64 (X, K).
+        """Return the policy at which a learner ends with labels without end: probabilities, float64 (X, K).
 
         Args:
             learner: "ddro", "two-term", "dpo" (pairs of a good and a bad response) or "kto".
@@ -89,18 +89,18 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
         raise ParameterError("learner", learner, "'ddro', 'two-term', 'dpo' or 'kto'")
 
     def distance(self, table: np.ndarray) -> float:
-        """Give TV(p+, pi), mean over contexts, of probabilities (X, K)."""
+        """Return TV(p+, pi), mean over contexts, of probabilities (X, K)."""
         return total_variation(self.setting.tables.good, table)
 
     def rate(self, learner: str = "ddro", *, estimated: bool = True) -> float:
-        """Give the limit of n E[TV^2] for n labels of the initial policy, TV being the mean over contexts.
+        """Return the limit of n E[TV^2] for n labels of the initial policy, TV being the mean over contexts.
 
         Arguments and errors are those of `covariance`.
         """
         return squared_variation(self.covariance(learner, estimated=estimated), self.setting.num_contexts)
 
     def expected_distance(self, labels: float, learner: str = "ddro", *, estimated: bool = True) -> float:
-        """Give E[TV] after n labels to the first order, a constant over sqrt(n).
+        """Return E[TV] after n labels to the first order, a constant over sqrt(n).
 
         Arguments and errors are those of `covariance`.
         """
@@ -108,7 +108,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
         return mean_variation(covariance, self.setting.num_contexts) / math.sqrt(labels)
 
     def covariance(self, learner: str, *, estimated: bool) -> np.ndarray:
-        """Give the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K).
+        """Return the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K).
 
         Args:
             learner: "ddro" or "two-term".

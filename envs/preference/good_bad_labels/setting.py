@@ -179,7 +179,7 @@ def _laws(weights: np.ndarray) -> np.ndarray:
 
 
 def _circle(responses: int) -> np.ndarray:
-    """Give P(y beats y') of responses in a circle, float64 (K, K)."""
+    """Return P(y beats y') of responses in a circle, float64 (K, K)."""
     ahead = (np.arange(responses) - np.arange(responses)[:, None]) % responses
     wins: np.ndarray = 0.5 + CYCLE * np.sign(responses - 2 * ahead) * (ahead > 0)
     return wins

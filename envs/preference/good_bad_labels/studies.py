@@ -138,7 +138,7 @@ class DistanceToTarget:
 
 
 def _rates(setting: GoodBadLabels) -> np.ndarray:
-    """Give n E[TV^2] of DDRO as if each context were the only one, float64 (X,)."""
+    """Return n E[TV^2] of DDRO as if each context were the only one, float64 (X,)."""
     found = []
     for laws in zip(setting.tables.good[:, None], setting.tables.bad[:, None], strict=True):
         by = ddro_derivatives(*laws, setting.good_share)

@@ -153,7 +153,7 @@ class Prox:
         return StudyResult(charts=charts)
 
     def _estimated_curve(self, lab: Lab, size: int, key: int) -> list[float]:
-        """Give J* - J after each of T prox steps, the first variation from M roll-outs of the policy each time."""
+        """Return J* - J after each of T prox steps, the first variation from M roll-outs of the policy each time."""
         setting, oracle = lab.setting, lab.oracle
         probs, weight, left = setting.reference, oracle.smoothness, []
         for step in range(self.steps):
@@ -165,7 +165,7 @@ class Prox:
 
 
 def _limit(lab: Lab, seed: int) -> float:
-    """Give the limit of M times the mean squared error in the span, by draws of the limit law."""
+    """Return the limit of M times the mean squared error in the span, by draws of the limit law."""
     setting, rng = lab.setting, np.random.default_rng([seed, DRAWS])
     probs, aligned = setting.reference, setting.aligned
     normal = rng.normal(size=(DRAWS, len(probs))) * np.sqrt(probs)

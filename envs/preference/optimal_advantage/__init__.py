@@ -1,4 +1,4 @@
-"""OptimalAdvantage: prompts with verifiable responses and a price of leaving the reference (arXiv 2505.20686)."""
+"""OptimalAdvantage: prompts with verifiable responses and a KL penalty to the reference (arXiv 2505.20686)."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.preference.optimal_advantage.claims import CLAIMS

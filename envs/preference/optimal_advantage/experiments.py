@@ -1,7 +1,7 @@
-"""What claims about OptimalAdvantage predict and measure.
+"""Experiments of the claims about OptimalAdvantage: what they predict and what they measure.
 
-Predictions are the closed forms of `optimal_value`, `regression` and `pass_at_k`. Measurements know sampled responses
-and their rewards alone (`sampling`), or train "astar-po". Intervals are three standard errors wide on each side.
+Predictions are the closed forms of `optimal_value`, `regression` and `pass_at_k`. Measurements use only sampled
+responses and their rewards (`sampling`), or train "astar-po". Intervals are three standard errors wide on each side.
 """
 
 import dataclasses
@@ -37,11 +37,11 @@ from theorybench.envs.preference.optimal_advantage.sampling import (
 )
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
-#: Responses from which a variance of gradients, and their mean, is measured.
+#: Number of responses from which the variance and the mean of gradients are measured.
 VARIED, AVERAGED = 2**17, 2**20
 
 
-# The two stages, in roll-outs of fixed policies.
+# The two stages, in rollouts of fixed policies.
 
 
 def mean_gradient(value: float) -> SampleMean:
@@ -54,7 +54,7 @@ def mean_gradient(value: float) -> SampleMean:
     """
 
     def random_policy(setting: OptimalAdvantage) -> tuple[TablePolicy, np.ndarray]:
-        """Give softmax of logits of deviation 1, the same whatever the seed, and grad J there."""
+        """Return the softmax of logits of standard deviation 1, the same for every seed, and its grad J."""
         shape = setting.num_prompts, setting.num_responses
         policy = TablePolicy(View.of(setting), softmax(np.random.default_rng(0).normal(size=shape)))
         ascent = objective_gradient(setting.tables.rewards, policy.table, setting.beta)
@@ -79,7 +79,7 @@ def least_variance(tilt: float) -> SampleMean:
     w = |grad ln pi|^2. Measured on one prompt as the vertex of the parabola through the variances at three V-hat.
 
     Args:
-        tilt: of the policy, from 0 (the reference) to 1 (the optimum).
+        tilt: tilt of the policy, from 0 (the reference) to 1 (the optimum).
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -93,9 +93,9 @@ def least_variance(tilt: float) -> SampleMean:
 
 
 def variance_at_optimal_value(tilt: float) -> SampleMean:
-    """The variance of the gradient of stage 2 at V-hat = V* over that at V-hat = 0, by closed forms.
+    """The variance of the gradient of stage 2 at V-hat = V* divided by that at V-hat = 0, in closed form.
 
-    Measured on one prompt; the interval comes from the deviations of parts from the ratio of means.
+    Measured on one prompt; the interval comes from the deviations of the parts from the ratio of means.
 
     Args:
         tilt: as for `least_variance`.
@@ -117,12 +117,12 @@ def variance_at_optimal_value(tilt: float) -> SampleMean:
 
 
 def estimate(moment: int, samples: int = 8, groups: int = 2**16) -> SampleMean:
-    """Mean or standard deviation of V-hat where all p are the same: k ~ Bin(N, p), V-hat = V*(k / N).
+    """Mean or standard deviation of V-hat if all p are the same: k ~ Bin(N, p), V-hat = V*(k / N).
 
     Args:
         moment: 0 for the mean, 1 for the standard deviation.
-        samples: N.
-        groups: estimates that are drawn.
+        samples: the number N of responses per estimate.
+        groups: number of estimates.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -136,9 +136,9 @@ def estimate(moment: int, samples: int = 8, groups: int = 2**16) -> SampleMean:
 
 
 def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> SampleMean:
-    """Chance of a right response where stage 2 regresses on responses of the reference, on a setting of one prompt.
+    """Success probability when stage 2 regresses on responses of the reference, in a setting with one prompt.
 
-    Predicted by the minimiser of the expected loss, measured by the softmax of least squared error on samples.
+    Predicted by the minimiser of the expected loss, measured by the softmax with the least squared error on samples.
 
     Args:
         value: V-hat as a function of (p, beta).
@@ -162,7 +162,7 @@ def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> Sa
     return SampleMean(prediction=prediction, sample=sample)
 
 
-# Policies that A*-PO trains: long enough that what is left to the optimum is small beside a claim's tolerance.
+# Policies that A*-PO trains, long enough that the remaining gap is small compared with a claim's tolerance.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,10 +170,10 @@ class Training:
     """A*-PO with both temperatures at the setting's beta.
 
     Attributes:
-        samples: N of stage 1.
-        updates: of stage 2.
-        episodes: of each update.
-        learning_rate: of Adam.
+        samples: the number N of responses per prompt in stage 1.
+        updates: number of updates in stage 2.
+        episodes: number of episodes per update.
+        learning_rate: learning rate of Adam.
         seeds: number of runs.
     """
 
@@ -184,7 +184,7 @@ class Training:
     seeds: int = 4
 
     def policies(self, lab: Lab, seed: int) -> list[Any]:
-        """Train; give the policy of each run."""
+        """Train; return the policy of each run."""
         return lab.train(
             "astar-po",
             run_seeds(seed, self.seeds),
@@ -198,7 +198,7 @@ class Training:
 
 
 def success(training: Training) -> SampleMean:
-    """Chance of a right response after A*-PO: E P*, the optimum's."""
+    """Success probability after A*-PO, which is that of the optimum, E P*."""
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         return np.array([lab.oracle.chances(policy).mean() for policy in training.policies(lab, seed)])
@@ -207,7 +207,7 @@ def success(training: Training) -> SampleMean:
 
 
 def solved_share(tries: int = 1024) -> SampleMean:
-    """Share of the prompts that one of so many tries of policies trained by A*-PO solves: the ceiling, where p > 0."""
+    """Share of prompts solved in this many tries of policies trained by A*-PO: that of prompts with p > 0."""
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         policies = Training().policies(lab, seed)
@@ -217,9 +217,9 @@ def solved_share(tries: int = 1024) -> SampleMean:
 
 
 def pass_gain(k: int, groups: int) -> SampleMean:
-    """pass@K of A*-PO's policies less the reference's: E[(1 - p)^K - (1 - P*)^K].
+    """pass@K of A*-PO's policies minus the reference's: E[(1 - p)^K - (1 - P*)^K].
 
-    Counted on every prompt, in groups of K responses; the values are groups' means over prompts.
+    Estimated on every prompt from groups of K responses; the samples are the groups' means over prompts.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -238,7 +238,7 @@ def pass_gain(k: int, groups: int) -> SampleMean:
 
 
 def one_against(k: int, training: Training, groups: int = 2048) -> SampleMean:
-    """pass@1 after A*-PO less pass@K of the reference, E P* - E[1 - (1 - p)^K]; counted as in `pass_gain`."""
+    """pass@1 after A*-PO minus pass@K of the reference, E P* - E[1 - (1 - p)^K]; estimated as in `pass_gain`."""
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         policies = training.policies(lab, seed)
@@ -252,17 +252,17 @@ def one_against(k: int, training: Training, groups: int = 2048) -> SampleMean:
 
 
 def filtered(samples: int, k: int, training: Training, groups: int = 2048) -> SampleMean:
-    """pass@K after A*-PO of a table where prompts that none of N samples of the reference solved are dropped.
+    """pass@K after A*-PO of a table if prompts that none of N samples of the reference solved are skipped.
 
-    A table has a row for each prompt, so that a prompt that is dropped stays at the reference and leaves the others as
-    they are: the policy that the filter gives has the trained rows where stage 1 saw a right response, else the
-    reference's. Its pass@K is E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p.
+    A table has a row for each prompt, so a skipped prompt stays at the reference and does not affect the others: the
+    filtered policy has the trained row if stage 1 saw a right response, and the reference's otherwise. Its pass@K is
+    E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p.
 
     Args:
-        samples: N.
+        samples: the number N of samples.
         k: the K.
-        training: of the policies.
-        groups: how often each policy's stage 1 is drawn, and groups of K responses to each prompt.
+        training: training of the policies.
+        groups: number of draws of each policy's stage 1, and of groups of K responses to each prompt.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -281,9 +281,9 @@ def filtered(samples: int, k: int, training: Training, groups: int = 2048) -> Sa
 
 
 def tries_worth(training: Training, responses: int = 2**12) -> SampleMean:
-    """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), where all p agree.
+    """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), if all p agree.
 
-    Measured as ln of the share of wrong responses over that of as many of the reference's.
+    Measured as the ratio of the logarithms of the shares of wrong responses, after A*-PO and of the reference.
     """
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
@@ -302,9 +302,9 @@ def tries_worth(training: Training, responses: int = 2**12) -> SampleMean:
 
 
 def distance_from_reference(training: Training) -> SampleMean:
-    """How far A*-PO's policies go on prompts without a right response: every gap of the regression is 0 there.
+    """How far A*-PO's policies move on prompts without a right response, where every residual of the regression is 0.
 
-    Total variation distance to the reference on the prompt where it is largest.
+    The largest total variation distance to the reference over these prompts.
     """
 
     def sample(lab: Lab, seed: int) -> np.ndarray:

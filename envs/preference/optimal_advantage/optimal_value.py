@@ -1,7 +1,7 @@
-"""The optimal value of a prompt with binary rewards, and what N samples of the reference say of it (arXiv 2505.20686).
+"""The optimal value of a prompt with binary rewards, and its estimate from N reference samples (arXiv 2505.20686).
 
-Throughout p is the reference's chance of a reward, k / m with k of m equally likely responses right, and beta the
-weight of the KL term. Maximising E r - beta KL(pi || pi_ref) prompt by prompt gives pi* = pi_ref e^{(r - V*) / beta}
+Throughout p is the reference's success probability, k / m if k of m equally likely responses are right, and beta the
+weight of the KL term. Maximising E r - beta KL(pi || pi_ref) for each prompt gives pi* = pi_ref e^{(r - V*) / beta}
 with V* = beta ln E_ref e^{r / beta}; with r in {0, 1} the sum has two terms.
 """
 
@@ -9,29 +9,29 @@ import numpy as np
 
 
 def optimal_value(p: np.ndarray | float, beta: float) -> np.ndarray:
-    """Give V* = beta ln(p e^{1 / beta} + 1 - p) for chances p of any shape; finite for every beta > 0."""
+    """Return V* = beta ln(p e^{1 / beta} + 1 - p) for chances p of any shape; finite for every beta > 0."""
     with np.errstate(divide="ignore"):
         return beta * np.logaddexp(np.log(p) + 1.0 / beta, np.log1p(-np.asarray(p)))
 
 
 def optimal_success(p: np.ndarray | float, beta: float) -> np.ndarray:
-    """Give P* = p e^{1 / beta} / (p e^{1 / beta} + 1 - p), the chance of a reward under pi*, for p of any shape."""
+    """Return P* = p e^{1 / beta} / (p e^{1 / beta} + 1 - p), the chance of a reward under pi*, for p of any shape."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1.0 / (1.0 + np.exp(np.log1p(-np.asarray(p)) - np.log(p) - 1.0 / beta))
 
 
 def estimated_value(rewards: np.ndarray, beta: float) -> np.ndarray:
-    """Give V-hat = beta ln mean_j e^{r_j / beta} of rewards (..., N), any numbers, as A*-PO estimates it: (...)."""
+    """Return V-hat = beta ln mean_j e^{r_j / beta} of rewards (..., N), any numbers, as A*-PO estimates it: (...)."""
     top = rewards.max(axis=-1, keepdims=True)
     return top[..., 0] + beta * np.log(np.mean(np.exp((rewards - top) / beta), axis=-1))
 
 
 def estimate_law(p: float, samples: int, beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Give the exact law of V-hat from N samples of the reference.
+    """Return the exact law of V-hat from N samples of the reference.
 
-    Of N responses k ~ Bin(N, p) are right, and V-hat = beta ln(k/N e^{1/beta} + 1 - k/N) = V*(k / N): the optimal value
-    at the observed share. V* is concave in p, so V-hat is biased low for every N (Jensen). Where p e^{1/beta} is large
-    and p N is not, nearly all of the bias is the chance (1 - p)^N of no right response, on which V-hat = 0.
+    k ~ Bin(N, p) of N responses are right, and V-hat = beta ln(k/N e^{1/beta} + 1 - k/N) = V*(k / N): the optimal value
+    at the observed share. V* is concave in p, so V-hat is biased low for every N (Jensen). If p e^{1/beta} is large
+    but p N is not, nearly all bias comes from the event of no right response, of probability (1 - p)^N, with V-hat = 0.
 
     Args:
         p: in (0, 1).
@@ -48,7 +48,7 @@ def estimate_law(p: float, samples: int, beta: float) -> tuple[np.ndarray, np.nd
 
 
 def estimate_moments(p: float, samples: int, beta: float) -> tuple[float, float]:
-    """Give mean and standard deviation of V-hat from N samples; see `estimate_law`."""
+    """Return mean and standard deviation of V-hat from N samples; see `estimate_law`."""
     values, chances = estimate_law(p, samples, beta)
     mean = float(values @ chances)
     return mean, float(np.sqrt((values - mean) ** 2 @ chances))

@@ -1,4 +1,4 @@
-"""The answer key of OptimalAdvantage: every value by one sum over prompts and responses."""
+"""Exact answers about OptimalAdvantage: every value is one sum over prompts and responses."""
 
 import functools
 import re
@@ -13,7 +13,7 @@ from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
-#: The K that `evaluate` reports unless told otherwise.
+#: The values of K that `evaluate` reports by default.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -21,16 +21,16 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
     """Exact answers by enumeration of the X prompts and m responses, in float64, for any policy.
 
     J(pi) = E_x sum_y pi (r - beta ln(pi / pi_ref)) is strictly concave; its maximum is pi* = pi_ref e^{(r - V*) / beta}
-    with V* of `optimal_value`. Given its prompt a response earns what it always earns, so
-    with s(x) the policy's chance of a right one pass@K = E_x [1 - (1 - s)^K]; any K >= 1 may be asked for.
+    with V* of `optimal_value`. Rewards are deterministic given prompt and response, so with s(x) the policy's success
+    probability pass@K = E_x [1 - (1 - s)^K]; any K >= 1 can be requested.
     """
 
     metrics: ClassVar[dict[str, str]] = {
         "objective": "J = E r - beta KL(pi || pi_ref)",
         "kl": "KL divergence of the policy to the reference, in nats",
-        "success": "chance of a right response, which is pass@1",
+        "success": "probability of a right response, which is pass@1",
         **{f"pass@{k}": f"probability that one of {k} independent responses is right" for k in STANDARD_KS},
-        "ceiling": "limit of pass@K as K grows: the share of prompts on which the policy is ever right",
+        "ceiling": "limit of pass@K as K grows: the share of prompts that the policy solves with positive probability",
         "kl_to_optimal": "KL(pi || pi*), in nats: (J* - J) / beta",
         "kl_from_optimal": "KL(pi* || pi), in nats; infinite where the policy misses a response",
     }
@@ -42,17 +42,17 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
 
     @functools.cached_property
     def optimal_chances(self) -> np.ndarray:
-        """P* of each prompt, the optimum's chance of a right response, float64 (X,)."""
+        """P* of each prompt, the optimum's success probability, float64 (X,)."""
         return optimal_success(self.setting.chances, self.setting.beta)
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
-        """pi* ~ pi_ref e^{r / beta}."""
+        """The optimum pi* ~ pi_ref e^{r / beta}."""
         return self.policy(path_probs(self.setting.tables.rewards, self.setting.beta, tilt=1.0))
 
     @property
     def ceiling(self) -> float:
-        """Share of the prompts with p > 0: no policy's pass@K is above it, whatever K is."""
+        """Share of prompts with p > 0, which bounds pass@K of every policy for every K."""
         return 1.0 - self.setting.num_zeros / self.setting.num_prompts
 
     def chances(self, policy: Any) -> np.ndarray:
@@ -73,7 +73,7 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
         for k in dict.fromkeys([*STANDARD_KS, *(int(name[1]) for name in passed if name)]):
             values[f"pass@{k}"] = float(np.mean(-np.expm1(k * failures)))
         values["ceiling"] = float(np.mean(chances > 0))
-        # In logarithms: at a small beta the optimum's probabilities of wrong responses are below what a float holds.
+        # In logarithms, since for small beta the optimum's probabilities of wrong responses underflow.
         optimum = (setting.tables.rewards - self.values[:, None]) / setting.beta - np.log(setting.num_responses)
         with np.errstate(divide="ignore"):
             logs = np.log(probs)
@@ -83,7 +83,7 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
 
 
 def _mean_gap(probs: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Give E_x sum_y probs (first - second), a divergence, over responses that occur, all (X, m)."""
+    """Return E_x sum_y probs (first - second), a divergence, over responses that occur, all (X, m)."""
     held = probs > 0
     gaps = np.subtract(first, second, where=held, out=np.zeros_like(probs))
-    return max(0.0, float(np.mean(np.sum(probs * gaps, axis=1))))  # rounding may fall below
+    return max(0.0, float(np.mean(np.sum(probs * gaps, axis=1))))  # rounding may give less

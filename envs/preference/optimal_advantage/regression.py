@@ -1,8 +1,8 @@
 """Stage 2 of A*-PO in closed form: the gradient of its regression, that gradient's variance, its off-policy minimiser.
 
 Shapes: X prompts, m responses; `rewards` and every policy are (X, m), `values` (V-hat) broadcasts against (X,), the
-reference is uniform. One response y costs L(y) = A(y)^2, A(y) = beta ln(pi(y) / pi_ref(y)) + V-hat - r(y), the
-sampling frozen. The policy is a softmax of free logits, where grad ln pi(y) = g_y = e_y - pi, so that
+reference is uniform. The loss of a response y is L(y) = A(y)^2, A(y) = beta ln(pi(y) / pi_ref(y)) + V-hat - r(y), not
+differentiated through the sampling. The policy is a softmax of free logits, so grad ln pi(y) = g_y = e_y - pi and
 
     grad L(y) = 2 beta A(y) g_y.
 
@@ -23,28 +23,28 @@ from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_
 
 
 def path_probs(rewards: np.ndarray, beta: float, tilt: float) -> np.ndarray:
-    """Give pi ~ pi_ref e^{tilt r / beta}, (X, m): the reference at tilt 0, pi* at 1, the geometric path between."""
+    """Return pi ~ pi_ref e^{tilt r / beta}, (X, m): the reference at tilt 0, pi* at 1, the geometric path between."""
     return softmax(tilt * rewards / beta)
 
 
 def penalised_rewards(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
-    """Give r - beta ln(pi / pi_ref) for policies without zeros, (X, m)."""
+    """Return r - beta ln(pi / pi_ref) for policies without zeros, (X, m)."""
     return rewards - beta * np.log(probs * probs.shape[-1])
 
 
 def objective_gradient(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
-    """Give the gradient of each prompt's J in its logits, (X, m): pi (u - E u), u = r - beta ln(pi / pi_ref)."""
+    """Return the gradient of each prompt's J in its logits, (X, m): pi (u - E u), u = r - beta ln(pi / pi_ref)."""
     worth = penalised_rewards(rewards, probs, beta)
     return probs * (worth - np.sum(probs * worth, axis=-1, keepdims=True))
 
 
 def score_norms(probs: np.ndarray) -> np.ndarray:
-    """Give w_y = |grad ln pi(y)|^2 = 1 - 2 pi(y) + |pi|^2, (X, m)."""
+    """Return w_y = |grad ln pi(y)|^2 = 1 - 2 pi(y) + |pi|^2, (X, m)."""
     return 1.0 - 2.0 * probs + np.sum(probs**2, axis=-1, keepdims=True)
 
 
 def gradient_variance(rewards: np.ndarray, probs: np.ndarray, beta: float, values: np.ndarray | float) -> np.ndarray:
-    """Give the trace of the covariance of grad L for one on-policy response to each prompt, (X,)."""
+    """Return the trace of the covariance of grad L for one on-policy response to each prompt, (X,)."""
     gaps = np.asarray(values)[..., None] - penalised_rewards(rewards, probs, beta)
     squared = np.sum(probs * gaps**2 * score_norms(probs), axis=-1)
     variance = squared - np.sum(objective_gradient(rewards, probs, beta) ** 2, axis=-1)
@@ -52,20 +52,20 @@ def gradient_variance(rewards: np.ndarray, probs: np.ndarray, beta: float, value
 
 
 def best_value(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarray:
-    """Give the V-hat of least variance for each prompt, (X,)."""
+    """Return the V-hat of least variance for each prompt, (X,)."""
     weights = probs * score_norms(probs)
     return np.sum(weights * penalised_rewards(rewards, probs, beta), axis=-1) / weights.sum(axis=-1)
 
 
 def off_policy_success(p: float, beta: float, value: float) -> float:
-    """Give the chance of a reward under the minimiser of E_ref[L], the responses coming from the reference.
+    """Return the chance of a reward under the minimiser of E_ref[L], the responses coming from the reference.
 
-    Put f(y) = beta ln(pi / pi_ref), so that E_ref e^{f / beta} = 1. A stationary point has f + V-hat - r = c e^{f /
-    beta} for one number c. If V-hat < V*, then c < 0, for else f >= r - V-hat > r - V* everywhere and the mean would
-    exceed 1. The left side then rises in f and the right side falls, so each r has one f, which rises with c: the
-    stationary point is unique and the minimum, right responses share a and wrong ones b. It is not pi* (a = 1 - V*,
-    b = -V*), whose left side is the constant V-hat - V*, unless p is 0 or 1. With u = (a - b) / beta and s = P(right)
-    the slope in u is
+    Let f(y) = beta ln(pi / pi_ref), so E_ref e^{f / beta} = 1. A stationary point satisfies f + V-hat - r = c e^{f /
+    beta} for one number c. If V-hat < V*, then c < 0, because otherwise f >= r - V-hat > r - V* everywhere and the mean
+    would exceed 1. The left side then increases in f and the right side decreases, so each r has one f, which increases
+    with c: the stationary point is unique and the minimum, with f = a for right and f = b for wrong responses. It is
+    not pi* (a = 1 - V*, b = -V*), whose left side is the constant V-hat - V*, unless p is 0 or 1. With
+    u = (a - b) / beta and s = P(right) the slope in u is
 
         2 beta (p (1 - s) (a + V-hat - 1) - (1 - p) s (b + V-hat)),
 

@@ -1,6 +1,6 @@
-"""What roll-outs of fixed policies say of A*-PO's two stages: gradients, V-hat, regressions and pass@K.
+"""Estimates of A*-PO's two stages from rollouts of fixed policies: gradients, V-hat, regressions and pass@K.
 
-Sampled responses and their rewards are all that is known here; claims and studies compare it with closed forms.
+They use only sampled responses and their rewards; claims and studies compare them with closed forms.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from theorybench.envs.preference.optimal_advantage.optimal_value import estimate
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
-#: One prompt of which a tenth of the responses is right, 2 of 20: what claims and studies of the two stages are about.
+#: One prompt with 2 of 20 responses right, used by claims and studies of the two stages.
 ONE_PROMPT: dict[str, Any] = {
     "num_prompts": 1,
     "num_responses": 20,
@@ -23,19 +23,19 @@ ONE_PROMPT: dict[str, Any] = {
     "concentration": 1e9,
     "zero_share": 0.0,
 }
-#: V-hat at which variances are measured: three points fix a parabola.
+#: Values of V-hat at which variances are measured: three points determine a parabola.
 PROBES = np.array([0.0, 0.5, 1.0])
-#: Parts of a simulation, for intervals of what is not a mean.
+#: Number of parts of a simulation, for intervals of statistics other than means.
 PARTS = 64
 
 
 def on_path(setting: OptimalAdvantage, tilt: float) -> TablePolicy:
-    """Give the policy pi_ref e^{tilt r / beta} / Z: the reference at 0, the optimum at 1."""
+    """Return the policy pi_ref e^{tilt r / beta} / Z: the reference at 0, the optimum at 1."""
     return TablePolicy(View.of(setting), path_probs(setting.tables.rewards, setting.beta, tilt))
 
 
 def optimal_gap(lab: Lab, policy: TablePolicy, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Simulate, and give each response's beta ln(pi / pi_ref) - r, its prompt and its action, (episodes,) each."""
+    """Simulate; return beta ln(pi / pi_ref) - r, prompt and action of each response, (episodes,) each."""
     played, setting = lab.simulate(policy, episodes, seed), lab.setting
     ratios = played.log_probs[:, 0] + np.log(setting.num_responses)
     return setting.beta * ratios - played.rewards, played.prompts, played.actions[:, 0]
@@ -44,7 +44,7 @@ def optimal_gap(lab: Lab, policy: TablePolicy, episodes: int, seed: int) -> tupl
 def sampled_variances(
     lab: Lab, tilt: float, values: np.ndarray, episodes: int, seed: int, *, parts: int = PARTS
 ) -> np.ndarray:
-    """Give the sample variance of the gradient of stage 2 at V-hat in `values`, on a setting of one prompt.
+    """Return the sample variance of the gradient of stage 2 at V-hat in `values`, on a setting of one prompt.
 
     Returns:
         The trace of the covariance in each of the parts of the episodes, float64 (parts, values).
@@ -57,13 +57,13 @@ def sampled_variances(
 
 
 def parabola_vertex(heights: np.ndarray) -> np.ndarray:
-    """Give where parabolas through (`PROBES`, heights) are lowest; heights (..., 3) -> (...)."""
+    """Return the minimiser of parabolas through (`PROBES`, heights); heights (..., 3) -> (...)."""
     square, slope, _ = np.polyfit(PROBES, heights.reshape(-1, len(PROBES)).T, 2)
     return (-slope / (2 * square)).reshape(heights.shape[:-1])
 
 
 def sampled_estimates(lab: Lab, samples: int, groups: int, seed: int) -> np.ndarray:
-    """Give V-hat of `groups` prompts, each from `samples` responses of the reference: float64 (groups,)."""
+    """Return V-hat of `groups` prompts, each from `samples` responses of the reference: float64 (groups,)."""
     played = lab.simulate(lab.oracle.reference_policy, groups * samples, seed, group_size=samples)
     return estimated_value(played.rewards.reshape(groups, samples), lab.setting.beta)
 
@@ -72,13 +72,13 @@ def fit_regression(shares: np.ndarray, rewards: np.ndarray, beta: float, value: 
     """Minimise sum_y shares(y) (beta ln(pi(y) / pi_ref(y)) + value - rewards(y))^2 over softmax policies, numerically.
 
     Args:
-        shares: of the sample, (m,).
-        rewards: of each response, (m,).
+        shares: share of each response in the sample, (m,).
+        rewards: reward of each response, (m,).
         beta: KL coefficient.
         value: V-hat.
 
     Returns:
-        The policy that descent from the reference finds, (m,).
+        The policy found by descent from the reference, (m,).
     """
     from scipy.optimize import minimize
 
@@ -94,7 +94,7 @@ def fit_regression(shares: np.ndarray, rewards: np.ndarray, beta: float, value: 
 
 
 def count_passes(lab: Lab, policy: Any, tries: int, groups: int, seed: int) -> np.ndarray:
-    """Answer every prompt in `groups` groups of `tries` responses: whether one of each is right, bool (X, groups)."""
+    """Answer each prompt in `groups` groups of `tries` responses; return which groups solve it, bool (X, groups)."""
     prompts = np.repeat(np.arange(lab.setting.num_prompts), groups)
     played = lab.simulate(policy, len(prompts) * tries, seed, group_size=tries, prompts=prompts)
     return (played.rewards.reshape(-1, groups, tries) > 0).any(axis=2)

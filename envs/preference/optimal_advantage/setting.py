@@ -1,4 +1,4 @@
-"""OptimalAdvantage: prompts with verifiable responses and a price of leaving the reference (arXiv 2505.20686)."""
+"""OptimalAdvantage: prompts with verifiable responses and a KL penalty to the reference (arXiv 2505.20686)."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
 from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
 
-#: With the number of the instance, seeds what is hidden.
+#: Together with the instance number, the seed of the hidden structure.
 SEED = 2505_20686
 
 
@@ -24,15 +24,15 @@ class PromptTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OptimalAdvantage(ContextualBandit):
-    """Prompts with right and wrong responses, in which the optimal value is known before training begins.
+    """Prompts with right and wrong responses, whose optimal value can be estimated before training.
 
     ## Description
-    A prompt x is shown, the agent gives one of m responses, and a verifier says whether it is right. A share p(x) of
-    the responses is right: the chance of the reference, which is uniform. Some prompts have no right response, and no
-    training solves them. The goal is the policy of greatest J(pi) = E r - beta KL(pi || pi_ref). Its optimum tilts the
-    reference, pi* ~ pi_ref e^{r / beta}, and its value needs samples of the reference alone:
-    V*(x) = beta ln E_ref e^{r / beta}. A*-PO estimates V* once and then regresses r - V*(x) on beta ln(pi / pi_ref),
-    with one response a prompt.
+    A prompt x is shown, the agent gives one of m responses, and a verifier says whether it is right. A fraction p(x) of
+    the responses is right; this is the success probability of the reference, which is uniform. Some prompts have no
+    right response, and no training solves them. The goal is the policy with the largest
+    J(pi) = E r - beta KL(pi || pi_ref). The optimum tilts the reference, pi* ~ pi_ref e^{r / beta}, and its value
+    V*(x) = beta ln E_ref e^{r / beta} can be estimated from samples of the reference. A*-PO estimates V* once and then
+    regresses r - V*(x) on beta ln(pi / pi_ref), with one response per prompt.
 
     ## Action Space
     `Discrete(m)`: one response, m = `num_responses`.
@@ -45,35 +45,34 @@ class OptimalAdvantage(ContextualBandit):
     A prompt: uniform over the X of them, or `options={"prompt": x}`.
 
     ## Reward
-    1 for a right response, else 0; the same whenever the prompt and the response are.
+    1 for a right response, else 0; a deterministic function of prompt and response.
 
     ## Episode End
     After one response (`terminated`); never truncated.
 
     ## Arguments
     A prompt that can be solved has round(p m) right responses, at least one and at most m - 1. With a `concentration`
-    of 10^6 all these prompts have the same p. There is no canonical instance: the paper's prompts are those of data
-    sets.
+    of 10^6 all these prompts have the same p. There is no canonical instance: the paper's prompts come from data sets.
 
     ## Optimum
     With k right responses, p = k / m: V*(x) = beta ln(1 + p (e^{1/beta} - 1)), and the optimal policy is right with
-    probability p e^{1/beta} / (1 + p (e^{1/beta} - 1)), shared evenly by right responses, the rest by the wrong ones.
+    probability p e^{1/beta} / (1 + p (e^{1/beta} - 1)), uniform among right responses and among wrong ones.
     At p = .1: V* = .76978 and P* = .99959 with beta = .1, V* = .24701 and P* = .45085 with beta = .5.
     J* = E V*, J = E p for the reference, and J* - J(pi) = beta KL(pi || pi*).
 
     ## What theory predicts
-    Stage 1 of A*-PO draws N responses of the reference and puts V-hat = beta ln mean e^{r / beta}. Stage 2 descends
-    (beta ln(pi / pi_ref) + V-hat - r)^2, the sampling frozen.
+    Stage 1 of A*-PO draws N responses of the reference and sets V-hat = beta ln mean e^{r / beta}. Stage 2 minimises
+    (beta ln(pi / pi_ref) + V-hat - r)^2 without differentiating through the sampling.
 
-    1. On-policy, the expected gradient is -2 beta grad J whatever V-hat is: a wrong V-hat costs variance alone.
+    1. On-policy, the expected gradient is -2 beta grad J for every V-hat: a wrong V-hat only adds variance.
     2. That variance is least at E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2: p at the reference, where
        V* is worse than 0 if V* > 2 p, and V* at the optimum, where the variance is then 0.
     3. Off-policy, with responses of the reference, the minimiser moves unless V-hat = V*, on prompts with 0 < p < 1.
     4. V-hat is biased low where p N is small: beta = .1, p = .1, N = 8 give mean .466, deviation .406, against .770.
-    5. The share of prompts with p > 0 bounds pass@K of every policy for every K: what training wins at K = 1 is gone
-       as K grows.
+    5. The share of prompts with p > 0 bounds pass@K of every policy for every K: the gain of training at K = 1
+       vanishes as K grows.
     6. One try of the optimum is worth 1 + V* / (beta ln(1 / (1 - p))) tries of the reference, at most e^{1/beta}. A
-       table that drops prompts of which none of N samples was right does not exceed the reference's pass@(N + K).
+       table that skips prompts for which none of N samples was right does not exceed the reference's pass@(N + K).
 
     ## References
     - Accelerating RL for LLM Reasoning with Optimal Advantage Regression (arXiv 2505.20686): A*-PO.
@@ -99,7 +98,7 @@ class OptimalAdvantage(ContextualBandit):
         """Check that there is something to learn.
 
         Raises:
-            ParameterError: no prompt is left that can be solved.
+            ParameterError: no prompt can be solved.
         """
         if self.num_zeros == self.num_prompts:
             fix = "At least one prompt must have a right response: lower it, or raise num_prompts."
@@ -107,17 +106,17 @@ class OptimalAdvantage(ContextualBandit):
 
     @property
     def num_zeros(self) -> int:
-        """Prompts that have no right response."""
+        """Number of prompts that have no right response."""
         return round(self.zero_share * self.num_prompts)
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Prompts with m responses each."""
+        """The sizes for X prompts with m responses each."""
         return bandit_sizes(self.num_prompts, self.num_responses)
 
     @functools.cached_property
     def tables(self) -> PromptTables:
-        """Draw the instance: how many responses are right, of which prompts, and which ones."""
+        """Draw the instance: which prompts can be solved, how many of their responses are right, and which."""
         rng = np.random.default_rng([SEED, self.instance])
         parameters = self.accuracy * self.concentration, (1.0 - self.accuracy) * self.concentration
         drawn = rng.beta(*parameters, self.num_prompts)
@@ -128,13 +127,13 @@ class OptimalAdvantage(ContextualBandit):
 
     @property
     def chances(self) -> np.ndarray:
-        """p(x), the share of right responses: the reference's chance, float64 (X,)."""
+        """p(x), the share of right responses and success probability of the reference, float64 (X,)."""
         return self.tables.rewards.mean(axis=1)
 
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
-        """Judge the responses, actions int64 (n,): rewards 0 or 1, float64 (n,)."""
+        """Return the rewards, 0 or 1, of responses, actions int64 (n,): float64 (n,)."""
         return self.on(actions).rewards[contexts, actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform, float64 (n, m)."""
+        """The uniform distribution, float64 (n, m)."""
         return np.full((len(observations), self.num_responses), 1.0 / self.num_responses)

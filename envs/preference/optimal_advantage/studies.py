@@ -1,7 +1,7 @@
 """Figures about A*-PO on OptimalAdvantage: its two stages on one prompt, and pass@K with and without its filter.
 
-Theory is `optimal_value`, `regression` and `pass_at_k`, exact curves. Points are counted in roll-outs of fixed
-policies, cut into as many parts as there are runs, or what trained policies reach, by the oracle.
+Theory is exact: `optimal_value`, `regression` and `pass_at_k`. Points are estimated from rollouts of fixed policies,
+split into as many parts as there are runs, or are the oracle's values of trained policies.
 """
 
 import dataclasses
@@ -29,14 +29,14 @@ from theorybench.envs.preference.optimal_advantage.sampling import (
     sampled_variances,
 )
 
-#: Chances of the reference, each a whole number of 20 responses.
+#: Success probabilities of the reference, each a whole number of 20 responses.
 CHANCES = (0.05, 0.1, 0.25, 0.5)
-#: Samples of stage 1: where points stand, where theory is drawn, and of the table.
+#: Numbers of samples of stage 1: of the points, of the theory curve, and of the table.
 SIZES, TABLE_SIZE = (1, 2, 4, 8, 16, 32, 64, 128), 8
 DRAWN_SIZES = tuple(range(1, 17)) + tuple(range(18, 33, 2)) + tuple(range(36, 65, 4)) + tuple(range(72, 129, 8))
-#: Temperatures of the table; the figure has the setting's own.
+#: Temperatures of the table; the figure uses the setting's.
 BETAS = (0.1, 0.5)
-#: Responses of each run to each prompt: a multiple of the largest size.
+#: Number of responses of each run to each prompt, a multiple of the largest size.
 RESPONSES = 2**16
 #: Bias that counts as small.
 SMALL = 0.05
@@ -44,23 +44,23 @@ SMALL = 0.05
 #: Policies between the reference (0) and the optimum (1), by their tilt.
 TILTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 DRAWN_TILTS = tuple(i / 40 for i in range(41))
-#: V-hat at which points stand, and where theory is drawn.
+#: Values of V-hat of the points, and of the theory curve.
 VALUES = (0.0, 0.3, 0.6, 0.9, 1.2)
 DRAWN_VALUES = tuple(i / 20 for i in range(25))
-#: Responses from which each run measures variances.
+#: Number of responses from which each run estimates variances.
 PART = 2**14
 
-#: The K at which points stand, and where theory is drawn.
+#: Values of K of the points, and of the theory curve.
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
 DRAWN_KS = tuple(np.unique(np.geomspace(1, 128, 60).round()).tolist())
 #: Temperatures of the curves of pass@K, of the curves of tries, and of the table.
 TRAINED_BETAS, DRAWN_BETAS, TABLE_BETAS = (0.25, 0.5), (0.25, 0.5, 1.0), (0.1, 0.2, 0.25, 0.5, 1.0)
-#: Chances of the reference, whole numbers of 10 responses, and where theory is drawn.
+#: Success probabilities of the reference, whole numbers of 10 responses, and those of the theory curve.
 P = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 DRAWN_P = tuple(i / 100 for i in range(1, 76))
-#: Samples of stage 1, of which the filter asks that one is right; draws of it for each run.
+#: Samples of stage 1, one of which must be right to pass the filter, and number of draws of it for each run.
 SAMPLES, DRAWS = 8, 1024
-#: Responses of each run and policy from which one try is compared with one of the reference.
+#: Responses of each run and policy from which one try is compared with tries of the reference.
 TRIED = 2**15
 #: How policies are trained.
 TRAINING = Training(samples=SAMPLES, episodes=128, learning_rate=0.02)
@@ -100,8 +100,8 @@ def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
     heads = ("V*", "none right", "mean", "mean counted", "deviation", "deviation counted")
     columns = (Column("p", "g"), Column("beta", "g"), *(Column(head, ".4f") for head in heads))
     note = (
-        "p is the chance that a response of the reference is right. None right: the chance (1 - p)^N that V-hat is 0. "
-        "Numbers are theory's, unless counted in roll-outs."
+        "p is the probability that a response of the reference is right. None right: the probability (1 - p)^N that "
+        "V-hat is 0. Numbers are theory's, except where counted in rollouts."
     )
     return Table(f"V-hat from N = {TABLE_SIZE} samples", columns, tuple(rows), note)
 
@@ -114,7 +114,7 @@ def _row(p: float, beta: float, rewards: np.ndarray) -> tuple[Cell, ...]:
 
 
 def _moments(rewards: np.ndarray, samples: int, beta: float) -> np.ndarray:
-    """Give mean and deviation of the runs' V-hat, rewards (runs, responses) cut into groups: float64 (2, runs)."""
+    """Return mean and standard deviation of each run's V-hat from rewards (runs, responses), float64 (2, runs)."""
     values = estimated_value(rewards.reshape(len(rewards), -1, samples), beta)
     return np.stack([values.mean(axis=1), values.std(axis=1, ddof=1)])
 
@@ -166,8 +166,8 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     table = Table("Which V-hat is best?", (Column("policy"), *(Column(h, ".4f") for h in heads)), tuple(rows), note)
     notes = (
         f"At the reference the best V-hat is p = {setting.chances[0]:.3f}, and V* gives {ends[0][-1] / ends[0][0]:.2f} "
-        "times the variance of V-hat = 0.",
-        f"At the optimum V* leaves no variance, and V-hat = 0 leaves {ends[-1][0]:.3f}.",
+        "times the variance at V-hat = 0.",
+        f"At the optimum the variance at V* is zero, and at V-hat = 0 it is {ends[-1][0]:.3f}.",
     )
     return StudyResult(tables=(table,), charts=charts, notes=notes)
 
@@ -208,7 +208,7 @@ def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:
             Axis("pass@K"),
             tuple(series),
             f"p = {p:g} on {share:.0%} of the prompts, 0 on the others: the limit of all curves is {share:g}. Filter: "
-            f"prompts of which none of {SAMPLES} samples was right stay at the reference.",
+            f"prompts for which none of {SAMPLES} samples was right keep the reference policy.",
         ),
         Chart(
             "Tries that one try of the optimum is worth",
@@ -233,7 +233,7 @@ def _tries(lab: Lab, seed: int, seeds: int) -> list[Series]:
 
 
 def _counted_tries(lab: Lab, seed: int, seeds: int) -> np.ndarray:
-    """Give ln of the share of wrong responses of the optimum over that of the reference's, each part: (seeds,)."""
+    """Return the ratio of ln P(wrong) of the optimum to that of the reference for each part, (seeds,)."""
     pair = lab.oracle.optimal_policy, lab.oracle.reference_policy
     right = (lab.simulate(policy, seeds * TRIED, seed + i).rewards for i, policy in enumerate(pair))
     after, before = (np.log(1.0 - rewards.reshape(seeds, -1).mean(axis=1)) for rewards in right)
@@ -261,7 +261,7 @@ def _pass_notes(p: float) -> tuple[str, ...]:
         f"reference reaches in {int(np.ceil(tries))} tries.",
         f"With the filter one try reaches {float(filtered_pass(p, star, SAMPLES, 1)):.3f}, and with a beta near 0 "
         f"{bound:.3f}: the reference's pass@{SAMPLES + 1}.",
-        "Where p = 0 nothing is ever solved, whatever K is.",
+        "Prompts with p = 0 are never solved, for any K.",
     )
 
 
@@ -270,8 +270,8 @@ STUDIES: tuple[Study, ...] = (
         id="advantage-v-hat-bias",
         source="arXiv 2505.20686, stage 1, ours",
         title="V-hat of stage 1: bias and spread against the number of samples",
-        text="V-hat is the optimal value at the observed share of right responses. Where none of N responses is right "
-        "it is 0, so that it is biased low, and scatters as much, until N is several times 1 / p.",
+        text="V-hat is the optimal value at the observed share of right responses. If none of N responses is right "
+        "it is 0, so it is biased low, with an equally large standard deviation, until N is several times 1 / p.",
         run=value_bias,
         parameters=ONE_PROMPT,
     ),
@@ -279,19 +279,19 @@ STUDIES: tuple[Study, ...] = (
         id="advantage-gradient-variance",
         source="arXiv 2505.20686, stage 2, ours",
         title="Variance of the gradient of stage 2 against V-hat, from the reference to the optimum",
-        text="The expected gradient does not depend on V-hat; its variance is a parabola in it. The best V-hat is p at "
-        "the reference and V* at the optimum alone, where the parabola touches 0.",
+        text="The expected gradient does not depend on V-hat; its variance is a parabola in V-hat. The best V-hat is p "
+        "at the reference, and V* only at the optimum, where the parabola touches 0.",
         run=stage_two_variance,
         parameters=ONE_PROMPT,
     ),
     Study(
         id="advantage-pass-at-k",
         source="arXiv 2505.20686, pass@K, ours",
-        title="pass@K before and after A*-PO: when the reference's is exceeded",
-        text="TRL's documentation says that A*-PO cannot exceed the reference's pass@K. That is so where p = 0, and in "
-        "the limit of many tries. At every finite K the optimum is above the reference; one try of it is worth up to "
-        "e^(1 / beta) tries. What does set a limit is the filter, which drops prompts that no sample solved: in a "
-        "table pass@K is then at most pass@(N + K) of the reference.",
+        title="pass@K before and after A*-PO: when it exceeds the reference's",
+        text="TRL's documentation says that A*-PO cannot exceed the reference's pass@K. That is true if p = 0, and in "
+        "the limit of many tries. At every finite K the optimum is above the reference; one of its tries is worth up "
+        "to e^(1 / beta) tries of the reference. The filter, which skips prompts that no sample solved, does impose a "
+        "limit: in a table pass@K is then at most pass@(N + K) of the reference.",
         run=pass_at_k,
         parameters={**ONE_PROMPT, "num_responses": 10, "num_prompts": 8, "zero_share": 0.25, "beta": 0.25},
     ),

@@ -1,4 +1,4 @@
-"""RewardTeacher: an agent is paid by a reward model of given accuracy and variance (arXiv 2503.15477)."""
+"""RewardTeacher: training on a reward model of given accuracy and variance (arXiv 2503.15477)."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.preference.reward_teacher.claims import CLAIMS

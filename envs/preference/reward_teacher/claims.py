@@ -1,4 +1,4 @@
-"""What arXiv 2503.15477 says of RewardTeacher, as tests that run."""
+"""Statements of arXiv 2503.15477 about RewardTeacher, as executable claims."""
 
 import functools
 import math
@@ -22,22 +22,22 @@ NO_VARIANCE = 2e-10
 
 
 #: Breaks every prediction of the flow.
-_OTHER_CLOCK = "rewards divided by their deviation, as GRPO does, which undo a scale; or a sampler that stays"
-#: Breaks every prediction of gradients from roll-outs.
-_OTHER_SCORES = "noise on the rewards, or responses of another policy than the one whose scores weigh them"
+_OTHER_CLOCK = "rewards divided by their standard deviation, as in GRPO, which undoes a scale; or a fixed sampler"
+#: Breaks every prediction of gradients from rollouts.
+_OTHER_SCORES = "noise on the rewards, or responses of another policy than the one whose score function is used"
 _NEXT_ORDER = "3 %, the next order in step and batch"
-#: The even start and the widest rewards at which the bounds are sharp.
+#: A uniform initial policy and the widest rewards, for which the bounds are sharp.
 _EVEN: dict[str, Any] = {"num_responses": 2, "num_contexts": 1, "accuracy": 1.0, "variance": 1.0, "tilt": 0.0}
-#: Two responses with gap 1 of which the better begins at .01.
+#: Two responses with gap 1, the better of which has initial probability .01.
 _RARE: dict[str, Any] = {**_EVEN, "variance": 0.0099, "tilt": math.log(0.01 / 0.99) / 2}
-#: A race of a perfect ranking with a coin's, both of full range.
+#: Compares a perfect ranking with a random one, both of full range.
 _COIN = Race({"accuracy": 1.0}, {"accuracy": 0.5}, Training(gain=0.1, learning_rate=0.02), full_range=True)
 
 claim = ClaimMaker("teacher", "arXiv 2503.15477")
 _flip = functools.partial(
     claim,
     source="other policies need other reward models",
-    falsified_by="a sampler that stays, or pay by the ground truth instead of the model",
+    falsified_by="a fixed sampler, or training on the ground truth instead of the model",
     formula="T_flow(accuracy 1) / T_flow(accuracy 1/2), the same two tables of rewards in both flips",
     tolerance_reason="4 %, the next order in step and batch",
 )
@@ -48,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
         "two-responses",
         GainTime(Training(gain=1.0, learning_rate=0.25)),
         source="two responses in closed form",
-        statement="From probability .01, two responses with gap 1 take a time of 54.17 to reach .51",
+        statement="With two responses of gap 1, the probability of the better rises from .01 to .51 in a time of 54.17",
         falsified_by=_OTHER_CLOCK,
         formula="(F(p1) - F(p0)) / (2 D), F = -1/p + 1/(1-p) + 2 ln(p/(1-p))",
         tolerance=1.6,
@@ -71,17 +71,17 @@ CLAIMS: tuple[Claim, ...] = (
         "bound",
         BoundHolds(),
         source="low variance is a flat landscape, for tabular softmax",
-        statement="E r_G never gains gamma before the time 2 (1 - e^-gamma) / sqrt(variance), whatever the accuracy",
-        falsified_by="steps a quarter larger than is charged",
+        statement="E r_G never gains gamma before the time 2 (1 - e^-gamma) / sqrt(variance), for any accuracy",
+        falsified_by="steps a quarter larger than the learning rate that time is computed from",
         formula="t >= 2 (1 - e^-gamma) variance^(-1/2), in every setting",
     ),
     claim(
         "bound-sharp",
         BoundRatio(Training(gain=0.1, learning_rate=0.004, episodes=4096)),
         source="low variance is a flat landscape, for tabular softmax",
-        statement="Two even responses with rewards -1 and +1 gain 1/10 in 1.06 times the least time: the "
+        statement="Two equally likely responses with rewards -1 and +1 gain 1/10 in 1.06 times the lower bound: the "
         "constant 2 is sharp",
-        falsified_by="steps of another size than is charged",
+        falsified_by="steps of another size than the learning rate that time is computed from",
         formula="T(1/2 -> .55) / (2 (1 - e^-.1))",
         tolerance=0.02,
         tolerance_reason="2 %, the next order in step and batch",
@@ -91,7 +91,7 @@ CLAIMS: tuple[Claim, ...] = (
         "exponent",
         Exponent((0.1, 0.01, 0.001), Training(gain=0.5, learning_rate=1.0)),
         source="low variance is a flat landscape (exponent -1/3 for general policies)",
-        statement="With the ranking fixed, the time to a gain goes as variance^(-1/2), exactly",
+        statement="For a fixed ranking the time to a gain scales exactly as variance^(-1/2)",
         falsified_by=_OTHER_CLOCK,
         formula="-1/2",
         tolerance=0.01,
@@ -118,9 +118,9 @@ CLAIMS: tuple[Claim, ...] = (
         "equal-range",
         Race({"accuracy": 1.0}, {"accuracy": 2 / 3}, Training(gain=0.3, learning_rate=0.05), full_range=True),
         source="more accurate models are not always better teachers",
-        statement="With rewards from -1 to 1 in both, a model of accuracy 2/3 teaches 2.2 times faster than a "
+        statement="If both have rewards from -1 to 1, a model of accuracy 2/3 teaches 2.2 times faster than a "
         "perfect one",
-        falsified_by="a sampler that stays, or pay by the ground truth instead of the model",
+        falsified_by="a fixed sampler, or training on the ground truth instead of the model",
         formula="T_flow(accuracy 1) / T_flow(accuracy 2/3), both of full range",
         tolerance=0.07,
         tolerance_reason=_NEXT_ORDER,
@@ -129,7 +129,7 @@ CLAIMS: tuple[Claim, ...] = (
     _flip(
         "flip-rare",
         _COIN,
-        statement="Which of two models teaches faster depends on the initial policy: the accurate one, where good "
+        statement="Which of two models teaches faster depends on the initial policy: the accurate one if good "
         "responses are rare",
         tolerance=0.01,
         parameters={**_FLIPPED, "tilt": -0.5},
@@ -137,8 +137,8 @@ CLAIMS: tuple[Claim, ...] = (
     _flip(
         "flip-common",
         _COIN,
-        statement="Which of two models teaches faster depends on the initial policy: one of accuracy 1/2, where they "
-        "are common",
+        statement="Which of two models teaches faster depends on the initial policy: one of accuracy 1/2 if good "
+        "responses are common",
         tolerance=0.05,
         parameters={**_FLIPPED, "tilt": 1.0},
     ),
@@ -146,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
         "gradient",
         GradientShare(),
         source="low variance is a flat landscape",
-        statement="|grad E r_M|^2 / variance of eight responses is as computed, below 1/2",
+        statement="|grad E r_M|^2 / variance for eight responses has its exact value, which is below 1/2",
         falsified_by=_OTHER_SCORES,
         formula="sum pi^2 (r_M - E r_M)^2 / Var r_M",
         parameters={"num_contexts": 1},
@@ -155,11 +155,11 @@ CLAIMS: tuple[Claim, ...] = (
         "gradient-sharp",
         GradientShare(),
         source="low variance is a flat landscape",
-        statement="Two even responses have |grad E r_M|^2 = variance / 2",
+        statement="Two equally likely responses have |grad E r_M|^2 = variance / 2",
         falsified_by=_OTHER_SCORES,
         formula="1/2",
         tolerance=0.001,
-        tolerance_reason="the variance of a finite sample of rewards stands in the denominator",
+        tolerance_reason="the denominator is the variance of a finite sample of rewards",
         parameters={**_EVEN, "variance": 0.25},
     ),
     claim(
@@ -167,14 +167,14 @@ CLAIMS: tuple[Claim, ...] = (
         GradientHolds(),
         source="low variance is a flat landscape",
         statement="|grad E r_M|^2 never exceeds variance / 2",
-        falsified_by="responses of another policy than the one whose scores weigh them",
+        falsified_by="responses of another policy than the one whose score function is used",
         formula="|grad E r_M|^2 <= Var r_M / 2, in every setting",
     ),
     claim(
         "best-of-n",
         BestOfN(),
         source="best-of-N",
-        statement="E r_G of the best of 8 by a model of variance 2e-10 follows from the model's ranking",
+        statement="E r_G of best-of-8 by a model of variance 2e-10 depends only on the model's ranking",
         falsified_by="noise on the rewards, however small beside rewards of order 1",
         formula="sum_m r_G(m) (F_m^N - F_{m-1}^N), m = ranks by r_M",
         parameters={"variance": NO_VARIANCE},
@@ -183,7 +183,7 @@ CLAIMS: tuple[Claim, ...] = (
         "best-of-n-variance",
         BestOfN(({"variance": 0.02}, {"variance": NO_VARIANCE})),
         source="best-of-N",
-        statement="Variance does not matter to best-of-N: at .02 and at 2e-10 it is the same",
+        statement="Variance does not affect best-of-N: the result is the same at .02 and at 2e-10",
         falsified_by="noise on the rewards, however small beside rewards of order 1",
         formula="0",
     ),
@@ -191,7 +191,7 @@ CLAIMS: tuple[Claim, ...] = (
         "best-of-n-accuracy",
         BestOfN(({"accuracy": 1.0}, {"accuracy": 0.75})),
         source="best-of-N",
-        statement="Accuracy matters to best-of-N: a perfect model beats one of accuracy .75",
+        statement="Accuracy does affect best-of-N: a perfect model beats one of accuracy .75",
         falsified_by="noise on the rewards",
         formula="difference of sum_m r_G(m) (F_m^N - F_{m-1}^N)",
         parameters={"variance": NO_VARIANCE},

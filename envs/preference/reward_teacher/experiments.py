@@ -1,7 +1,7 @@
-"""What claims about RewardTeacher predict and measure.
+"""Experiments of the claims about RewardTeacher: what they predict and what they measure.
 
-Times are predicted by the exact gradient flow (`flow`) and measured by training on sampled pay (`training`). Intervals
-are three standard errors wide on each side.
+Times are predicted by the exact gradient flow (`flow`) and measured by training on sampled rewards (`training`).
+Intervals are three standard errors wide on each side.
 """
 
 import dataclasses
@@ -18,16 +18,16 @@ from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracl
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
 from theorybench.envs.preference.reward_teacher.training import Training, finite_mean
 
-#: A variance that every setting reaches, to ask it for its largest.
+#: A variance that every setting can have, used to query its largest.
 TINY = 1e-12
-#: Keys of the streams of random settings, and of those with two nearly even responses.
+#: Keys of the random streams of random settings, and of those with two nearly equally likely responses.
 RANDOM, EVEN = 2503, 2504
-#: Parts of the roll-outs for a gradient, whose spread gives the interval.
+#: Number of parts of the rollouts for a gradient; their spread gives the interval.
 PARTS = 32
 
 
 def widest(setting: RewardTeacher) -> RewardTeacher:
-    """Give the setting whose reward model uses all of [-1, 1] in the context that allows the least variance."""
+    """Return the setting whose reward model uses all of [-1, 1] in the context that allows the least variance."""
     narrow = dataclasses.replace(setting, variance=TINY)
     return dataclasses.replace(narrow, variance=narrow.largest_variance)
 
@@ -51,7 +51,7 @@ def random_settings(seed: int, count: int) -> list[RewardTeacher]:
 
 
 def nearly_even_settings(seed: int, count: int) -> list[RewardTeacher]:
-    """Draw settings of two nearly even responses, in which gains of .1 to .2 take 1.05 to 1.16 times their bound."""
+    """Draw settings of two nearly equally likely responses: gains of .1 to .2 take 1.05 to 1.16 times their bound."""
     tilts = np.random.default_rng([EVEN, seed]).uniform(-0.05, 0.05, count)
     return [
         widest(RewardTeacher(num_responses=2, num_contexts=1, accuracy=1.0, variance=TINY, tilt=tilt)) for tilt in tilts
@@ -72,7 +72,7 @@ class GainTime:
     training: Training
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Two responses: in closed form; else the flow's time."""
+        """Return the closed form for two responses, otherwise the flow's time."""
         setting = oracle.setting
         if setting.num_responses > 2 or setting.num_contexts > 1:
             return oracle.gain_time(self.training.gain)
@@ -86,10 +86,10 @@ class GainTime:
 
 @dataclasses.dataclass(frozen=True)
 class BoundRatio(GainTime):
-    """Mean time to a gain over the least that its variance allows."""
+    """Mean time to a gain divided by the lower bound for its variance."""
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """The exact time over the bound."""
+        """Return the exact time divided by the bound."""
         return super().predicted(oracle) / oracle.time_bound(self.training.gain)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -101,13 +101,13 @@ class BoundRatio(GainTime):
 class BoundHolds:
     """Share of random settings in which no run has gained gamma at the time 2 (1 - e^-gamma) / sqrt(variance).
 
-    Most teachers are slower by a factor of 2 and more; two nearly even responses all but reach the bound.
+    Most teachers are slower by a factor of 2 or more; two nearly equally likely responses almost attain the bound.
 
     Attributes:
         settings: number of random settings.
-        even: further settings, of two nearly even responses.
-        updates: of each run up to that time.
-        episodes: of each update.
+        even: number of further settings, of two nearly equally likely responses.
+        updates: updates of each run up to that time.
+        episodes: episodes per update.
         seeds: runs in each setting.
     """
 
@@ -122,7 +122,7 @@ class BoundHolds:
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share, without tolerance."""
+        """Return the share, without tolerance."""
         rng, held = np.random.default_rng([seed, self.settings]), []
         gains = [*rng.uniform(0.1, 0.5, self.settings), *rng.uniform(0.1, 0.2, self.even)]
         settings = [*random_settings(seed, self.settings), *nearly_even_settings(seed, self.even)]
@@ -138,7 +138,7 @@ class Exponent:
     """Slope of ln(time to a gain) against ln(variance) of one reward model at several scales.
 
     Attributes:
-        variances: at least three.
+        variances: at least three variances.
         training: how to train.
     """
 
@@ -146,7 +146,7 @@ class Exponent:
     training: Training
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """-1/2: r -> c r makes the clock c times as fast and the variance c^2 times as large."""
+        """Return -1/2: r -> c r makes the flow c times as fast and the variance c^2 times as large."""
         return -0.5
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -161,13 +161,13 @@ class Exponent:
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """Time to a gain with one reward model over that with another.
+    """Time to a gain with one reward model divided by that with another.
 
     Attributes:
-        first: parameters of the one.
-        second: of the other.
+        first: parameters of the first model.
+        second: parameters of the second.
         training: how to train.
-        full_range: give both models all of [-1, 1], instead of the variance that is set.
+        full_range: scale both models to [-1, 1] instead of the given variance.
     """
 
     first: Mapping[str, Any]
@@ -176,7 +176,7 @@ class Race:
     full_range: bool = False
 
     def settings(self, setting: RewardTeacher) -> list[RewardTeacher]:
-        """Both settings."""
+        """Return the settings of both models."""
         both = [dataclasses.replace(setting, **model) for model in (self.first, self.second)]
         return [widest(one) for one in both] if self.full_range else both
 
@@ -191,7 +191,7 @@ class Race:
         return ratio_of_means(*times)
 
 
-# Roll-outs of the initial policy.
+# Rollouts of the initial policy.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +199,7 @@ class GradientShare:
     """|grad E r_M|^2 / variance of r_M at the initial policy, in one context.
 
     Attributes:
-        episodes: of each of the parts.
+        episodes: number of episodes per part.
     """
 
     episodes: int = 20_000
@@ -210,10 +210,10 @@ class GradientShare:
         return values["gradient_norm"] ** 2 / values["variance"]
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over parts of roll-outs.
+        """Return the mean over parts of the rollouts.
 
-        Two halves of a part give independent estimates of the gradient, mean r (e_y - pi); the product of them has the
-        square as its mean. The variance is that of all rewards.
+        Two halves of a part give independent estimates of the gradient, mean r (e_y - pi), so their inner product is an
+        unbiased estimate of its squared norm. The variance is that of all rewards.
         """
         played = lab.simulate(lab.oracle.initial_policy, self.episodes * PARTS, seed)
         policy = lab.oracle.table(lab.oracle.initial_policy)
@@ -228,7 +228,7 @@ class GradientHolds:
 
     Attributes:
         settings: number of settings.
-        episodes: of each of the parts.
+        episodes: number of episodes per part.
     """
 
     settings: int = 40
@@ -239,7 +239,7 @@ class GradientHolds:
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The share of settings whose interval reaches down to 1/2."""
+        """Return the share of settings whose interval reaches down to 1/2."""
         share = GradientShare(self.episodes)
         drawn = random_settings(seed, self.settings)
         return point(float(np.mean([share.measure(lab.at(**one.parameters), seed).low <= 0.5 for one in drawn])))
@@ -247,12 +247,12 @@ class GradientHolds:
 
 @dataclasses.dataclass(frozen=True)
 class BestOfN:
-    """E r_G of the best of N responses by one reward model, or by the first less that by the second.
+    """E r_G of the best of N responses by one reward model, or the difference between two reward models.
 
     Attributes:
-        models: parameters of each.
-        samples: N.
-        groups: of N responses, which are rolled out.
+        models: parameters of each model.
+        samples: the number N of responses.
+        groups: number of groups of N responses.
     """
 
     models: tuple[Mapping[str, Any], ...] = ({},)
@@ -260,20 +260,20 @@ class BestOfN:
     groups: int = 60_000
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """By the exact law, in which r_M is a ranking."""
+        """Return the exact value, which depends on r_M through its ranking only."""
         settings = [dataclasses.replace(oracle.setting, **model) for model in self.models]
         values = [RewardTeacherOracle(setting).best_of_n(self.samples) for setting in settings]
         return values[0] - sum(values[1:])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Roll-outs in groups of N of which the best paid is kept."""
+        """Return the mean r_G of the responses with the largest r_M in groups of N rollouts."""
         labs = [lab.at(**model) for model in self.models]
         kept = [self.kept(one, seed * len(labs) + number) for number, one in enumerate(labs)]
         error = math.sqrt(sum(sample.var(ddof=1) / len(sample) for sample in kept))
         return interval(kept[0].mean() - sum(other.mean() for other in kept[1:]), error)
 
     def kept(self, lab: Lab, seed: int) -> np.ndarray:
-        """Roll out the initial policy in groups; give r_G of the best paid of each, (groups,)."""
+        """Roll out the initial policy in groups; return r_G of the response with the largest r_M in each, (groups,)."""
         played = lab.simulate(lab.oracle.initial_policy, self.groups * self.samples, seed, group_size=self.samples)
         truth = lab.setting.tables.truth[played.prompts, played.actions[:, 0]].reshape(self.groups, self.samples)
         best = played.rewards.reshape(self.groups, self.samples).argmax(axis=1)

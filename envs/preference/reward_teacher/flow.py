@@ -1,29 +1,29 @@
-"""Exact gradient flow of a tabular softmax policy on the rewards of a reward model, and what its variance forbids.
+"""Exact gradient flow of a tabular softmax policy on a reward model, and lower bounds on its time from the variance.
 
 With X contexts and logits theta (X, K), gradient ascent on phi = E_x E_{y ~ pi(.|x)} r(x, y) in continuous time is
 
     d theta(x, y) / dt = (1 / X) g(x, y),    g(x, y) = pi(y|x) (r(x, y) - rbar(x)).
 
-Contexts do not mix: each follows the flow of one context on the clock t / X. For that flow, with one context, variance
+Contexts are independent: each follows the flow of one context in time t / X. For that flow, with one context, variance
 V = s^2 of r under pi and D = r - rbar:
 
 1. |pi(y) D(y)| <= s / 2. Since pi(y) D(y) = -sum_{z != y} pi(z) D(z), Cauchy-Schwarz gives (pi(y) D(y))^2 <=
-   (1 - pi(y)) (V - pi(y) D(y)^2), so that (pi(y) D(y))^2 <= pi(y) (1 - pi(y)) V <= V / 4.
-2. |grad phi|^2 = sum pi^2 D^2 <= (s / 2) sum pi |D| <= V / 2. Two even responses reach it. (The coarser |grad| <= s
-   follows from pi^2 <= pi at once.)
+   (1 - pi(y)) (V - pi(y) D(y)^2), so (pi(y) D(y))^2 <= pi(y) (1 - pi(y)) V <= V / 4.
+2. |grad phi|^2 = sum pi^2 D^2 <= (s / 2) sum pi |D| <= V / 2, with equality for two equally likely responses. (The
+   weaker |grad| <= s follows directly from pi^2 <= pi.)
 3. The mean of *any* rho in [-1, 1] moves at d rhobar / dt = Cov_pi(rho, g) <= sd(rho) sd(g) <= 1 * s / 2: by 1 the
-   values of g lie in an interval of length s, and a deviation is at most half of the length.
+   values of g lie in an interval of length s, and a standard deviation is at most half of the length.
 4. dV / dt = Cov_pi(g, D^2) = sum pi D^2 (g - gbar) <= V s, so ds / dt <= s^2 / 2 and s(t) <= s_0 / (1 - s_0 t / 2).
 5. By 3 and 4 a gain gamma of rhobar takes gamma <= int s / 2 dt <= -ln(1 - s_0 t / 2), that is
 
        t >= 2 (1 - e^-gamma) / s_0,
 
-   whatever rho is: the ground truth, or r itself. Two even responses with rho = r = +-1 come as close as one likes
+   for every rho: the ground truth, or r itself. Two equally likely responses with rho = r = +-1 come arbitrarily close
    for small gamma. In X contexts of equal variance t >= 2 X (1 - e^-gamma) / s_0, since the mean over contexts of
    -ln(1 - s_0 t / (2 X)) bounds the gain.
 
 For variances below 1 this implies the bound of arXiv 2503.15477, Omega(V^(-1/3)), which holds for general policies;
-and r -> c r only slows the clock by c, so that the exponent -1/2 is exact for tabular softmax.
+and r -> c r only rescales time by 1 / c, so the exponent -1/2 is exact for tabular softmax.
 
 Two responses with gap D have theta_1 - theta_0 = ln(p / (1 - p)), hence dp / dt = 2 D p^2 (1 - p)^2, and with
 F' = 1 / (p (1 - p))^2 the time from p_0 to p_1 is (F(p_1) - F(p_0)) / (2 D), F = -1/p + 1/(1-p) + 2 ln(p / (1-p)).
@@ -38,36 +38,36 @@ import numpy as np
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 
-#: Relative tolerance of the solver; of logits likewise absolute, in nats.
+#: Relative tolerance of the solver, and its absolute tolerance for logits, in nats.
 TOLERANCE = 1e-10
-#: The flow has settled when the responses that the reward model does not like best have this mass.
+#: The flow counts as converged when all responses but the reward model's favourite have this total probability.
 SETTLED = 1e-4
 
 
 def variance(probs: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Give the variance of values (X, K) under policies (..., X, K) in each context, (..., X)."""
+    """Return the variance of values (X, K) under policies (..., X, K) in each context, (..., X)."""
     centred = values - (probs * values).sum(axis=-1, keepdims=True)
     return (probs * centred**2).sum(axis=-1)
 
 
 def gradient(probs: np.ndarray, rewards: np.ndarray) -> np.ndarray:
-    """Give the gradient of E_x E_pi r by the logits of a tabular softmax policy, (..., X, K)."""
+    """Return the gradient of E_x E_pi r by the logits of a tabular softmax policy, (..., X, K)."""
     return probs * (rewards - (probs * rewards).sum(axis=-1, keepdims=True)) / probs.shape[-2]
 
 
 def time_bound(gain: float, variance: float, contexts: int = 1) -> float:
-    """Give the time 2 X (1 - e^-gain) / sqrt(variance) that a gain takes at least.
+    """Return the time 2 X (1 - e^-gain) / sqrt(variance) that a gain takes at least.
 
     Args:
-        gain: of the mean of anything in [-1, 1], above 0.
-        variance: of the rewards under the initial policy, in every context.
-        contexts: X.
+        gain: gain in the mean of any quantity in [-1, 1], above 0.
+        variance: variance of the rewards under the initial policy, in every context.
+        contexts: the number X of contexts.
     """
     return -2.0 * contexts * math.expm1(-gain) / math.sqrt(variance)
 
 
 def two_response_time(start: float, end: float, gap: float) -> float:
-    """Give the time in which the probability of the better of two responses rises from `start` to `end`.
+    """Return the time in which the probability of the better of two responses rises from `start` to `end`.
 
     Args:
         start: probability in (0, 1).
@@ -94,7 +94,7 @@ class TeacherFlow:
         self._best = rewards == rewards.max(axis=1, keepdims=True)
 
     def policies(self, times: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Give the policies at increasing times >= 0, float64 (times, X, K).
+        """Return the policies at increasing times >= 0, float64 (times, X, K).
 
         Raises:
             ParameterError: times that do not increase, or are negative.
@@ -107,14 +107,14 @@ class TeacherFlow:
         return self._probs(self._solve(float(moments[-1]), t_eval=moments).y.T)
 
     def time_to(self, values: np.ndarray, gain: float) -> float:
-        """Give the time at which E_x E_pi of values has risen by `gain` over its start.
+        """Return the time at which E_x E_pi of values has risen by `gain` over its start.
 
-        It is infinite where that does not happen before the flow has settled, with mass 1e-4 on what the reward model
-        does not like best: what is left moves the mean of anything in [-1, 1] by less than 2e-4.
+        Infinite if that does not happen before the flow has converged, with probability 1e-4 on responses other than
+        the model's favourite: the remaining change in the mean of any quantity in [-1, 1] is below 2e-4.
 
         Args:
-            values: float64 (X, K): the ground truth, the rewards, or anything else.
-            gain: above 0.
+            values: float64 (X, K): the ground truth, the rewards, or any other quantity.
+            gain: the gain, above 0.
 
         Raises:
             ParameterError: a gain that is not above 0.

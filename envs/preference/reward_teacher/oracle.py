@@ -1,4 +1,4 @@
-"""The answer key of RewardTeacher: sums over contexts and responses, and the exact gradient flow."""
+"""Exact answers about RewardTeacher: sums over contexts and responses, and the exact gradient flow."""
 
 import functools
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
     metrics: ClassVar[dict[str, str]] = {
         "objective": "J = E r_G, in -1..1",
         "kl": "KL divergence of the policy to the reference, in nats",
-        "model_reward": "E r_M, what the agent is paid",
+        "model_reward": "E r_M, the reward that the agent sees",
         "variance": "variance of r_M under the policy, mean over contexts",
         "gradient_norm": "norm of the gradient of E r_M by the logits of a tabular softmax policy",
     }
@@ -31,7 +31,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
 
     @functools.cached_property
     def ceiling(self) -> float:
-        """E r_G of the responses that r_M likes best: where a perfect optimiser of r_M ends."""
+        """E r_G of the responses with the largest r_M: the limit of a perfect optimiser of r_M."""
         model, truth = self.setting.tables
         return float(truth[np.arange(len(truth)), model.argmax(axis=1)].mean())
 
@@ -59,14 +59,14 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         }
 
     def best_of_n(self, samples: int) -> float:
-        """E r_G of the best of N responses of the initial policy by r_M: sum r_G (F_m^N - F_{m-1}^N), m = ranks."""
+        """Return E r_G of the best of N initial responses by r_M: sum r_G (F_m^N - F_{m-1}^N), m = ranks."""
         model, truth = self.setting.tables
         contexts = np.repeat(np.arange(len(model)), model.shape[1])
         mass = self.setting.start.ravel()
         weights = best_of_n(Candidates(mass, model.ravel(), contexts), samples)
         return float((weights * mass * truth.ravel()).sum() / len(model))
 
-    # What gradient flow does.
+    # Gradient flow.
 
     @functools.cached_property
     def flow(self) -> TeacherFlow:
@@ -74,9 +74,9 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         return TeacherFlow(self.setting.start, self.setting.tables.model)
 
     def gain_time(self, gain: float) -> float:
-        """Time in which the flow raises E r_G by `gain`; infinite where it never does, see `TeacherFlow.time_to`."""
+        """Return the time in which the flow raises E r_G by `gain`, or infinity; see `TeacherFlow.time_to`."""
         return self.flow.time_to(self.setting.tables.truth, gain)
 
     def time_bound(self, gain: float) -> float:
-        """The time 2 X (1 - e^-gain) / sqrt(variance) that the gain takes at least, whatever the accuracy."""
+        """Return 2 X (1 - e^-gain) / sqrt(variance), a lower bound on the time of the gain for any accuracy."""
         return time_bound(gain, self.variance, self.setting.num_contexts)

@@ -1,4 +1,4 @@
-"""RewardTeacher: an agent is paid by a reward model of given accuracy and variance (arXiv 2503.15477)."""
+"""RewardTeacher: training on a reward model of given accuracy and variance (arXiv 2503.15477)."""
 
 import dataclasses
 import functools
@@ -16,9 +16,9 @@ from theorybench.envs.preference.contextual import ContextualBandit, bandit_size
 from theorybench.envs.preference.reward_teacher.flow import variance
 
 CANONICAL_SEED = 2503_15477
-#: How far the accuracy that is built may lie from the one that is asked for.
+#: Largest difference between the requested accuracy and the one that can be built.
 RESOLUTION = 0.05
-#: What rounding may do to accuracies and, relatively, to variances: rewards are rounded to 36 bits.
+#: Rounding tolerance of accuracies and, relatively, of variances: rewards are rounded to 36 bits.
 ROUNDING = 1e-9
 
 
@@ -26,8 +26,8 @@ class TeacherTables(NamedTuple):
     """The instance; X contexts, K responses.
 
     Attributes:
-        model: r_M, what the agent is paid, float64 (X, K).
-        truth: r_G, what counts, float64 (X, K).
+        model: r_M, the reward of the agent, float64 (X, K).
+        truth: r_G, the ground truth that is scored, float64 (X, K).
     """
 
     model: np.ndarray
@@ -36,23 +36,23 @@ class TeacherTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RewardTeacher(ContextualBandit):
-    """A contextual bandit that pays by a reward model: its accuracy and its variance decide how well it teaches.
+    """A contextual bandit rewarded by a reward model, whose accuracy and variance determine how well it teaches.
 
     ## Description
-    A context x is shown and the agent gives one response y. What counts is the ground truth r_G(x, y), which is never
-    seen; the agent is paid r_M(x, y) by a reward model. Both are strict rankings of the K responses of a context at
-    equal distances: r_G = -1, ..., +1 from worst to best, in a hidden order, and r_M = w(x) (2 m - K + 1) / (K - 1) for
-    the response that the model ranks m-th (from 0). Two knobs make the model.
+    A context x is shown and the agent gives one response y. Policies are scored by the ground truth r_G(x, y), which
+    the agent never sees; its reward is r_M(x, y), given by a reward model. Both rank the K responses of a context
+    strictly, with equal spacing: r_G = -1, ..., +1 from worst to best, in a hidden order, and
+    r_M = w(x) (2 m - K + 1) / (K - 1) for the response that the model ranks m-th (from 0). It has two parameters.
 
-    `accuracy`: the share of unordered pairs of responses, all counted alike, that r_M ranks like r_G. The model's
-    ranking is r_G's after n steps that each put two neighbours in a wrong order, drawn from the instance; then exactly
-    n pairs are wrong, and n = (1 - accuracy) K (K - 1) / 2 to the nearest integer. An accuracy that is farther than .05
-    from every such share is refused, with the nearest ones.
+    `accuracy`: the share of unordered pairs of responses, equally weighted, that r_M ranks like r_G. The model's
+    ranking is that of r_G after n random swaps of neighbours that were still in order, drawn by the instance; then
+    exactly n pairs are wrong, and n = (1 - accuracy) K (K - 1) / 2 to the nearest integer. An accuracy farther than .05
+    from every such share is refused; the error names the nearest ones.
 
-    `variance`: the variance of r_M under the initial policy, which sets the width w(x) <= 1 and is hit in every context
-    to a relative 1e-9. A variance that needs rewards outside of [-1, 1] is refused, with the largest that is in reach.
+    `variance`: the variance of r_M under the initial policy, which determines the width w(x) <= 1; it holds in every
+    context to a relative 1e-9. A variance that needs rewards outside [-1, 1] is refused; the error names the largest.
 
-    Learning begins at pi_ref ~ exp(tilt r_G): with a negative tilt good responses are rare. There is no KL term.
+    Learning starts at pi_ref ~ exp(tilt r_G): with a negative tilt good responses are rare. There is no KL term.
 
     ## Action Space
     `Discrete(K)`: the response.
@@ -72,23 +72,23 @@ class RewardTeacher(ContextualBandit):
     ## Arguments
 
     ## Optimum
-    The best response of each context, J* = 1. A perfect optimiser of r_M ends at the oracle's `ceiling`, the r_G of the
-    model's favourites: it is 1 where the model ranks these right, as with accuracy 1.
+    The best response of each context, J* = 1. A perfect optimiser of r_M converges to the oracle's `ceiling`, the r_G
+    of the responses with the largest r_M: it is 1 if these are the best ones, as with accuracy 1.
 
     ## What theory predicts
     Gradient flow on E r_M of a tabular softmax policy takes a time t to raise E r_G by gamma (an update of plain
     gradient ascent with learning rate eta is a time eta).
 
-    1. t >= 2 X (1 - e^-gamma) variance^(-1/2), whatever the accuracy: low variance makes the landscape flat. The same
+    1. t >= 2 X (1 - e^-gamma) variance^(-1/2) for any accuracy: low variance makes the landscape flat. The same
        holds for a gain of E r_M. Scaling r_M by c divides t by c, so the exponent -1/2 is exact.
     2. A perfectly accurate model of tiny variance teaches more slowly than an inaccurate one of large variance.
     3. Which of two models teaches faster depends on the initial policy.
-    4. |grad E r_M|^2 <= variance / 2 (X = 1): two even responses reach it.
-    5. Best-of-N depends on the ranking by r_M alone: there accuracy matters and variance does not.
+    4. |grad E r_M|^2 <= variance / 2 (X = 1), with equality for two equally likely responses.
+    5. Best-of-N depends on r_M only through its ranking: accuracy matters and variance does not.
 
     Two responses with gap D take the time (F(p_1) - F(p_0)) / (2 D), F(p) = -1/p + 1/(1-p) + 2 ln(p / (1-p)), from p_0
-    to p_1. Optimisers that divide by the size of the gradient (Adam), and rewards that are divided by their deviation
-    (GRPO), undo a scale of r_M: 1 to 3 are about plain gradient ascent.
+    to p_1. Optimisers that divide by the size of the gradient (Adam) and rewards divided by their standard deviation
+    (GRPO) undo a scale of r_M: 1 to 3 are about plain gradient ascent.
 
     ## References
     - arXiv 2503.15477: Razin et al., What makes a reward model a good teacher? An optimization perspective (2025).
@@ -121,9 +121,7 @@ class RewardTeacher(ContextualBandit):
             raise ParameterError("accuracy", self.accuracy, allowed, "More responses give finer accuracies.")
         widest = self.largest_variance
         if self.variance > widest * (1 + ROUNDING):
-            fix = (
-                "The widest rewards in [-1, 1] vary that much under the initial policy; a tilt nearer to 0 allows more."
-            )
+            fix = "The widest rewards in [-1, 1] have this variance under the initial policy; a tilt nearer 0 allows more."
             raise ParameterError("variance", self.variance, f"a number in (0, {widest:.6g}]", fix)
 
     @property
@@ -137,7 +135,7 @@ class RewardTeacher(ContextualBandit):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """X contexts with K responses each."""
+        """The sizes for X contexts with K responses each."""
         return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
@@ -156,7 +154,7 @@ class RewardTeacher(ContextualBandit):
 
     @property
     def largest_variance(self) -> float:
-        """The largest variance that is in reach: that of rewards from -1 to 1, in the context where it is least."""
+        """The largest possible variance: that of rewards from -1 to 1, in the context where it is smallest."""
         return float(variance(self.start, self._rankings[1]).min())
 
     @functools.cached_property
@@ -167,7 +165,7 @@ class RewardTeacher(ContextualBandit):
         return TeacherTables(portable(width[:, None] * widest), truth)
 
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
-        """Pay r_M of the responses, actions int64 (n,): float64 (n,)."""
+        """Return r_M of the responses, actions int64 (n,): float64 (n,)."""
         return self.on(actions).model[contexts, actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
@@ -176,9 +174,9 @@ class RewardTeacher(ContextualBandit):
 
 
 def _wrong_ranking(responses: int, wrong: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw what a model makes of the ranks 0..K-1 so that `wrong` pairs are out of order, int64 (K,).
+    """Draw a permutation of the ranks 0..K-1 with exactly `wrong` inversions, int64 (K,).
 
-    Every permutation with fewer than K (K - 1) / 2 inversions has neighbours in order; swapping them adds one.
+    Every permutation with fewer than K (K - 1) / 2 inversions has two neighbours in order; swapping them adds one.
     """
     ranks = np.arange(responses)
     for _ in range(wrong):

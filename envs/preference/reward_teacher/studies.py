@@ -1,6 +1,6 @@
-"""Figures of arXiv 2503.15477 on RewardTeacher: gain time against reward variance, and a race of two teachers.
+"""Figures of arXiv 2503.15477 on RewardTeacher: gain time against reward variance, and a comparison of two teachers.
 
-Training is plain stochastic gradient ascent on sampled pay; theory is the exact gradient flow.
+Training is plain stochastic gradient ascent on sampled rewards; theory is the exact gradient flow.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ TEACHERS: dict[str, dict[str, float]] = {
     for start, tilt in (("poor start", -2.0), ("even start", 0.0))
     for accuracy in (1.0, 0.75)
 }
-#: The race: the better ranking at a small variance, and the worse at a larger.
+#: The two teachers: the more accurate one has the smaller variance.
 RACE: dict[str, dict[str, float]] = {
     "accuracy 1, variance 0.004": {"accuracy": 1.0, "variance": 0.004},
     "accuracy 0.75, variance 0.1": {"accuracy": 0.75, "variance": 0.1},
 }
-#: Updates of the race, and the N of its table.
+#: Number of updates of the comparison, and the values of N of its table.
 UPDATES, TRIES = 320, (2, 8, 32)
 #: Training of both charts.
 TRAINING = Training(gain=0.5, learning_rate=0.5, episodes=512, patience=1.2, points=40)
@@ -40,10 +40,9 @@ def teacher(lab: Lab, seed: int, seeds: int) -> StudyResult:
     columns = (Column("teacher"), Column("variance", "g"), *(Column(n, ".1f") for n in ("theory", "runs", "bound")))
     note = (
         "Time is updates times learning rate; E r_G is the expected ground truth, -1 to 1. A poor start is the "
-        "initial policy of tilt -2, which prefers bad responses; an even start is the uniform one. Lines of theory "
-        "have the slope -1/2 exactly: r -> c r makes the clock c times as fast. No teacher of that variance, "
-        "accurate or not, can be below the bound. Runs take steps of .5, and lag behind the flow by up to 3 % at "
-        "variance .1."
+        "initial policy of tilt -2, which prefers bad responses; an even start is the uniform policy. Lines of theory "
+        "have slope -1/2 exactly: r -> c r makes the flow c times as fast. No teacher of that variance, accurate or "
+        "not, can be below the bound. Runs take steps of .5 and are slower than the flow by up to 3 % at variance .1."
     )
     gains = Table(f"Time until E r_G has gained {TRAINING.gain:g}", columns, tuple(rows), note)
     return StudyResult(tables=(gains, ends), charts=(times, curves), groups=(*TEACHERS, BOUND, *RACE))
@@ -91,8 +90,8 @@ def _race(lab: Lab, seed: int, seeds: int) -> tuple[Chart, Table]:
         *(f"best of {tries}" for tries in TRIES),
     )
     note = (
-        "Exact. In the limit gradient ascent takes the model's favourite, however it is scaled; best-of-N depends on "
-        "the ranking alone."
+        "Exact. In the limit gradient ascent converges to the model's favourite response, for any scale; best-of-N "
+        "depends on the ranking only."
     )
     table = Table("E r_G of the two teachers", tuple(map(Column, ("teacher", *heads))), tuple(rows), note)
     title = "The ground truth that two teachers lead to, poor start"
@@ -106,9 +105,9 @@ STUDIES: tuple[Study, ...] = (
         source="arXiv 2503.15477, reward variance and the rate of reward maximisation",
         title="Time to a gain against the variance of the reward model",
         text=(
-            "Accuracy does not save a teacher of low variance: times grow as variance^(-1/2), for perfect rankings as "
-            "for others, and never fall below one line. An inaccurate teacher of large variance is ahead for long, "
-            "and ends lower."
+            "Accuracy does not compensate for low variance: times grow as variance^(-1/2) even for perfect rankings, "
+            "and never fall below the bound. An inaccurate teacher of large variance leads for a long time but "
+            "converges to a lower value."
         ),
         run=teacher,
         seeds=8,

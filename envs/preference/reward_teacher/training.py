@@ -1,7 +1,7 @@
-"""Training from pay until the ground truth has gained something, in the time of the gradient flow.
+"""Training on the reward model until the ground truth has gained a given amount, in units of gradient-flow time.
 
 Training is plain REINFORCE without a baseline ("rlvr", stochastic gradient ascent): with large batches and small steps
-it follows the gradient flow, an update of learning rate eta taking a time eta. What a trained policy is worth is exact.
+it follows the gradient flow, one update of learning rate eta taking a time eta. Trained policies are evaluated exactly.
 """
 
 import dataclasses
@@ -27,15 +27,15 @@ PLAIN: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Training until E r_G has gained something.
+    """Training until E r_G has gained `gain`.
 
     Attributes:
-        gain: gamma, of E r_G.
-        learning_rate: eta.
-        episodes: of each update.
+        gain: the gain gamma of E r_G.
+        learning_rate: the learning rate eta.
+        episodes: episodes per update.
         seeds: number of runs.
-        patience: how long runs are watched, in exact gain times.
-        points: policies that are looked at.
+        patience: length of a run, in multiples of the exact gain time.
+        points: number of policies evaluated during a run.
     """
 
     gain: float
@@ -46,17 +46,17 @@ class Training:
     points: int = 100
 
     def exact(self, setting: RewardTeacher) -> float:
-        """Time of the gradient flow."""
+        """Return the time of the gradient flow."""
         return RewardTeacherOracle(setting).gain_time(self.gain)
 
     def times(self, lab: Lab, seed: int) -> np.ndarray:
-        """Train; give the time of each run, float64 (seeds,), infinite where it did not get there."""
+        """Train; return the time of each run, float64 (seeds,), infinite if it did not reach the gain."""
         updates = math.ceil(self.patience * self.exact(lab.setting) / self.learning_rate)
         moments, gains = self.gains(lab, seed, updates)
         return np.array([_crossing(moments, run, self.gain) for run in gains])
 
     def gains(self, lab: Lab, seed: int, updates: int) -> tuple[np.ndarray, np.ndarray]:
-        """Train; give times (points,) and gains of E r_G (seeds, points), the start included."""
+        """Train; return times (points,) and gains of E r_G (seeds, points), including the start."""
         runs = lab.trace(
             "rlvr",
             run_seeds(seed, self.seeds),
@@ -73,7 +73,7 @@ class Training:
 
 
 def _crossing(times: np.ndarray, gains: np.ndarray, gain: float) -> float:
-    """Give the time at which a line through points first reaches a gain; infinite where it does not."""
+    """Return the time at which the interpolated gains first reach a gain; infinite if they do not."""
     reached = np.flatnonzero(gains >= gain)
     if not len(reached):
         return math.inf
@@ -83,5 +83,5 @@ def _crossing(times: np.ndarray, gains: np.ndarray, gain: float) -> float:
 
 
 def finite_mean(times: np.ndarray) -> Interval:
-    """Give the mean of times (n,) and its interval; infinite throughout where some run did not get there."""
+    """Return the mean of times (n,) and its interval; all infinite if some run did not reach the gain."""
     return mean_interval(times) if np.isfinite(times).all() else point(math.inf)

@@ -9,7 +9,7 @@ from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
 
 
 class EqualMassPolicy(Policy):
-    """Give each valid CoT of a task a mass that depends only on its correctness.
+    """Return each valid CoT of a task a mass that depends only on its correctness.
 
     The completions of a prefix depend on its node and on the code of its edges (see `EdgeCode`): with V(node, code)
     the total mass of all completions, the next state a has probability V(child, code + step) / V(node, code). Outside

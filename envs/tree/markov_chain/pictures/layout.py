@@ -81,7 +81,7 @@ def tree_height(setting: TreeMarkovChain) -> float:
 
 
 def choose_rows(setting: TreeMarkovChain, visited: np.ndarray, always: np.ndarray) -> Rows:
-    """Give the most visited states a row each, at most 8 per layer; the others share one row.
+    """Return the most visited states a row each, at most 8 per layer; the others share one row.
 
     Args:
         setting: the tree.
