@@ -121,7 +121,7 @@ class RewardTeacher(ContextualBandit):
             raise ParameterError("accuracy", self.accuracy, allowed, "More responses give finer accuracies.")
         widest = self.largest_variance
         if self.variance > widest * (1 + ROUNDING):
-            fix = "The widest rewards in [-1, 1] have this variance under the initial policy; a tilt nearer 0 allows more."
+            fix = "The widest rewards in [-1, 1] have this variance initially; a tilt nearer 0 allows more."
             raise ParameterError("variance", self.variance, f"a number in (0, {widest:.6g}]", fix)
 
     @property
