@@ -111,10 +111,14 @@ class Dynamics(ABC):
     prompt_length: ClassVar[int] = _size("prompt_length")
     response_length: ClassVar[int] = _size("response_length")
     horizon: ClassVar[int] = _size("horizon")
-    num_prompts: ClassVar[int | None] = _size("num_prompts")
     num_stages: ClassVar[int] = _size("num_stages")
     max_hint: ClassVar[int] = _size("max_hint")
     num_reply_tokens: ClassVar[int] = _size("num_reply_tokens")
+
+    @property
+    def num_prompts(self) -> int | None:
+        """See `Sizes`; a property, since settings with finitely many prompts say `int`."""
+        return self.sizes.num_prompts
 
     @property
     def prompt_symbols(self) -> range:

@@ -84,7 +84,7 @@ class OptimalAdvantage(ContextualBandit):
     question: ClassVar[str] = "what does regression on the optimal advantage (A*-PO) save, and when is it biased?"
     reference_depends_on: ClassVar[str] = "position"
 
-    num_prompts: int = integer(32, 1, 4096, "X, number of prompts")  # type: ignore[misc]
+    num_prompts: int = integer(32, 1, 4096, "X, number of prompts")  # type: ignore[assignment]
     num_responses: int = integer(32, 2, 1024, "m, number of responses to each prompt")
     accuracy: float = real(0.25, 0.0001, 0.9999, "mean of p over the prompts that can be solved, before rounding")
     concentration: float = real(
