@@ -18,8 +18,8 @@ TOYS = load_module(str(Path(__file__).parent / "envs" / "core" / "toys.py"))
 #: Language models are pre-trained once, and kept where what may be lost is kept.
 os.environ.setdefault("THEORYBENCH_CACHE", str(Path(tempfile.gettempdir()) / "theorybench-tests"))
 LABS = load_module(str(Path(__file__).parent / "envs" / "faulty_lab.py"))
-#: Which third of the tests that take turns runs by default: another one each day, the same in all processes.
-THIRD = int(os.environ.setdefault("THEORYBENCH_THIRD", str(datetime.date.today().toordinal() % 3)))
+#: Whose turn it is among the tests that take turns: another each day, the same in all processes.
+TURN = int(os.environ.setdefault("THEORYBENCH_TURN", str(datetime.date.today().toordinal())))
 
 
 #: Parameters of short episodes, of settings whose default ones are long.
@@ -69,9 +69,11 @@ def _tables(metafunc: pytest.Metafunc) -> list[pytest.Mark]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the tests that take turns, make slow those whose turn it is not: `@pytest.mark.rotating`.
 
-    A third runs each day, by a hash of the test's name, or by the number that the mark is given.
+    A third runs each day, by a hash of the test's name, or by the number that the mark is given; of=6 makes it a sixth.
     """
     for item in items:
         mark = item.get_closest_marker("rotating")
-        if mark is not None and (mark.args[0] if mark.args else zlib.crc32(item.nodeid.encode())) % 3 != THIRD:
-            item.add_marker("slow")
+        if mark is not None:
+            turn, of = mark.args[0] if mark.args else zlib.crc32(item.nodeid.encode()), mark.kwargs.get("of", 3)
+            if turn % of != TURN % of:
+                item.add_marker("slow")

@@ -55,20 +55,20 @@ PAIRS = [
 ]
 
 
-def third(pairs):
-    """A third of the pairs each day, in which each agent has a third of the settings and each setting of the agents.
+def in_turns(pairs):
+    """A sixth of the pairs each day, in which each agent has a sixth of the settings and each setting of the agents.
 
     The toys are for all but the trainers of TRL, which take turns.
     """
 
     def turns(name, env_id):
         if name.startswith("trl-"):
-            return [pytest.mark.rotating(OURS.index(name))]
+            return [pytest.mark.rotating(OURS.index(name), of=6)]
         if env_id in FEW:
             return []
         if name == "sb3-maskable-ppo":  # sb3-ppo with masks
             return [pytest.mark.slow]
-        return [pytest.mark.rotating(OURS.index(name) + IDS.index(env_id))]
+        return [pytest.mark.rotating(OURS.index(name) + IDS.index(env_id), of=6)]
 
     return [pytest.param(*pair, marks=turns(*pair)) for pair in pairs]
 
@@ -84,7 +84,7 @@ def observations(env_id, parameters):
     return episodes.observations[np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]]
 
 
-@pytest.mark.parametrize(("name", "env_id"), third(pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")))
+@pytest.mark.parametrize(("name", "env_id"), in_turns(pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")))
 def test_every_promise_of_an_agent_holds_and_seeds_count(name, env_id, short):
     agent, parameters, seen = quick(name), short(env_id), observations(env_id, short(env_id))
     check_agent(agent, env_id, **parameters)
@@ -103,7 +103,7 @@ def test_every_promise_of_an_agent_holds_and_seeds_count(name, env_id, short):
 LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparameters(make_agent(name))]
 
 
-@pytest.mark.parametrize(("name", "env_id"), third(LEARNERS))
+@pytest.mark.parametrize(("name", "env_id"), in_turns(LEARNERS))
 def test_every_learner_trains_a_network(name, env_id, short):
     agent = make_agent(name, **{**QUICK.get(name, {}), "policy": "mlp"})
     parameters, budget = short(env_id), 3 * agent.num_envs + 5

@@ -213,6 +213,7 @@ def tables(reference, budget=192, env_id="Toy/Copy-v0", **parameters):
     return train(make_agent(reference), env_id, parameters, [0], budget)[0].policy.table
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -270,6 +271,7 @@ LEARNT = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "policy"), LEARNT)
 def test_most_of_the_score_is_learnt_in_a_small_budget(name, policy):
     for env_id, parameters, budget in (

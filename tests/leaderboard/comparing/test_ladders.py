@@ -69,6 +69,7 @@ def test_infeasible_levels_are_skipped():
     assert len(planned.infeasible) == 6  # 5^(L+1) > 6000 from L = 5 on
 
 
+@pytest.mark.rotating
 def test_runs_end_at_the_target_and_resume(folder):
     records = list(load_records(folder))
     solved = [record for record in records if episodes_to(record, 0.9) is not None]

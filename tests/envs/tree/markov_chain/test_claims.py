@@ -111,6 +111,7 @@ def test_search_under_a_judge_of_accuracy(check_claim, name, measured):
     assert not result.holds and result.measured == pytest.approx(measured, abs=0.01), result
 
 
+@pytest.mark.rotating
 def test_predictions_of_search():
     predicted = {name: claim.predicted(claim.bound()[0]) for name, claim in CLAIM.items()}
     wanted = {"best-of-n": 0.88145, "best-of-n-hard-share": 0.71151, "prm-greedy": 0.727995, "dprm-sample": 0.77737}
