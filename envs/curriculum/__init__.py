@@ -1,1 +1,1 @@
-"""Easy before hard: settings with a ladder of sub-tasks."""
+"""Curriculum settings: tasks with stages, sub-tasks ordered from easy to hard."""

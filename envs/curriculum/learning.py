@@ -1,4 +1,4 @@
-"""What claims and studies of this family ask of learners: who learns a task, at what cost, where gradients vanish."""
+"""Experiments shared by claims and studies of this family: whether and how fast a task is learnt; gradient norms."""
 
 import dataclasses
 import math
@@ -14,12 +14,12 @@ from theorybench.envs.core.evidence.study import Cell, Column, Series, Table, me
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 
-#: Score that counts as learnt, and roll-outs that tell it.
+#: Score at which a task counts as learnt, and number of rollouts that estimate it.
 LEARNT, JUDGED = 0.9, 4096
 
 
 def learnt(lab: Lab, policy: Any, seed: int, run: int) -> bool:
-    """Return whether the roll-outs of a policy score `LEARNT` on the full task."""
+    """Return whether rollouts of a policy score at least `LEARNT` on the full task."""
     reward = float(lab.simulate(policy, JUDGED, seed).rewards.mean())
     return bool(lab.oracle.normalise(reward) >= LEARNT)
 
@@ -33,19 +33,19 @@ def curves(
     judge: Callable[[Any, int, int], Any],
     hyperparameters: Mapping[str, Any] | None = None,
 ) -> tuple[list[int], np.ndarray]:
-    """Train, and judge the policies along the way.
+    """Train, and evaluate the policies during training.
 
     Args:
-        lab: trains.
-        agent: its name.
-        seeds: of the runs.
+        lab: the lab that trains.
+        agent: name of the agent.
+        seeds: seeds of the runs.
         budget: episodes of each run.
-        points: looks at each run, after equal parts of the budget.
-        judge: (policy, number of the run, number of the point) -> a number, or several.
-        hyperparameters: of the agent.
+        points: number of evaluations of each run, after equal parts of the budget.
+        judge: (policy, number of the run, number of the point) -> one number or several.
+        hyperparameters: hyper-parameters of the agent.
 
     Returns:
-        The episodes of the points, and what the judge says there: float64 (runs, points) or (runs, points, any).
+        The episodes of the points, and the values of the judge: float64 (runs, points) or (runs, points, any).
     """
     traces = lab.trace(agent, seeds, budget, points=points, **(hyperparameters or {}))
     kept = [trace[-points:] for trace in traces]
@@ -54,7 +54,7 @@ def curves(
 
 
 def episodes_to_learn(lab: Lab, agent: str, seeds: range, budget: int, points: int = 64) -> np.ndarray:
-    """Return the episodes after which each run scores `LEARNT`, float64 (seeds,), infinite where it never does."""
+    """Return the episodes after which each run scores `LEARNT`, float64 (seeds,), infinite if it never does."""
     times = []
     for trace in lab.trace(agent, seeds, budget, points=points):
         reached = (spent for spent, policy in trace if lab.oracle.score(policy) >= LEARNT)
@@ -66,10 +66,10 @@ class Learner(NamedTuple):
     """An agent whose cost of learning is measured at several sizes of a setting.
 
     Attributes:
-        name: in charts and tables.
+        name: name in charts and tables.
         agent: its registered name.
         sizes: values of the parameter.
-        budget: size -> episodes of a run.
+        budget: maps a size to the episodes of a run.
     """
 
     name: str
@@ -81,15 +81,15 @@ class Learner(NamedTuple):
 def learning_costs(
     lab: Lab, parameter: str, learners: Sequence[Learner], seeds: range, limit: int, note: str
 ) -> tuple[list[Series], Table]:
-    """Train at several sizes; return the episodes to learn the task, and how many runs did.
+    """Train at several sizes; return the episodes to learn the task, and how many runs learnt it.
 
     Args:
-        lab: of the setting.
-        parameter: of the setting, its size.
-        learners: who trains where.
-        seeds: of the runs.
-        limit: what is drawn where some run has not learnt the task.
-        note: below the table.
+        lab: the lab of the setting.
+        parameter: the setting's parameter that is its size.
+        learners: the learners and their sizes.
+        seeds: seeds of the runs.
+        limit: the value drawn if some run has not learnt the task.
+        note: note below the table.
     """
     series: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
@@ -106,7 +106,7 @@ def learning_costs(
         if late:
             series.append(Series(name, "censored", late, [limit] * len(late)))
     heads = (Column("learner"), *(Column(head, "d") for head in (parameter, "solved", "runs")))
-    note += " The median counts runs that have not learnt the task as the slowest; empty where it is one of these."
+    note += " The median counts runs that have not learnt the task as slowest, and is empty if it is one of these."
     return series, Table("Runs that learnt the task", (*heads, Column("median", ",.0f")), tuple(rows), note.strip())
 
 
@@ -114,13 +114,13 @@ def learning_costs(
 class OutcomeGradient:
     """Squared norm of the outcome's gradient in the logits of a table of the view "local", at the uniform policy.
 
-    Two independent halves of a sample are multiplied, so that the estimate has no bias.
+    Two independent halves of a sample are multiplied, so the estimate is unbiased.
 
     Attributes:
-        stage: where the reward is paid; 0 for the full task.
-        prediction: of the oracle.
-        blocks: pairs of halves.
-        episodes: of each half.
+        stage: the stage at which the reward is given; 0 for the full task.
+        prediction: theory's value, given the oracle.
+        blocks: number of pairs of halves.
+        episodes: episodes of each half.
     """
 
     stage: int
@@ -129,16 +129,16 @@ class OutcomeGradient:
     episodes: int = 8192
 
     def predicted(self, oracle: Any) -> float:
-        """What theory says."""
+        """Return theory's value."""
         return float(self.prediction(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over blocks of the product of two halves' score-function estimates."""
+        """Return the mean over blocks of the product of two halves' score-function estimates."""
         setting, view = lab.setting, View.of(lab.setting, "local")
         stage, actions = self.stage or setting.num_stages, setting.num_actions
         policy = TablePolicy(view, np.full((view.rows, actions), 1 / actions))
         played = lab.simulate(policy, 2 * self.blocks * self.episodes, seed, stage=stage)
-        scores = np.eye(actions)[played.actions] - 1 / actions  # of the softmax's logits at each step
+        scores = np.eye(actions)[played.actions] - 1 / actions  # score function of the softmax's logits at each step
         gradients = np.zeros((2 * self.blocks, view.rows, actions))
         half = np.arange(len(scores)) // self.episodes
         centred = played.rewards - played.rewards.mean()

@@ -1,4 +1,4 @@
-"""Countdown: combine numbers until one equals the target, with moves given or numbers taken away where that is hard."""
+"""Countdown: combine numbers until one equals the target; stages and hints shorten the search."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.countdown.claims import CLAIMS

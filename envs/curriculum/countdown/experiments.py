@@ -1,4 +1,4 @@
-"""What claims and studies about search on Countdown measure: roll-outs are counted, never the solver asked."""
+"""Experiments about search on Countdown: they count rollouts and never query the solver."""
 
 import dataclasses
 from typing import Any
@@ -13,33 +13,33 @@ from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.curriculum.countdown.oracle import CountdownOracle
 from theorybench.envs.curriculum.countdown.setting import Countdown
 
-#: Temperature of the tilted policy: it about triples the base model's chances.
+#: Temperature of the tilted policy, which about triples the base model's success.
 BETA = 0.4
-#: Roll-outs after which a claim gives up on a prompt.
+#: Maximum number of rollouts of a prompt.
 LIMIT = 2**20
 
 
 def rollouts_to_win(lab: Lab, policy: Any, stage: int, trials: int, seed: int) -> np.ndarray:
-    """Return the roll-outs that searches need to their first win: float64 (prompts, trials).
+    """Return the number of rollouts that searches need until their first win: float64 (prompts, trials).
 
-    One stream of roll-outs of a prompt, cut after each win, holds many searches.
+    One stream of rollouts of a prompt, split after each win, contains many searches.
 
     Args:
-        lab: simulates.
-        policy: rolled out.
-        stage: where games begin.
-        trials: searches of each prompt.
-        seed: of the roll-outs.
+        lab: the lab that simulates.
+        policy: the policy to roll out.
+        stage: the stage at which games begin.
+        trials: number of searches of each prompt.
+        seed: seed of the rollouts.
 
     Raises:
-        TheoryBenchError: more than 2^20 roll-outs of a prompt.
+        TheoryBenchError: more than 2^20 rollouts of a prompt.
     """
     prompts = lab.setting.prompts
     ends: list[list[np.ndarray]] = [[] for _ in range(prompts)]
     left, made, size = np.arange(prompts), 0, 2 * trials
     while len(left):
         if made > LIMIT:
-            raise TheoryBenchError(f"no {trials} wins in {made} roll-outs of a prompt")
+            raise TheoryBenchError(f"fewer than {trials} wins in {made} rollouts of a prompt")
         key = seed_of(seed, stage, made)
         drawn = lab.simulate(policy, len(left) * size, key, prompts=left, group_size=size, stage=stage)
         for prompt, wins in zip(left, drawn.rewards.reshape(-1, size) > 0, strict=True):
@@ -58,11 +58,11 @@ def prompt_mean(samples: np.ndarray) -> Interval:
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedSuccess:
-    """Success of one of the oracle's policies, counted in roll-outs.
+    """Success of one of the oracle's policies, estimated from rollouts.
 
     Attributes:
-        episodes: roll-outs.
-        tilted: whether the policy is the optimum under a KL penalty of temperature `BETA`, and not the base model.
+        episodes: number of rollouts.
+        tilted: whether the policy is the optimum under a KL penalty of temperature `BETA` instead of the base model.
     """
 
     episodes: int
@@ -82,11 +82,11 @@ class SimulatedSuccess:
 
 @dataclasses.dataclass(frozen=True)
 class BestOf:
-    """Share of prompts that are solved at least once in a number of roll-outs of the base model.
+    """Share of prompts that are solved at least once in a number of rollouts of the base model.
 
     Attributes:
-        rollouts: of each prompt.
-        trials: how often.
+        rollouts: rollouts of each prompt in a trial.
+        trials: number of trials.
     """
 
     rollouts: int
@@ -106,11 +106,11 @@ class BestOf:
 
 @dataclasses.dataclass(frozen=True)
 class SearchCost:
-    """Roll-outs that a search of a prompt needs: on the full task, or stage by stage with a memory of what is solved.
+    """Rollouts that a search of a prompt needs: on the full task, or stage by stage, remembering solved stages.
 
     Attributes:
         staged: whether stages are searched one after the other.
-        trials: searches of each prompt.
+        trials: number of searches of each prompt.
     """
 
     staged: bool
@@ -131,16 +131,16 @@ class SearchCost:
 
 @dataclasses.dataclass(frozen=True)
 class HintsAreStages:
-    """Ratio of the base model's success with a hint of all moves but the last two, and at stage 2.
+    """Ratio of the base model's success with a hint of all moves but the last two to that at stage 2.
 
     Attributes:
-        episodes: roll-outs of either kind.
+        episodes: number of rollouts of either kind.
     """
 
     episodes: int
 
     def predicted(self, oracle: Oracle[Countdown]) -> float:
-        """The same states, so that it is 1."""
+        """Return 1, since the states are the same."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -155,18 +155,18 @@ class HintsAreStages:
 
 @dataclasses.dataclass(frozen=True)
 class LearntByStages:
-    """Success of learners that train stage by stage, on the full task.
+    """Success on the full task of learners that train stage by stage.
 
     Attributes:
-        seeds: runs.
-        times: the budget, in multiples of what theory asks for by stages.
+        seeds: number of runs.
+        times: the budget, in multiples of the episodes that theory predicts by stages.
     """
 
     seeds: int
     times: int
 
     def predicted(self, oracle: Oracle[Countdown]) -> float:
-        """All prompts are solved."""
+        """Return 1: all prompts are solved."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:

@@ -1,11 +1,11 @@
-"""The arithmetic of Countdown: moves on sorted numbers, written once for the dynamics and for the solver.
+"""The arithmetic of Countdown: moves on sorted numbers, shared by the dynamics and the solver.
 
-Numbers that are left stand in descending order, padded with 0. A move picks an ordered pair of slots and an operation.
-In an *unordered* pair of slots i < j the first number is the larger one, so that five results say everything:
+The remaining numbers are in descending order, padded with 0. A move picks an ordered pair of slots and an operation.
+In an *unordered* pair of slots i < j the first number is the larger one, so there are five results:
 
-    a + b,  a - b,  a * b,  a / b,  and b / a, which is an integer only where a = b
+    a + b,  a - b,  a * b,  a / b,  and b / a, which is an integer only if a = b
 
-each 0 where the move is illegal. The sum and the product are two moves each, one for either order of the pair.
+each 0 if the move is illegal. The sum and the product are two moves each, one for either order of the pair.
 """
 
 import functools
@@ -15,7 +15,7 @@ import numpy as np
 
 #: The operations, in the order of actions.
 OPERATIONS = "+-*/"
-#: Moves that each of the five results of a pair stands for.
+#: Number of moves that give each of the five results of a pair.
 ORDERS = (2, 1, 2, 1, 1)
 _MULTIPLIERS = np.random.default_rng(75).integers(2**62, size=8) * 2 + 1
 
@@ -29,9 +29,9 @@ class Slots(NamedTuple):
         column: int64 (A,), the result of each action; 5 P, a column of zeros, for b - a.
         left: int64 (A,), the slot of the first number of an action.
         right: int64 (A,), the slot of its second number.
-        ordered: int64 (2 P,), where each ordered pair, in the order of actions, stands in `legal_moves`.
-    others: int64 (5 P, k - 2), the slots that a result leaves alone.
-        orders: int64 (5 P,), how many actions have this result.
+        ordered: int64 (2 P,), the index in `legal_moves` of each ordered pair, in the order of actions.
+    others: int64 (5 P, k - 2), the slots that a result does not use.
+        orders: int64 (5 P,), the number of actions that have this result.
     """
 
     first: np.ndarray
@@ -68,7 +68,7 @@ def slots(k: int) -> Slots:
 
 
 def pair_results(xp: Any, numbers: Any, first: Any, second: Any, max_value: int) -> Any:
-    """Return what every pair of slots can make.
+    """Return the results of every pair of slots.
 
     Args:
         xp: array namespace.
@@ -99,7 +99,7 @@ def pair_results(xp: Any, numbers: Any, first: Any, second: Any, max_value: int)
 
 
 def legal_moves(xp: Any, numbers: Any, first: Any, second: Any, ordered: Any, max_value: int) -> Any:
-    """Return which actions are legal, four to a word: int32 (n, 2 P), whose bytes as bool are (n, A).
+    """Return which actions are legal, four per word: int32 (n, 2 P), whose bytes as bool are (n, A).
 
     Args:
         xp: array namespace.
@@ -120,12 +120,12 @@ def legal_moves(xp: Any, numbers: Any, first: Any, second: Any, ordered: Any, ma
 
 
 def after(numbers: np.ndarray, edges: np.ndarray, results: np.ndarray) -> np.ndarray:
-    """Return what is left after moves.
+    """Return the numbers left after moves.
 
     Args:
         numbers: int32 (n, k), in descending order, k >= 2.
         edges: int64 (n,), columns of `pair_results`.
-        results: int32 (n,), what they make.
+        results: int32 (n,), their results.
 
     Returns:
         int32 (n, k - 1), in descending order.
@@ -141,7 +141,7 @@ def after(numbers: np.ndarray, edges: np.ndarray, results: np.ndarray) -> np.nda
 
 
 def keys(labels: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Hash rows of numbers and their labels to int64 (n,); padding with 0 changes nothing.
+    """Hash rows of numbers and their labels to int64 (n,); padding with 0 does not change the hash.
 
     A multilinear hash modulo 2^64: two given rows collide with a probability below 2^-60. Callers compare the rows.
 

@@ -15,18 +15,18 @@ from theorybench.envs.curriculum.countdown.rollouts import MAX_NODES, Followed, 
 from theorybench.envs.curriculum.countdown.setting import Countdown
 from theorybench.envs.curriculum.countdown.solver import solve
 
-#: Games of a seeded estimate.
+#: Number of games of a seeded estimate.
 SAMPLES = 8_192
-#: The share of prompts that laws of learning ask for.
+#: The share of solved prompts at which the laws of growth count the task as learnt.
 LEARNT = 0.9
 
 
 class SolverPolicy(Policy):
-    """The solver's policies: uniform legal moves, re-weighted by what they lead to.
+    """The solver's policies: uniform legal moves, re-weighted by the success of the next state.
 
-    With temperature 0: uniform over actions that keep the target within reach. With temperature beta > 0: the optimum
-    under a KL penalty, pi(a | s) proportional to pi_ref(a | s) (1 + p(s') (e^(1/beta) - 1)), s' being the state after
-    a and p = 1 for a win. Where the target is out of reach: the base model.
+    With temperature 0: uniform over actions after which the target can still be reached. With temperature beta > 0: the
+    optimum under a KL penalty, pi(a | s) proportional to pi_ref(a | s) (1 + p(s') (e^(1/beta) - 1)), where s' is the
+    state after a and p = 1 for a win. If the target cannot be reached: the base model.
 
     Args:
         setting: the setting.
@@ -40,7 +40,7 @@ class SolverPolicy(Policy):
 
     @property
     def reference(self) -> SettingPolicy:
-        """The base model, with its setting."""
+        """The base model."""
         if not hasattr(self, "_reference"):
             self._reference = SettingPolicy(Countdown(**self.setting_parameters), "reference")
         return self._reference
@@ -59,7 +59,7 @@ class SolverPolicy(Policy):
 
 
 class MemoryPolicy(SolverPolicy):
-    """The base model, but with the solutions' own moves in their states with at most `stage` numbers left.
+    """The base model, except that solution states with at most `stage` numbers left get the solution's move.
 
     Args:
         setting: the setting.
@@ -84,10 +84,10 @@ class MemoryPolicy(SolverPolicy):
 class CountdownOracle(Oracle[Countdown]):
     """Exact answers about a `Countdown`.
 
-    Success needs only the prefixes from which the target can be reached. Policies that look at the state alone (the
-    base model, tables on "state" or "position", the solver's) are followed through states, others through prefixes.
-    Where these number more than 10^6, success or the KL divergence is estimated from 8,192 episodes with a fixed seed,
-    and `<key>_se` stands beside it.
+    Success needs only the prefixes from which the target can be reached. Policies that depend on the state only (the
+    base model, tables on "state" or "position", the solver's) are evaluated over states, others over prefixes. If these
+    number more than 10^6, success or the KL divergence is estimated from 8,192 episodes with a fixed seed, and it has a
+    `<key>_se`.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
@@ -101,7 +101,7 @@ class CountdownOracle(Oracle[Countdown]):
 
     @functools.cached_property
     def optimal_policy(self) -> SolverPolicy:
-        """Keep the target within reach."""
+        """Choose uniformly among actions after which the target can still be reached."""
         return SolverPolicy(self.setting)
 
     def tilted_policy(self, beta: float) -> SolverPolicy:
@@ -115,7 +115,7 @@ class CountdownOracle(Oracle[Countdown]):
         return SolverPolicy(self.setting, beta)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute the metrics that are wanted."""
+        """Compute the requested metrics."""
         stages = self.setting.num_stages
         wanted = {"objective", "kl", "success"} if metrics is None else metrics
         shown = [k for k in range(1, stages + 1) if metrics is None or f"stage_{k}/success" in metrics]
@@ -134,12 +134,12 @@ class CountdownOracle(Oracle[Countdown]):
         return values
 
     def follow(self, policy: Any, stage: int, *, winnable: bool) -> Followed:
-        """Follow a policy from the beginnings of a stage, exactly where it can be done.
+        """Evaluate a policy from the initial states of a stage, exactly where possible.
 
         Args:
             policy: any object with `probs`.
-            stage: 1..n - 1.
-            winnable: whether only episodes that can still win matter: success then, and no KL divergence.
+            stage: the stage, 1..n - 1.
+            winnable: whether to follow only episodes that can still win, for success without the KL divergence.
         """
         games, known = self.setting.winnable, self._sees_state_alone(policy)
         if winnable:
@@ -153,14 +153,14 @@ class CountdownOracle(Oracle[Countdown]):
 
     @staticmethod
     def _sees_state_alone(policy: Any) -> bool:
-        """Return whether episodes that lead to the same numbers with the same moves to go look alike to a policy."""
+        """Return whether a policy depends only on the remaining numbers and moves."""
         if type(policy) is LegalTablePolicy:
             return policy.view in ("state", "position")
         if type(policy) is TablePolicy:
             return policy.depends_on == "position"
         return type(policy) in (SolverPolicy, MemoryPolicy, SettingPolicy)
 
-    # What search costs.
+    # The cost of search.
 
     @functools.cached_property
     def stage_success(self) -> np.ndarray:
@@ -172,12 +172,12 @@ class CountdownOracle(Oracle[Countdown]):
 
     @functools.cached_property
     def step_success(self) -> np.ndarray:
-        """The success at each stage of `memory_policy`, where the stages below are learnt: float64 (prompts, n - 1)."""
+        """Success at each stage of `memory_policy`, once the earlier stages are learnt: float64 (prompts, n - 1)."""
         stages = range(1, self.setting.num_stages + 1)
         return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in stages])
 
     def memory_policy(self, stage: int) -> "MemoryPolicy":
-        """Return the base model with a memory: it wins from the beginning of every stage below this one.
+        """Return the base model with a memory: it wins from the initial state of every earlier stage.
 
         Raises:
             ParameterError: no such stage.
@@ -207,7 +207,7 @@ class CountdownOracle(Oracle[Countdown]):
         return solve(numbers, targets, self.setting.max_value).success
 
     def best_of(self, n: int) -> float:
-        """Return the chance that one of n episodes of the base model wins: the mean over prompts of 1 - (1 - p)^n."""
+        """Return the probability that one of n base-model episodes wins: the mean over prompts of 1 - (1 - p)^n."""
         return float(np.mean(_hit(self.stage_success[:, -1], n)))
 
     def optimal_value_under(self, beta: float) -> float:
@@ -227,7 +227,7 @@ class CountdownOracle(Oracle[Countdown]):
     def staged_search_episodes(self) -> float:
         """Return the episodes of a search by stages that keeps each stage's solution: the mean of sum_k 1/q_k.
 
-        q_k is the success at stage k where the stages below are solved (`step_success`).
+        q_k is the success at stage k once the earlier stages are solved (`step_success`).
         """
         return float(np.mean((1 / self.step_success).sum(axis=1)))
 
@@ -239,9 +239,9 @@ class CountdownOracle(Oracle[Countdown]):
         return _episodes(self.stage_success[:, -1] / self.setting.prompts, LEARNT)
 
     def curriculum_queries(self) -> float:
-        """Return the same stage by stage: each stage is left with a share .9^(1/(n-1)) of its prompts solved.
+        """Return the same stage by stage: each stage ends with a share .9^(1/(n-1)) of its prompts solved.
 
-        At a stage the states of the solution that are nearer to the end are known, `step_success` is its chance.
+        At each stage the solution's later moves are known, so its success probability is `step_success`.
         """
         share = LEARNT ** (1 / self.setting.num_stages)
         return float(sum(_episodes(q / self.setting.prompts, share) for q in self.step_success.T))
@@ -254,7 +254,7 @@ def _hit(p: np.ndarray, n: float) -> np.ndarray:
 
 
 def _episodes(p: np.ndarray, share: float) -> float:
-    """Return the least whole t for which 1 - (1 - p)^t, p > 0, averages `share` or more."""
+    """Return the smallest integer t for which 1 - (1 - p)^t, p > 0, averages `share` or more."""
     low, high = 0, 1
     while _hit(p, high).mean() < share:
         low, high = high, 2 * high

@@ -1,8 +1,8 @@
 """Prompts of Countdown, solvable by construction, in a tuning and a scoring pool that share none.
 
-A prompt is where an episode of the base model ends: numbers are drawn uniformly, n - 1 uniform legal moves are
-made, and the last result is the target. Its *canonical form*, the sorted numbers with the target, decides by a hash
-which of the two pools it belongs to, so that no prompt is in both, whatever the instance.
+A prompt is made by an episode of the base model: numbers are drawn uniformly, n - 1 uniform legal moves are made, and
+the last result is the target. A hash of its *canonical form*, the sorted numbers with the target, determines to which
+of the two pools it belongs, so no prompt is in both, for any instance.
 """
 
 from typing import NamedTuple
@@ -15,11 +15,11 @@ from theorybench.envs.core.streams import mix
 from theorybench.envs.curriculum.countdown.moves import after, keys, pair_results, slots
 from theorybench.envs.curriculum.countdown.solver import solve
 
-#: One in so many canonical forms belongs to the scoring pool.
+#: One in this many canonical forms belongs to the scoring pool.
 SCORING_SHARE = 4
-#: Episodes that are drawn at a time, at most and at least.
+#: Largest and smallest number of episodes drawn at a time.
 _MOST, _LEAST = 2**14, 2**10
-#: Rounds of draws without a new prompt after which a pool counts as empty.
+#: Rounds of draws without a new prompt after which a pool counts as exhausted.
 _PATIENCE = 64
 
 
@@ -28,7 +28,7 @@ class Prompts(NamedTuple):
 
     Attributes:
         targets: int64 (m,).
-        numbers: int32 (m, n - 1, n), what is left after the first h moves of the solution, in descending order,
+        numbers: int32 (m, n - 1, n), the numbers left after the first h moves of the solution, in descending order,
             padded with 0; [:, 0] are the given numbers.
         solution: int64 (m, n - 1), its moves: actions on n slots.
     """
@@ -49,10 +49,10 @@ def in_scoring_pool(numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def play(rng: np.random.Generator, numbers: np.ndarray, max_value: int) -> Prompts:
-    """Play n - 1 uniform legal moves; the last results are the targets.
+    """Make n - 1 uniform legal moves; the last results are the targets.
 
     Args:
-        rng: makes the moves.
+        rng: draws the moves.
         numbers: int32 (m, n).
         max_value: the largest legal result.
     """
@@ -86,20 +86,20 @@ def draw(
 ) -> Prompts:
     """Draw distinct prompts of one pool.
 
-    Episodes count whose target lies in the range, is none of the given numbers and none of the results before the last.
+    Only episodes count whose target lies in the range and differs from all given numbers and earlier results.
 
     Args:
-        rng: of the numbers and moves.
-        count: prompts, >= 1.
+        rng: draws the numbers and moves.
+        count: number of prompts, >= 1.
         n: numbers of a prompt, 2..6.
-        scoring: which of the two pools.
+        scoring: whether to draw from the scoring pool instead of the tuning pool.
         max_number: numbers are 1..max_number.
-        targets: the least and the largest target.
+        targets: the smallest and the largest target.
         max_value: the largest legal result.
-        candidates: each prompt is the hardest of so many: of the least base success (the first drawn of equal ones).
+        candidates: each prompt is the hardest of this many: lowest base success (the first drawn among equals).
 
     Raises:
-        ParameterError: the pool seems to hold fewer prompts: 64 rounds of draws gave no new one.
+        ParameterError: the pool seems to have fewer prompts: 64 rounds of draws gave no new one.
     """
     wanted, idle = count * candidates, 0
     seen, size = np.empty(0, np.int64), min(_MOST, max(_LEAST, 8 * wanted))
@@ -122,6 +122,6 @@ def draw(
     if candidates == 1:
         return kept
     success = solve(kept.numbers[:, 0], kept.targets, max_value).success.reshape(count, candidates)
-    # Rounded, so that equal chances are equal on every machine.
+    # Rounded, so equal probabilities are equal on every machine.
     hardest = np.arange(count) * candidates + portable(success).argmin(axis=1)
     return Prompts(*(column[hardest] for column in kept))

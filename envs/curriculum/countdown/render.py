@@ -1,11 +1,11 @@
-"""What an environment of Countdown shows while it runs."""
+"""Renderings of a running environment of Countdown."""
 
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.curriculum.countdown.setting import NAMES, Countdown
 
 
 class CountdownRenderer(Renderer):
-    """Text: the target, what is left, the moves, and the base model's chance from here."""
+    """Text: the target, the remaining numbers, the moves, and the base model's success probability from here."""
 
     def text(self, setting: Countdown, scene: Scene) -> str:
         """Describe a game."""

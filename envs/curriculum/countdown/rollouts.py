@@ -1,4 +1,4 @@
-"""Episodes of any policy on Countdown: followed through all states or prefixes that matter, or sampled."""
+"""Evaluation of any policy on Countdown: over all relevant states or prefixes, or from samples."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,22 +9,22 @@ from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.curriculum.countdown.moves import after, keys
 from theorybench.envs.curriculum.countdown.setting import Countdown
 
-#: States or prefixes that are followed at most.
+#: Maximum number of states or prefixes to enumerate.
 MAX_NODES = 10**6
-#: Observations that a policy is asked about at a time.
+#: Maximum number of observations per call of a policy.
 HELD = 2**16
-#: What softmax tables put on an illegal action for a zero counts as none, up to this.
+#: Probabilities of illegal actions up to this are treated as 0: softmax tables cannot represent zero.
 NONE = 1e-12
 
 Probs = Callable[[np.ndarray], np.ndarray]
 
 
 class Followed(NamedTuple):
-    """What a policy achieves; rows are prompts, or samples.
+    """The results of a policy; rows are prompts, or samples.
 
     Attributes:
         success: float64 (any,).
-        kl: float64 (any,), KL divergence to the reference in nats; of winnable episodes alone where only they matter.
+        kl: float64 (any,), KL divergence to the reference in nats; of winnable episodes only if others are left out.
         sampled: whether rows are samples.
     """
 
@@ -34,7 +34,7 @@ class Followed(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """S states or prefixes of episodes, with the same number of moves made."""
+    """S states or prefixes of episodes with the same number of moves."""
 
     prompt: np.ndarray  # int64 (S,)
     numbers: np.ndarray  # int32 (S, n)
@@ -43,7 +43,7 @@ class _Nodes(NamedTuple):
 
 
 def begin(setting: Countdown, stage: int, prompts: np.ndarray) -> _Nodes:
-    """Deal the games of some prompts, at a stage."""
+    """Return the initial states of some prompts at a stage."""
     numbers = setting.pool.numbers[prompts, setting.num_stages - stage]
     response = np.zeros((len(prompts), setting.num_stages), setting.observation_dtype)
     return _Nodes(prompts, numbers, response, np.ones(len(prompts)))
@@ -56,7 +56,7 @@ def _left(setting: Countdown, numbers: np.ndarray, actions: np.ndarray, made: np
 
 
 def _look(setting: Countdown, probs: Probs, nodes: _Nodes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a policy's rows (S, A), what actions make (S, A), and each row's KL divergence (S,)."""
+    """Return a policy's rows (S, A), the results of actions (S, A), and each row's KL divergence (S,)."""
     targets, made = setting.pool.targets[nodes.prompt], setting.results(nodes.numbers)
     rows = np.empty(made.shape)
     for start in range(0, len(rows), HELD):
@@ -70,14 +70,14 @@ def _look(setting: Countdown, probs: Probs, nodes: _Nodes) -> tuple[np.ndarray, 
 
 
 def follow(setting: Countdown, probs: Probs, stage: int, *, winnable: bool, merged: bool) -> Followed:
-    """Follow a policy through everything it may meet.
+    """Evaluate a policy over all states or prefixes that it can reach.
 
     Args:
         setting: the setting.
         probs: the policy.
-        stage: where games begin.
+        stage: the stage at which games begin.
         winnable: whether to leave out states from which the target cannot be reached.
-        merged: whether moves that lead to the same numbers are one, since the policy sees no more.
+        merged: whether to merge moves that lead to the same numbers, since the policy sees no more.
     """
     games, nodes = setting.winnable, begin(setting, stage, np.arange(setting.prompts))
     success, kl = np.zeros(setting.prompts), np.zeros(setting.prompts)
@@ -110,8 +110,8 @@ def sample(setting: Countdown, probs: Probs, stage: int, count: int, rng: np.ran
     Args:
         setting: the setting.
         probs: the policy.
-        stage: where games begin.
-        count: games.
+        stage: the stage at which games begin.
+        count: number of games.
         rng: draws prompts and actions.
     """
     nodes = begin(setting, stage, rng.integers(setting.prompts, size=count))

@@ -1,4 +1,4 @@
-"""Countdown: combine numbers until one equals the target, with moves given or numbers taken away where that is hard."""
+"""Countdown: combine numbers until one equals the target; stages and hints shorten the search."""
 
 import dataclasses
 import functools
@@ -29,9 +29,9 @@ class State(NamedTuple):
     Attributes:
         prompt: int64 (m,).
         target: int32 (m,).
-        numbers: int32 (m, n), what is left, in descending order, padded with 0.
-        legal: int32 (m, 2 P), the legal actions, four to a word.
-        position: int64 (m,), moves that the response shows.
+        numbers: int32 (m, n), the remaining numbers, in descending order, padded with 0.
+        legal: int32 (m, 2 P), the legal actions, four per word.
+        position: int64 (m,), number of moves in the response.
         response: (m, n - 1), their tokens.
     """
 
@@ -48,12 +48,12 @@ class Tables(NamedTuple):
 
     Attributes:
         targets: int32 (m,).
-        numbers: int32 (m (n - 1), n), row prompt (n - 1) + h: what is left after h moves of the prompt's solution.
-        solution: int64 (m (n - 1),), row likewise: its move number h.
+        numbers: int32 (m (n - 1), n), row prompt (n - 1) + h: the numbers left after h moves of the prompt's solution.
+        solution: int64 (m (n - 1),), in the same row: its move number h.
         digits: (10^4,) words of four tokens: the digits of each number, and padding for 0.
         first: slot i of each pair.
         second: slot j of each pair.
-        ordered: the place of each ordered pair.
+        ordered: the index of each ordered pair.
         left: the slot of the first number of each action.
         right: the slot of its second number.
     """
@@ -74,35 +74,35 @@ class Countdown(Setting):
     """Combine numbers until one equals the target: the arithmetic puzzle that language models are trained on.
 
     ## Description
-    Given n numbers and a target, a move picks two of the numbers that are left, in order, and one of + - * /; the
-    result takes their place. Results are positive integers: a division must be exact, and a result above `max_value`
-    is illegal. The game is won as soon as a result equals the target, which is none of the given numbers; not all
-    numbers need be used. The base model moves uniformly over legal actions, so that a sum or a product, which two
-    actions make, counts twice.
+    Given n numbers and a target, a move picks an ordered pair of the remaining numbers and one of + - * /; the result
+    replaces them. Results are positive integers: a division must be exact, and a result above `max_value` is illegal.
+    The game is won as soon as a result equals the target, which is not among the given numbers; not all numbers need be
+    used. The base model chooses uniformly among legal actions, so a sum or a product, which two actions make, counts
+    twice.
 
     Prompts are solvable by construction: numbers are uniform in 1..`max_number`, the base model makes n - 1 moves, and
-    the last result is the target if it lies in `min_target`..`max_target`, is none of the numbers and was no earlier
-    result. These moves are the prompt's *solution*. A hash of the canonical form, sorted numbers and target, puts one
+    the last result is the target if it lies in `min_target`..`max_target` and differs from all numbers and earlier
+    results. These moves are the prompt's *solution*. A hash of the canonical form, sorted numbers and target, puts one
     form in four into the scoring pool and the others into the tuning pool. Instances below 10,000 draw their prompts
-    from the tuning pool, all others from the scoring pool: nothing that was tuned on is scored.
+    from the tuning pool, all others from the scoring pool, so tuning and scoring never share a prompt.
 
     ## Action Space
-    `Discrete(4 n (n - 1))`: numbers that are left stand in slots, in descending order. Action
+    `Discrete(4 n (n - 1))`: the remaining numbers are in slots, in descending order. Action
     4 ((n - 1) i + j - [j > i]) + o applies operation o of + - * / to the numbers in slots i and j, in this order.
-    `info["action_mask"]` tells the legal ones; there always is one while two numbers are left.
+    `info["action_mask"]` marks the legal actions; there is always one while two numbers are left.
 
     ## Observation Space
-    `MultiDiscrete`, 4 (n + 1) + n - 1 integers. The target and the numbers that are *left*, in descending order, with
-    four digits each (tokens 4 n (n - 1) + 1 + digit; 0 for numbers that are gone): the prompt's tokens change with
-    every move, and show the state of the game. Then the moves so far (token a + 1 for action a), padded with 0. One
-    token a number would need ten thousand symbols, and a network could not carry over what it learns of one to another.
+    `MultiDiscrete`, 4 (n + 1) + n - 1 integers. First the target and the *remaining* numbers, in descending order, with
+    four digits each (tokens 4 n (n - 1) + 1 + digit; 0 for used numbers): the prompt's tokens change with every move
+    and show the state of the game. Then the moves so far (token a + 1 for action a), padded with 0. One token per
+    number would need ten thousand symbols, between which a network could not generalise.
 
     ## Starting State
     A prompt index picks one of the `prompts` games of the instance; they are drawn uniformly. `options={"stage": k}`,
-    k in 1..n - 1, asks for the last k moves of the solution alone: the game begins with the k + 1 numbers that its
-    first n - 1 - k moves leave, as if they had been given. `options={"hint": h}`, h < k, makes the first h moves of the
-    solution (from where the stage begins), which then stand among the moves. Stage k and hint n - 1 - k begin in the
-    same state and differ in what the response shows.
+    k in 1..n - 1, leaves only the last k moves of the solution: the game begins with the k + 1 numbers left after its
+    first n - 1 - k moves, as if they had been given. `options={"hint": h}`, h < k, makes the first h moves of the
+    solution (from the beginning of the stage), which then appear in the response. Stage k and hint n - 1 - k begin in
+    the same state and differ only in the response shown.
 
     ## Reward
     1 when a result equals the target, else 0.
@@ -111,8 +111,8 @@ class Countdown(Setting):
     When a result equals the target, or one number is left; terminated, never truncated.
 
     ## Arguments
-    Tuning and scoring hold at least 10^5 and 10^4 prompts of 4 numbers, drawn in seconds. Few given numbers and many
-    `candidates` leave fewer: a pool that runs out is refused.
+    The tuning and scoring pools have at least 10^5 and 10^4 prompts of 4 numbers, drawn in seconds. There are fewer
+    with fewer numbers or more `candidates`: parameters that exhaust a pool are refused.
 
     ## Optimum
     J = success on the instance's prompts, J* = 1. The solver finds p(s), the base model's success, for every state by
@@ -120,19 +120,19 @@ class Countdown(Setting):
     V*_beta(s) = beta ln(1 + p(s) (e^(1/beta) - 1)) is the optimal value under a KL penalty.
 
     Tabular agents see the view "state": one row for each state from which the target can still be reached, and one
-    row for all others, in which nothing can be won or learnt. Policies are restricted to legal moves, as they were when
-    they were trained.
+    row for all others, from which no reward is possible. Policies are restricted to legal moves in evaluation as in
+    training.
 
     Evaluation of `objective` is exact where the winnable prefixes number at most 10^6, and of `kl` where all of them
-    do; policies that look at the state alone (listed tables, the base model, the solver's) are followed through states
+    do; policies that depend on the state only (state tables, the base model, the solver's) are evaluated over states
     instead, of which there are far fewer. Beyond that they are seeded estimates with `<key>_se`.
 
     ## What theory predicts
-    With p(s) known, so is what search costs: 1/p episodes of the base model to a first solution, and success
-    p e^(1/beta) / (1 + p (e^(1/beta) - 1)) of the policy that A*-PO aims at. Each stage asks for one new move:
-    with the stages below it learnt, its success is about one over the number of legal moves, which grows as n^2,
-    while p falls as the product of these numbers where solutions are few (`candidates`): the direct search is
-    exponential in n and the one by stages polynomial.
+    p(s) determines the cost of search: 1/p episodes of the base model to a first solution, and success
+    p e^(1/beta) / (1 + p (e^(1/beta) - 1)) of the policy that A*-PO aims at. Each stage adds one new move: once the
+    earlier stages are learnt, its success probability is about one over the number of legal moves, which grows as n^2,
+    while p falls as the product of these numbers if solutions are rare (`candidates`): direct search is exponential in
+    n and search by stages polynomial.
 
     ## References
     Stream of Search (arXiv 2404.03683) and TinyZero play Countdown with language models. A*-PO (arXiv 2505.20686) for
@@ -142,7 +142,7 @@ class Countdown(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "what do stages save where arithmetic has to be searched?"
+    question: ClassVar[str] = "how much do stages save in searching for an arithmetic solution?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "state"
@@ -150,18 +150,18 @@ class Countdown(Setting):
 
     numbers: int = integer(4, 2, 6, "n, the numbers of a prompt")
     prompts: int = integer(64, 1, 200_000, "games of an instance")
-    candidates: int = integer(1, 1, 64, "each prompt is the one of least base success among so many")
+    candidates: int = integer(1, 1, 64, "each prompt is the one of lowest base success among this many")
     max_number: int = integer(99, 9, 999, "given numbers are 1..max_number")
-    min_target: int = integer(100, 1, 9999, "the least target")
+    min_target: int = integer(100, 1, 9999, "the smallest target")
     max_target: int = integer(999, 1, 9999, "the largest target")
     max_value: int = integer(9999, 99, 9999, "the largest legal result")
     instance: int = instance(0, "the prompts")
 
     def validate(self) -> None:
-        """Check that there are targets, and that numbers are legal.
+        """Check that the ranges of targets and results are consistent.
 
         Raises:
-            ParameterError: no target in the range, or one that no legal result can equal.
+            ParameterError: no target in the range, or a target that no legal result can equal.
         """
         if self.min_target > self.max_target:
             raise ParameterError("min_target", self.min_target, f"at most max_target = {self.max_target}")
@@ -171,7 +171,7 @@ class Countdown(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Pairs of slots times four operations; digits of target and numbers; stage k asks for the last k moves."""
+        """Pairs of slots times four operations; digits of target and numbers; stage k has the last k moves."""
         actions, moves = 4 * self.numbers * (self.numbers - 1), self.numbers - 1
         return Sizes(
             num_actions=actions,
@@ -225,7 +225,7 @@ class Countdown(Setting):
         return slots(self.numbers)
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
-        """Deal the numbers that the skipped and the given moves of the solution leave."""
+        """Begin with the numbers left after the moves of the solution that stage and hint give."""
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, tables, zero = namespace(prompts), self.on(prompts), prompts * 0
         begin = prompts * self.num_stages + (zero if stage is None else self.num_stages - stage)
@@ -245,7 +245,7 @@ class Countdown(Setting):
         return legal_moves(namespace(numbers), numbers, tables.first, tables.second, tables.ordered, self.max_value)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
-        """Let a result take the place of two numbers; an illegal move, whose result is 0, leaves less."""
+        """Replace two numbers by their result; an illegal move, whose result is 0, removes them."""
         xp, tables = namespace(actions), self.on(actions)
         rows, operation = xp.arange(len(rng), device=actions.device), actions & 3
         left, right = xp.take(tables.left, actions), xp.take(tables.right, actions)
@@ -254,7 +254,7 @@ class Countdown(Setting):
         made = xp.where(
             operation < 2, xp.where(operation == 0, a + b, a - b), xp.where(operation == 2, a * b, quotient)
         )
-        # An illegal move ends the episode: what it leaves is shown once, and has to be a number.
+        # An illegal move ends the episode: its result is observed once and must be a valid number.
         legal = xp.take_along_axis(self._mask(state), actions[:, None], axis=1)[:, 0]
         made = xp.where(legal, made, xp.zeros_like(made))
         numbers = xp.asarray(state.numbers, copy=True)
@@ -268,14 +268,14 @@ class Countdown(Setting):
         return moved, xp.astype(won, xp.float64), won | (numbers[:, 1] == 0)
 
     def observe(self, state: State) -> Any:
-        """Return the digits of the target and of what is left, and the moves: (m, 4 (n + 1) + n - 1)."""
+        """Return the digits of the target and of the remaining numbers, and the moves: (m, 4 (n + 1) + n - 1)."""
         xp, tables = namespace(state.numbers), self.on(state.numbers)
         shown = xp.concat([state.target[:, None], state.numbers], axis=1)
         words = xp.reshape(xp.take(tables.digits, xp.reshape(shown, (-1,))), shown.shape)
         return xp.concat([words.view(self._token(xp)), state.response], axis=1)
 
     def action_mask(self, state: State) -> Any:
-        """Return legal actions, bool (m, 4 n (n - 1)); all of them where one number is left and the game is over."""
+        """Return legal actions, bool (m, 4 n (n - 1)); all actions if one number is left and the game is over."""
         return self._mask(state) | (state.numbers[:, 1] == 0)[:, None]
 
     def _mask(self, state: State) -> Any:
@@ -284,17 +284,17 @@ class Countdown(Setting):
     def _token(self, xp: Any) -> Any:
         return xp.int8 if self.num_symbols <= np.iinfo(np.int8).max else xp.int16
 
-    # What an observation says.
+    # Reading observations.
 
     def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the target, int64 (m,), and the numbers that are left, int32 (m, n), that observations show."""
+        """Return the target, int64 (m,), and the remaining numbers, int32 (m, n), of observations."""
         tokens = observations[:, : self.prompt_length].astype(np.int32)
         tokens = tokens.reshape(len(observations), self.numbers + 1, DIGITS)
         values = np.maximum(tokens - self.num_actions - 1, 0) @ (10 ** np.arange(DIGITS, dtype=np.int32)[::-1])
         return values[:, 0].astype(np.int64), values[:, 1:].astype(np.int32)
 
     def results(self, numbers: np.ndarray) -> np.ndarray:
-        """Return what each action makes of numbers int32 (m, n): int32 (m, A), 0 where illegal."""
+        """Return the result of each action on numbers int32 (m, n): int32 (m, A), 0 where illegal."""
         made = pair_results(np, numbers, self.slots.first, self.slots.second, self.max_value)
         return np.append(made, np.zeros_like(made[:, :1]), axis=1)[:, self.slots.column]
 
@@ -306,7 +306,7 @@ class Countdown(Setting):
         )
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform over legal moves, float64 (m, A); over all actions for observations that no running game shows."""
+        """Uniform over legal moves, float64 (m, A); over all actions for observations of no running game."""
         legal = (self.results(self.read(observations)[1]) > 0).astype(np.float64)
         legal[~legal.any(axis=1)] = 1.0
         return legal / legal.sum(axis=1, keepdims=True)
@@ -326,11 +326,11 @@ class Countdown(Setting):
 class WinnableView(View):
     """The view "state" of Countdown: row w is the w-th winnable state, the last row stands for all other states.
 
-    Nothing is lost by that: from a state of the last row nothing can be won, so that no learner can tell these
-    states apart by rewards. Moves made do not count, only what is left.
+    Nothing is lost by merging the others: no reward can follow, so learners cannot distinguish them by rewards. The
+    state is the remaining numbers, regardless of the moves made.
 
     Args:
-        setting: lists the states.
+        setting: the setting, which enumerates the states.
 
     Raises:
         ParameterError: a table of more than 4,194,304 rows.
@@ -349,7 +349,7 @@ class WinnableView(View):
         return self._setting.winnable.find(*self._setting.read(np.asarray(observations)))
 
     def observations(self, dtype: np.dtype) -> np.ndarray:
-        """Return one observation of each row; for the last one an empty table, which no game shows."""
+        """Return one observation of each row; for the last row one without numbers, which no game shows."""
         setting, winnable = self._setting, self._setting.winnable
         shown = setting.show(winnable.targets, winnable.numbers, np.zeros((len(winnable), setting.num_stages), dtype))
         return np.append(shown, np.zeros_like(shown[:1]), axis=0)

@@ -1,7 +1,7 @@
-"""The exact solver of Countdown: dynamic programming over the multisets of numbers that can be left.
+"""The exact solver of Countdown: dynamic programming over multisets of remaining numbers.
 
-All games are solved at once. Layer by layer every state is expanded by all of its moves, and states of one game that
-hold the same numbers become one; then values are gathered from the last layer to the first.
+All games are solved at once. Layer by layer every state is expanded by all of its moves, and states of one game with
+the same numbers are merged; then values are computed from the last layer to the first.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import numpy as np
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.curriculum.countdown.moves import after, keys, pair_results, slots
 
-#: Games that are solved together, by how many numbers they have: what fits into the cache is quickest.
+#: Number of games solved together, by their number of numbers; fastest if they fit into the cache.
 TOGETHER = {2: 2**13, 3: 2**11, 4: 2**8, 5: 2**5, 6: 2**2}
 
 
@@ -26,8 +26,8 @@ class Layer(NamedTuple):
         game: int64 (S,), the game of each state.
         results: int32 (S, E), 0 where illegal.
         won: bool (S, E), results that equal the target.
-        child: int64 (S, E), the state of the next layer that a result leads to; -1 where there is none.
-        sequences: float64 (S,), sequences of moves that lead here.
+        child: int64 (S, E), the state of the next layer to which a result leads; -1 if there is none.
+        sequences: float64 (S,), number of sequences of moves that lead to the state.
     """
 
     numbers: np.ndarray
@@ -39,11 +39,11 @@ class Layer(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What can be reached from the S states of a layer.
+    """Values of the S states of a layer.
 
     Attributes:
         success: float64 (S,), p(s): probability of the target under uniform legal moves.
-        wins: float64 (S,), sequences of moves that reach the target (whole numbers).
+        wins: float64 (S,), number of sequences of moves that reach the target.
     """
 
     success: np.ndarray
@@ -86,7 +86,7 @@ def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[La
 
 
 def evaluate(layers: list[Layer]) -> list[Values]:
-    """Gather values from the last layer to the first: one entry for each layer."""
+    """Compute values from the last layer to the first; return one entry for each layer."""
     found: list[Values] = []
     for layer in reversed(layers):
         success, wins = layer.won.astype(np.float64), layer.won.astype(np.float64)
@@ -111,7 +111,7 @@ def solve(numbers: np.ndarray, targets: np.ndarray, max_value: int = 9999) -> Va
 
     Args:
         numbers: integers (m, n), 2 to 6 positive numbers at most `max_value`, in any order.
-        targets: integers (m,); a target that is given already cannot be reached by being there.
+        targets: integers (m,); a target among the given numbers still has to be a result.
         max_value: the largest legal result.
 
     Returns:
@@ -126,7 +126,7 @@ def solve(numbers: np.ndarray, targets: np.ndarray, max_value: int = 9999) -> Va
 
 @dataclasses.dataclass(frozen=True)
 class Winnable:
-    """The W states, over all games of a pool, from which the target can be reached; of all others success is 0.
+    """The W states, over all games of a pool, from which the target can be reached; all others have success 0.
 
     Attributes:
         keys: int64 (W,), increasing hashes of target and numbers.
@@ -134,9 +134,9 @@ class Winnable:
         numbers: int32 (W, n), in descending order, padded with 0.
         success: float64 (W,), see `Values`.
         wins: float64 (W,).
-        states: how many states the games reach, winnable or not.
-        prefixes: sequences of moves after which a move is due, over all games.
-        winnable_prefixes: those among them that lead to a winnable state.
+        states: number of states that the games reach, winnable or not.
+        prefixes: number of sequences of moves after which a policy decides, over all games.
+        winnable_prefixes: number of those that lead to a winnable state.
     """
 
     keys: np.ndarray
@@ -176,11 +176,11 @@ class Winnable:
         return cls(*fields, states=states, prefixes=prefixes, winnable_prefixes=winnable)
 
     def __len__(self) -> int:
-        """Return W."""
+        """Return the number W of states."""
         return len(self.keys)
 
     def find(self, targets: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Return the row of each state, int64 (n,); W where it is not listed.
+        """Return the row of each state, int64 (n,); W if it is not winnable.
 
         Args:
             targets: integers (n,).
@@ -194,11 +194,11 @@ class Winnable:
 
     @functools.cached_property
     def success_or_zero(self) -> np.ndarray:
-        """Success by row, float64 (W + 1,), 0 in the row of states that are not listed."""
+        """Success by row, float64 (W + 1,), 0 in the row of all other states."""
         return np.append(self.success, 0.0)
 
     def after_moves(self, targets: np.ndarray, numbers: np.ndarray, max_value: int) -> np.ndarray:
-        """Return the success that each action leads to: float64 (n, A), 1 where it reaches the target.
+        """Return the success after each action, float64 (n, A), 1 if it reaches the target.
 
         Args:
             targets: integers (n,).

@@ -1,6 +1,6 @@
-"""Figures about search on Countdown: what moves that are given are worth, and what more numbers cost.
+"""Figures about search on Countdown: the value of given moves, and the cost of more numbers.
 
-Lines are the solver's dynamic programming; points are counted in roll-outs.
+Lines are the solver's dynamic programming; points are estimated from rollouts.
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ from theorybench.envs.curriculum.countdown.experiments import rollouts_to_win
 
 @dataclasses.dataclass(frozen=True)
 class StageSuccess:
-    """The base model's success against the moves that are left, for several numbers of numbers.
+    """The base model's success against the number of remaining moves, for prompts of several sizes.
 
     Attributes:
-        counts: numbers of a prompt.
-        episodes: of each run, at each stage.
+        counts: the numbers of numbers of a prompt.
+        episodes: number of episodes of each run at each stage.
     """
 
     counts: tuple[int, ...] = (3, 4, 5)
@@ -51,11 +51,11 @@ class StageSuccess:
 
 @dataclasses.dataclass(frozen=True)
 class SearchGrowth:
-    """Roll-outs that a search needs, direct and by stages, against the number of moves.
+    """Rollouts that a search needs, direct and by stages, against the number of moves.
 
     Attributes:
-        counts: numbers of a prompt at which searches are counted.
-        drawn: those at which theory is drawn, `counts` among them.
+        counts: numbers of numbers of a prompt at which searches are simulated.
+        drawn: those at which theory is drawn, including `counts`.
     """
 
     counts: tuple[int, ...] = (3, 4, 5)
@@ -95,7 +95,7 @@ class SearchGrowth:
             tables=(Table(title, columns, tuple(rows), "Prompts are the hardest of eight drawn ones."),),
             charts=(Chart(title, x, Axis("roll-outs", "log"), tuple(series), points="mean of searches"),),
             notes=(
-                f"A move more multiplies the direct search by {factor:.1f}; "
+                f"Each further move multiplies the cost of direct search by {factor:.1f}; "
                 f"by stages it grows as the number of moves to the power {power:.1f}.",
             ),
         )
@@ -105,8 +105,8 @@ STUDIES: tuple[Study, ...] = (
     Study(
         id="countdown-rungs",
         source="dynamic programming over multisets",
-        title="What given moves are worth",
-        text="Each stage gives one move of a solution less: success of uniform moves, exact and counted.",
+        title="The value of given moves",
+        text="Each stage gives one move of the solution less: success of uniform moves, exact and estimated.",
         run=StageSuccess(),
         seeds=8,
     ),
@@ -114,8 +114,8 @@ STUDIES: tuple[Study, ...] = (
         id="countdown-search",
         source="arXiv 2511.07372, on Countdown",
         title="Direct search and search by stages",
-        text="Where solutions are rare a direct search grows with the product of the numbers of legal moves, and one "
-        "from the last move to the first with their sum.",
+        text="If solutions are rare, direct search needs about the product of the numbers of legal moves, and search "
+        "from the last move to the first about their sum.",
         run=SearchGrowth(),
         parameters={"prompts": 8, "candidates": 8, "min_target": 1000, "max_target": 9999},
         seeds=64,

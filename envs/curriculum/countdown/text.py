@@ -1,4 +1,4 @@
-"""Countdown as language models see it: a question in words, and answers such as `(75 - 3) * 4`, parsed strictly.
+"""Countdown for language models: a question in words, and answers such as `(75 - 3) * 4`, parsed strictly.
 
 The grammar, in which every space counts and everything else is refused:
 
@@ -8,8 +8,8 @@ The grammar, in which every space counts and everything else is refused:
     atom    = number | "(", sum, ")"
     number  = digit 1..9, { digit 0..9 }        (ASCII digits, at most 4 of them)
 
-at most 200 characters long. Operations of one rank are taken from left to right. Nothing is ever evaluated as code:
-operators and operands go on two stacks (Dijkstra's shunting yard), so that no answer can exhaust the interpreter's.
+at most 200 characters long. Operations of equal precedence associate to the left. Nothing is ever evaluated as code:
+operators and operands go on two stacks (Dijkstra's shunting yard), so no answer can exhaust the interpreter's stack.
 """
 
 import re
@@ -22,9 +22,9 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.curriculum.countdown.moves import OPERATIONS, slots
 from theorybench.envs.curriculum.countdown.setting import Countdown
 
-#: The longest answer that is read, in characters.
+#: The longest answer that is parsed, in characters.
 LONGEST = 200
-#: Before a number or an opening bracket; after a number or a closing one.
+#: Tokens where a number or an opening bracket is expected, and tokens after a number or a closing bracket.
 _ATOM, _REST = re.compile(r"\(|[1-9][0-9]{0,3}"), re.compile(r"\)| [-+*/] ")
 _RANK = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2}
 
@@ -33,17 +33,17 @@ Expression = int | tuple[str, Any, Any]
 
 
 class AnswerError(ParameterError):
-    """An answer that is not in the grammar, or not a legal play of its game."""
+    """An answer that is not in the grammar, or not legal in its game."""
 
 
 def parse(text: str) -> Expression:
-    """Read an answer.
+    """Parse an answer.
 
     Args:
         text: see the grammar of this module.
 
     Raises:
-        AnswerError: the text is not in the grammar; `allowed` says what was expected, and where.
+        AnswerError: the text is not in the grammar; `allowed` tells what was expected, and where.
     """
     operands: list[Expression] = []
     waiting: list[str] = []
@@ -87,12 +87,12 @@ def _apply(operands: list[Expression], operation: str) -> None:
 
 
 def write(expression: Expression) -> str:
-    """Write an expression with the brackets that it needs: `parse(write(e)) == e` for all that fit into an answer."""
+    """Write an expression with the necessary brackets: `parse(write(e)) == e` for all that fit into an answer."""
     if isinstance(expression, int):
         return str(expression)
     operation, left, right = expression
     texts = [write(left), write(right)]
-    # Operations of one rank are taken from left to right, so that on the right equal rank needs brackets.
+    # Operations of equal precedence associate to the left, so a right operand of equal precedence needs brackets.
     for side, (part, least) in enumerate(((left, _RANK[operation]), (right, _RANK[operation] + 1))):
         if not isinstance(part, int) and _RANK[part[0]] < least:
             texts[side] = f"({texts[side]})"
@@ -103,12 +103,12 @@ def play(expression: Expression, numbers: Sequence[int], max_value: int = 9999) 
     """Return an expression as actions, left operands first, and its value.
 
     Args:
-        expression: what `parse` returned.
+        expression: an expression as `parse` returns it.
         numbers: the given numbers, 2 to 6 of them in any order.
         max_value: the largest legal result.
 
     Raises:
-        AnswerError: a number that is not given (often enough), an illegal result, or no operation at all.
+        AnswerError: a number that is not given (or not often enough), an illegal result, or no operation at all.
     """
     left = sorted(numbers, reverse=True)
     actions: list[int] = []
@@ -148,7 +148,7 @@ def _result(operation: str, a: int, b: int, max_value: int) -> int:
 
 
 def expression_of(numbers: Sequence[int], actions: Sequence[int]) -> Expression:
-    """Return the expression that legal actions make last, such as a prompt's solution.
+    """Return the expression of the last of some legal actions, such as a prompt's solution.
 
     Args:
         numbers: the given numbers, in any order.
@@ -174,7 +174,7 @@ def expression_of(numbers: Sequence[int], actions: Sequence[int]) -> Expression:
 
 
 def question(setting: Countdown, prompt: int) -> str:
-    """Ask for a prompt in words, the numbers in descending order."""
+    """Return a prompt as a question in words, with the numbers in descending order."""
     numbers, target = setting.pool.numbers[prompt, 0].tolist(), int(setting.pool.targets[prompt])
     return (
         f"Use the numbers {', '.join(map(str, numbers))}, each at most once, with + - * / and brackets, to make "
@@ -190,9 +190,9 @@ def solution(setting: Countdown, prompt: int) -> str:
 
 
 def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.ndarray:
-    """Return the reward of each answer: what its moves earn in the game where its value is the target, else 0.
+    """Return the reward of each answer: that of its moves in the game if its value is the target, else 0.
 
-    An expression that passes through the target on its way to another value earns nothing.
+    An expression with the target as an intermediate result and another value gets no reward.
 
     Args:
         setting: the setting.
@@ -211,14 +211,14 @@ def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.n
 
 
 def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
-    """Return the moves of each answer as the tokens of a completion; none where its value is not the target.
+    """Return the moves of each answer as the tokens of a completion; none if its value is not the target.
 
     Args and errors are those of `judge_text`.
     """
     indices = np.asarray(prompts)
     if len(indices) != len(answers):
         raise ParameterError("answers", len(answers), f"one for each of {len(indices)} prompts")
-    setting.prompt_tokens(indices)  # refuses what is no prompt
+    setting.prompt_tokens(indices)  # refuses invalid prompts
     completions: list[list[int]] = []
     for prompt, answer in zip(indices.tolist(), answers, strict=True):
         try:

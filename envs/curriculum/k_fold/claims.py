@@ -1,4 +1,4 @@
-"""What arXiv 2505.23683 says of k-fold composition, as tests that run.
+"""Statements of arXiv 2505.23683 about k-fold composition, as executable claims.
 
 Intervals are three standard errors wide on each side.
 """
@@ -17,13 +17,13 @@ from theorybench.envs.curriculum.k_fold.experiments import (
 )
 
 claim = ClaimMaker("k-fold", "arXiv 2505.23683")
-PARTS = "a verifier that pays for the last hop alone"
+PARTS = "a verifier that rewards the last hop alone"
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "order",
         Order(),
         source="lower bound",
-        statement="With all k tables tilted towards the right ones J leaves 1/N as the k-th power of the tilt",
+        statement="With all k tables tilted towards the right ones J exceeds 1/N by the k-th power of the tilt",
         falsified_by=PARTS,
         formula="k",
         parameters={"N": 4, "k": 3},
@@ -32,7 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
         "order-answers",
         Order(),
         source="lower bound",
-        statement="The same without chain of thought, for a policy that composes the tables in its head",
+        statement="The same holds without chain of thought, for a policy that composes the tables internally",
         falsified_by=PARTS,
         formula="k",
         parameters={"N": 4, "k": 3, "chain_of_thought": False},
@@ -41,7 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
         "one-missing",
         OneMissing(),
         source="lower bound",
-        statement="A policy that knows all hops but one is as often right as the base model",
+        statement="A policy that knows all hops but one is right as often as the base model",
         falsified_by=PARTS,
         formula="1/N",
     ),
@@ -49,7 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
         "table-gradient",
         Gradient("table"),
         source="lower bound",
-        statement="At the base model a table of hop and entry has no gradient on chains of two hops",
+        statement="At the base model a table of hop and entry has zero gradient on chains of two hops",
         falsified_by=PARTS,
         formula="0",
         parameters={"N": 4, "k": 2},
@@ -58,8 +58,8 @@ CLAIMS: tuple[Claim, ...] = (
         "one-hop-gradient",
         Gradient("response"),
         source="easy data",
-        statement="On one hop it has one: the squared norm per visit is that of a bandit",
-        falsified_by="a verifier that pays every tenth episode, whatever was done",
+        statement="On one hop its gradient is not zero: the squared norm per visit is that of a bandit",
+        falsified_by="a verifier that rewards every tenth episode regardless of the actions",
         formula="(1 - 1/N) / N^2",
         parameters={"N": 4, "k": 1},
     ),
@@ -75,9 +75,9 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "prompt-gradient",
         Gradient("prompt"),
-        source="lower bound, and what it does not say",
-        statement="A table on whole prompts has the gradient of one hop at any k: what it cannot do is generalise",
-        falsified_by="a verifier that pays every tenth episode, whatever was done",
+        source="lower bound, and its limits",
+        statement="A table on whole prompts has the gradient of one hop for every k, but it cannot generalise",
+        falsified_by="a verifier that rewards every tenth episode regardless of the actions",
         formula="(1 - 1/N) / N^2, its squared norm per visit",
         parameters={"N": 3, "k": 4},
     ),
@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mixture",
         Ascent(0.5),
         source="upper bound with a mixture",
-        statement="Within the same budget it learns from a mixture of single hops and full tasks",
+        statement="Within the same budget REINFORCE learns from a mixture of single hops and full tasks",
         falsified_by="single hops that all begin at the first",
         formula="1",
         tolerance=0.05,
@@ -117,8 +117,8 @@ CLAIMS: tuple[Claim, ...] = (
         "hard",
         Ascent(0.0),
         source="lower bound",
-        statement="Within the same budget it learns nothing from full tasks alone",
-        falsified_by="a verifier that pays for each right look-up",
+        statement="Within the same budget REINFORCE learns nothing from full tasks alone",
+        falsified_by="a verifier that rewards each right look-up",
         formula="0",
         tolerance=0.01,
         tolerance_reason="for noise moves tables a little",
@@ -135,8 +135,8 @@ CLAIMS: tuple[Claim, ...] = (
             hyperparameters={"episodes_per_update": 200},
         ),
         source="easy-to-hard data against hard data alone",
-        statement="Stage by stage REINFORCE learns the full task to 90 % accuracy, on the full task alone it does not",
-        falsified_by="stages that are all the full task, or stages for both",
+        statement="Stage by stage REINFORCE learns the full task to 90 % accuracy; on the full task alone it does not",
+        falsified_by="stages that are all the full task, or stages for both agents",
         formula="1",
         tolerance=0.2,
         tolerance_reason="one run in five may differ",

@@ -1,7 +1,6 @@
-"""What claims and studies about k-fold composition measure: gradients, a search, and REINFORCE on a mixture of stages.
+"""Experiments about k-fold composition: gradients, a search, and REINFORCE on a mixture of stages.
 
-Learners see what any agent sees; only policies that are built on purpose, to look around the base model, know the
-hidden permutations.
+Learners see what any agent sees; only policies constructed near the base model know the hidden permutations.
 """
 
 import dataclasses
@@ -19,12 +18,12 @@ from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.oracle import SCORE, KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 
-#: Episodes of one evaluation, and accuracy that counts as learnt.
+#: Episodes of one evaluation, and accuracy at which a task counts as learnt.
 JUDGED, ACCURACY = 4_000, 0.9
 
 
 def accuracy(lab: Lab, policy: Any, stage: int, seed: int, episodes: int = JUDGED) -> float:
-    """Simulate the success of a policy at a stage."""
+    """Estimate the success of a policy at a stage from simulated episodes."""
     return float(lab.simulate(policy, episodes, seed, stage=stage).rewards.mean())
 
 
@@ -67,9 +66,9 @@ class Gradient:
 
     Attributes:
         sees: "response": x and the response; "prompt": the whole prompt too; "table": the next hop and the entry.
-        blocks: independent samples.
-        episodes: of each block.
-        prompts: for "prompt": how many share a block.
+        blocks: number of independent samples.
+        episodes: number of episodes per block.
+        prompts: for "prompt": number of prompts per block.
     """
 
     sees: str
@@ -83,7 +82,7 @@ class Gradient:
         return 0.0 if self.sees == "table" else (1 - 1 / size) / size**2
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Average the estimates."""
+        """Return the mean of the estimates and its interval."""
         return mean_interval(self.squares(lab, seed))
 
     def squares(self, lab: Lab, seed: int) -> np.ndarray:
@@ -120,12 +119,12 @@ def _pairs(cell: np.ndarray, rewards: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """Score on the full task of rejection sampling of single hops, k N^2 ln(1 / (1 - .9^(1/k))) episodes of them.
+    """Score on the full task of rejection sampling on k N^2 ln(1 / (1 - .9^(1/k))) episodes of single hops.
 
-    A search keeps the look-up of every pair (hop, entry) that earned a reward.
+    A search keeps the look-up of every pair (hop, entry) that got a reward.
 
     Attributes:
-        trials: searches.
+        trials: number of searches.
     """
 
     trials: int = 240
@@ -141,11 +140,11 @@ class Search:
         return sum((-1) ** m * math.comb(k, m) * (1 - m * chance) ** easy for m in range(k + 1))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Simulate searches, and then what they found."""
+        """Simulate searches, and then the policies that they found."""
         return mean_interval(self.scores(lab, round(lab.oracle.curriculum_queries(SCORE)), seed))
 
     def tables(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
-        """Return what searches know after some episodes of stage 1 each: float64 (trials, k, N, N), else uniform."""
+        """Return the tables found in some episodes of stage 1, uniform where unknown: float64 (trials, k, N, N)."""
         setting = lab.setting
         policy = lab.oracle.reference_policy
         played = lab.simulate(policy, episodes * self.trials, seed_of(seed, 1), stage=1)
@@ -171,14 +170,14 @@ class Search:
 class Ascent:
     """Score of REINFORCE with a mean baseline on tables q_j(v | u), from a fixed mixture of stage 1 and the full task.
 
-    A step moves the logits of a row by `step_size` times its gradient per visit, were all rows visited alike.
+    A step moves the logits of a row by `step_size` times its gradient per visit, as if rows were visited equally often.
 
     Attributes:
-        share: of each update's episodes at stage 1.
-        updates: steps.
-        episodes: of each update.
-        step_size: of the ascent.
-        runs: how many.
+        share: share of each update's episodes at stage 1.
+        updates: number of updates.
+        episodes: number of episodes per update.
+        step_size: step size of the ascent.
+        runs: number of runs.
     """
 
     share: float
@@ -188,7 +187,7 @@ class Ascent:
     runs: int = 4
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """1 with single hops among its episodes, 0 without."""
+        """Return 1 with single hops among its episodes, 0 without."""
         return float(self.share > 0)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -219,7 +218,7 @@ class Ascent:
 
 
 def staircase(lab: Lab, agent: str, seeds: range, budget: int, **hyperparameters: Any) -> np.ndarray:
-    """Train an agent on k stages in equal shares, and simulate its accuracy at all of them after each.
+    """Train an agent on k stages in equal shares, and estimate its accuracy at all stages after each.
 
     Returns:
         float64 (seeds, k, k): at [run, r, s] the accuracy on s + 1 hops after r + 1 stages.
@@ -239,18 +238,18 @@ def staircase(lab: Lab, agent: str, seeds: range, budget: int, **hyperparameters
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """The order at which J leaves the base model: the slope of ln(J - 1/N) in ln(tilt), all hops being tilted.
+    """The order of J around the base model: the slope of ln(J - 1/N) in ln(tilt), with all hops tilted.
 
     Attributes:
-        tilts: how far towards the right tables.
-        episodes: at each.
+        tilts: tilts towards the right tables.
+        episodes: number of episodes at each.
     """
 
     tilts: tuple[float, ...] = (0.5, 0.7, 1.0)
     episodes: int = 60_000
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """K: each hop's factor (fix_j - 1)/(N - 1) is the tilt."""
+        """Return k, since each hop's factor (fix_j - 1)/(N - 1) is the tilt."""
         return float(oracle.setting.k)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -266,10 +265,10 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class OneMissing:
-    """Accuracy on the full task with all hops known but one, which is uniform; averaged over which.
+    """Accuracy on the full task with one uniform hop and all others known, averaged over the uniform hop.
 
     Attributes:
-        episodes: for each missing hop.
+        episodes: number of episodes for each missing hop.
     """
 
     episodes: int = 40_000
@@ -290,21 +289,21 @@ class OneMissing:
 
 @dataclasses.dataclass(frozen=True)
 class Decay:
-    """Slope in k of the logarithm of a gradient's norm per visit, of policies that see x and the response.
+    """Slope in k of the logarithm of a gradient's norm per visit, for policies that see x and the response.
 
     Attributes:
         gradient: how the norm is measured.
-        hops: the k.
+        hops: values of k.
     """
 
     gradient: Gradient
     hops: tuple[int, ...] = (1, 2, 3, 4)
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """-ln(N - 1) / 2.
+        """Return -ln(N - 1) / 2.
 
-        Given the response, the chance that both chains agree is off 1/N by a factor that each look-up multiplies by 1,
-        with probability 1/N, or by -1/(N - 1): by 1/(N - 1) in mean square.
+        Given the response, the probability that both chains agree differs from 1/N by an amount that each look-up
+        multiplies by 1, with probability 1/N, or by -1/(N - 1): by 1/(N - 1) in mean square.
         """
         return -math.log(oracle.setting.N - 1) / 2
 
@@ -321,18 +320,18 @@ class Decay:
 
 @dataclasses.dataclass(frozen=True)
 class Staircase:
-    """Mean over r < k of accuracy on r hops less that on r + 1, after stage r of `curriculum-rlvr`.
+    """Mean over r < k of the accuracy on r hops minus that on r + 1, after stage r of `curriculum-rlvr`.
 
     Attributes:
         budget: episodes of a run.
-        seeds: runs.
+        seeds: number of runs.
     """
 
     budget: int = 24_000
     seeds: int = 4
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """1 - 1/N: a stage teaches its last hop, and the next one is uniform."""
+        """Return 1 - 1/N: a stage teaches its last hop, and the next one is uniform."""
         return 1 - 1 / oracle.setting.N
 
     def measure(self, lab: Lab, seed: int) -> Interval:

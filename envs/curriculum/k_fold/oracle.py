@@ -25,10 +25,10 @@ SCORE = 0.9
 
 
 class HopPolicy(SettingPolicy):
-    """Answers by composing a table for each hop with the permutations shown: a chain of thought in its head.
+    """Answers by composing a table for each hop with the permutations shown, without writing a chain of thought.
 
     Args:
-        setting: one without chain of thought.
+        setting: a setting without chain of thought.
         table: float64 (k, N, N), q_j(v | u), rows summing to 1.
 
     Raises:
@@ -46,7 +46,7 @@ class HopPolicy(SettingPolicy):
             raise ParameterError("table.shape", self.table.shape, f"({setting.k}, {setting.N}, {setting.N})")
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Push x through all hops of the stage: float64 (n, N)."""
+        """Return the distribution of x after all hops of the stage, float64 (n, N)."""
         setting: Any = self.setting
         seen = np.asarray(observations).astype(np.int64)
         k, size = setting.k, setting.N
@@ -67,11 +67,11 @@ Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Measured(NamedTuple):
-    """What is known of a policy at one stage.
+    """Results of a policy at one stage.
 
     Attributes:
         success: float64 (any,), whose mean is the probability of a reward.
-        kl: float64 (any,), likewise the divergence from the reference.
+        kl: float64 (any,), whose mean is the divergence from the reference.
         sampled: the names of those that are samples.
     """
 
@@ -84,8 +84,8 @@ class KFoldOracle(Oracle[KFoldComposition]):
     """Exact answers about a `KFoldComposition`.
 
     Policies that declare `depends_on` "local" or "position", and `HopPolicy`, have the closed form of the setting's
-    page at every size. Any other is followed through all prefixes of a stage where there are at most 10^6 of them;
-    beyond, its metrics are estimated from 4,096 episodes with a fixed seed, and `<key>_se` stands beside each.
+    page at every size. Any other is evaluated over all prefixes of a stage if there are at most 10^6 of them; beyond
+    that its metrics are estimated from 4,096 episodes with a fixed seed, each with a `<key>_se`.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
@@ -109,7 +109,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
 
     @functools.cached_property
     def optimal_policy(self) -> Policy:
-        """Look up what the hidden permutations say."""
+        """The policy that looks up the entries given by the hidden permutations."""
         return self.policy(np.eye(self.setting.N)[self.hidden])
 
     def num_prefixes(self, stage: int) -> int:
@@ -119,7 +119,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return prompts * sum(setting.N**t for t in range(stage if setting.chain_of_thought else 1))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics, or those of the full task alone where no other is wanted."""
+        """Compute all metrics, or only those of the full task if no other is requested."""
         stages = list(range(1, self.setting.k + 1))
         if metrics is not None and not any(name.startswith("stage_") for name in metrics):
             stages = stages[-1:]
@@ -133,7 +133,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return values
 
     def _starts(self, stage: int) -> np.ndarray:
-        """Return the hops with which a stage begins, equally likely."""
+        """Return the first hops of a stage, which are equally likely."""
         uniform = self.setting.starts == "uniform" and stage < self.setting.k
         return np.arange(self.setting.k if uniform else 1)
 
@@ -173,7 +173,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
     def _walk(
         self, policy: Any, stage: int, prompts: Prompts, rng: np.random.Generator | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Follow a policy from some prompts through all prefixes, or through one sampled continuation of each.
+        """Evaluate a policy on some prompts over all prefixes, or over one sampled continuation of each.
 
         Returns:
             Success and divergence, float64 (prompts,) each.
@@ -212,7 +212,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         return np.asarray(1 / size + (1 - 1 / size) * ((fixed - 1) / (size - 1))[hops].prod(axis=1))
 
     def _chained(self, policy: Any, stage: int) -> Measured:
-        """Follow a policy that sees the next hop and where the chain stands, or how many hops it has made."""
+        """Evaluate a policy that sees the next hop and the current entry, or the number of hops made."""
         setting, sees = self.setting, policy.depends_on == "local"
         table = declared_rows(self, policy, np.arange(setting.k * setting.N if sees else setting.response_length))
         if not setting.chain_of_thought:
@@ -222,7 +222,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
             table = table.reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
             return Measured(self.agreement(table, stage), kl)
-        # Which hop a position is depends on where the stage begins.
+        # The hop at a position depends on the first hop of the stage.
         made = table[: 2 * stage : 2, None]
         tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
         success = []
@@ -232,14 +232,14 @@ class KFoldOracle(Oracle[KFoldComposition]):
             success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
         return Measured(np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True))
 
-    # What learning costs.
+    # The cost of learning.
 
     def curriculum_queries(self, score: float = SCORE) -> float:
         """Return the episodes of stage 1, with uniform starts, after which a search scores `score` on the full task.
 
-        It tries a uniform entry and keeps what is rewarded, so that each of k N pairs (hop, entry) is found by an
-        episode with probability 1 / (k N^2). With a share c of them found J's gap closes to c^k, so c = score^(1/k),
-        and n episodes find a share 1 - exp(-n / (k N^2)).
+        It tries a uniform entry and keeps rewarded ones, so each of the k N pairs (hop, entry) is found by an episode
+        with probability 1 / (k N^2). If a share c of them is found, the score is c^k, so c = score^(1/k); n episodes
+        find a share 1 - exp(-n / (k N^2)).
 
         Raises:
             ParameterError: a score outside of (0, 1).
@@ -257,17 +257,17 @@ class KFoldOracle(Oracle[KFoldComposition]):
 
     @property
     def pairs(self) -> int:
-        """The pairs (hop, entry), k N: what there is to learn."""
+        """The number k N of pairs (hop, entry) to learn."""
         return self.setting.k * self.setting.N
 
     def direct_queries(self, score: float = SCORE) -> float:
-        """Return the episodes of the full task in which a hop is told from noise.
+        """Return the episodes of the full task after which a hop can be distinguished from noise.
 
         The derivative of J in the table of one hop is that of stage 1 times prod (fix_j - 1)/(N - 1) over the others,
         0 for uniform tables and (N - 1)^-(k-1) in root mean square over hidden tuples for fixed permutations, since the
-        fixed points of a uniform permutation have variance 1 (1 - 1/N for uniform tables of sure look-ups). A signal
-        that is smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those
-        of stage 1. It is a law of growth, not a bound for one learner.
+        fixed points of a uniform permutation have variance 1 (1 - 1/N for deterministic uniform tables). A signal
+        smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those of
+        stage 1. This is a law of growth, not a bound for a particular learner.
         """
         return self.curriculum_queries(score) * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
 

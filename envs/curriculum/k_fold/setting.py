@@ -27,8 +27,8 @@ class State(NamedTuple):
         prompt: int64 (n,).
         given: int8 (n, k N + 3), the prompt's tokens.
         hop: int64 (n,), number 0..k-1 of the next hop.
-        left: int64 (n,), hops that are left.
-        truth: int64 (n,), the entry at which the right chain stands.
+        left: int64 (n,), number of remaining hops.
+        truth: int64 (n,), the current entry of the correct chain.
         position: int64 (n,), hops made.
         response: int64 (n, words), the response, one byte a token.
     """
@@ -49,8 +49,8 @@ class Tables(NamedTuple):
         hidden: int64 (k N,), pi_j(u) at j N + u, hops and entries counted from 0.
         draws: int64 (ceil(k N / 2),), counters of the words that order the visible permutations.
         places: int32 (k N,), the place of each entry within its permutation.
-        write: int64 (response tokens * N, words), what symbol s as response token t puts into `State.response`, at
-            t N + s.
+        write: int64 (response tokens * N, words), the words that symbol s as response token t adds to
+            `State.response`, in row t N + s.
     """
 
     hidden: np.ndarray
@@ -61,20 +61,20 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KFoldComposition(Setting):
-    """k look-ups in a row, each through a permutation that the prompt shows and one that it hides.
+    """k successive look-ups, each through a hidden permutation and one shown in the prompt.
 
     ## Description
     The prompt shows k permutations sigma_1, ..., sigma_k of N entries, fresh for each prompt, and an entry x. Another k
-    permutations pi_1, ..., pi_k are hidden: they are the same for all prompts, and have to be learnt. Asked for is
+    permutations pi_1, ..., pi_k are hidden: they are the same for all prompts and must be learnt. The correct answer is
 
         f(sigma, x) = (sigma_k o pi_k o ... o sigma_1 o pi_1)(x).
 
-    Hop j takes the entry u to sigma_j(pi_j(u)): which entry of the shown table to look up is hidden, what stands there
-    is shown. The outcome alone is judged. The base model looks up a uniform entry, and one wrong look-up makes the
-    answer a uniform one: a policy that knows all hops but one is as often right as one that knows nothing.
+    Hop j maps the entry u to sigma_j(pi_j(u)): the entry to look up in the table shown is hidden, its value is shown.
+    Only the outcome is rewarded. The base model looks up a uniform entry, and one wrong look-up makes the answer
+    uniform: a policy that knows all hops but one is right as often as one that knows nothing.
 
-    With `chain_of_thought=True` hop j is an action: the agent chooses the entry v_j to look up, and the environment
-    replies with u_j = sigma_j(v_j). Without, there is one action, the answer.
+    With `chain_of_thought=True` each hop is an action: the agent chooses the entry v_j to look up, and the environment
+    replies with u_j = sigma_j(v_j). Otherwise there is one action, the answer.
 
     ## Action Space
     `Discrete(N)`: the entry to look up, or the answer. Every action is legal.
@@ -84,12 +84,12 @@ class KFoldComposition(Setting):
     number of hops r. The response: v_1, u_1, v_2, u_2, ... (one token without chain of thought). Entry e in 0..N - 1 is
     token e + 1, and a number n in 1..k of hops is token N + n.
 
-    Tables see, by default, the number of the next hop and the entry u at which the chain stands (the view `local`): a
-    table q_j(v | u), k N rows. What is learnt about a hop then holds wherever the hop stands in a chain.
+    By default tables see the number of the next hop and the current entry u (the view `local`): a table q_j(v | u) with
+    k N rows. What is learnt about a hop then applies at every position of a chain.
 
     ## Starting State
-    A prompt index decides sigma, x, and where easier sub-tasks begin. `options={"stage": r}` asks for r hops, from hop
-    number i on, cyclically: i, i + 1, ..., i + r - 1 modulo k. With `starts="uniform"` i is uniform for r < k, with
+    A prompt index determines sigma, x, and the first hop of easier sub-tasks. `options={"stage": r}` gives r hops from
+    hop i on, cyclically: i, i + 1, ..., i + r - 1 modulo k. With `starts="uniform"` i is uniform for r < k, with
     `starts="first"` it is 1; the full task, r = k, begins with hop 1.
 
     ## Reward
@@ -107,23 +107,23 @@ class KFoldComposition(Setting):
 
         J = 1/N + (1 - 1/N) prod_j (fix_j - 1)/(N - 1),   fix_j = sum_u q_j(pi_j(u) | u),
 
-    with the product over the hops of the stage on easier ones: while both chains agree, they stay together with
+    where on easier stages the product is over their hops: while both chains agree, they continue to agree with
     probability fix_j / N, and while they differ, two uniform different entries meet with probability
-    (N - fix_j) / (N (N - 1)). Without chain of thought the same holds of a policy that composes such tables in its head
+    (N - fix_j) / (N (N - 1)). Without chain of thought the same holds for a policy that composes such tables internally
     (`theorybench.envs.curriculum.k_fold.oracle.HopPolicy`).
     Evaluation is exact for policies that depend on `local` or on position, for such compositions, and for all others
     where there are at most 10^6 prefixes; beyond, it is a seeded estimate with `<key>_se`.
 
     ## What theory predicts
     At the base policy each fix_j is 1: all derivatives of J of order below k vanish, and the k-th does not. Tables that
-    learn from chains of k hops alone have no gradient to begin with. Noise takes them away from there where N and k are
-    small, and often into a trap: two hops that avoid their right entries, the others being right, give 1/N + (1 -
-    1/N)/(N - 1)^2, a local optimum. One hop has a plain gradient: with uniform starts stage 1 alone teaches every hop,
-    and with them the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full task. With
+    learn only from chains of k hops start with zero gradient. If N and k are small, noise moves them away from there,
+    often to a local optimum: two hops that avoid their right entries while the others are right give
+    1/N + (1 - 1/N)/(N - 1)^2. A single hop has a nonzero gradient: with uniform starts stage 1 alone teaches every hop,
+    and so the full task, in about k N^2 ln(10 k) episodes, and so does a mixture of it with the full task. With
     `starts="first"` stages 1, 2, 3, ... teach one hop each, a staircase: after stage r accuracy is 1 on chains of up to
-    r hops and 1/N on longer ones. (So for tables. A network guesses hops that it has not met, and can be off 1/N
-    there.) Without chain of thought the paper trains on 1, 2, 4, ..., k hops: a network of log k layers composes two of
-    its halves at each stage.
+    r hops and 1/N on longer ones. (This holds for tables; a network extrapolates to hops that it has not seen, and its
+    accuracy there can differ from 1/N.) Without chain of thought the paper trains on 1, 2, 4, ..., k hops: a network of
+    log k layers composes two halves at each stage.
 
     ## References
     Learning Compositional Functions with Transformers from Easy-to-Hard Data (arXiv 2505.23683, COLT 2025).
@@ -132,7 +132,7 @@ class KFoldComposition(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "why does a chain of look-ups teach nothing until shorter ones do?"
+    question: ClassVar[str] = "why can a chain of look-ups be learnt only after shorter ones?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
@@ -146,7 +146,7 @@ class KFoldComposition(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Entries, then numbers 1..k; the prompt shows permutations, first hop, x and hops; stage r asks for r hops."""
+        """Entries, then numbers 1..k; the prompt shows permutations, first hop, x and hops; stage r has r hops."""
         steps, answers = (self.k, 1) if self.chain_of_thought else (1, 0)
         return Sizes(
             num_actions=self.N,
@@ -160,12 +160,12 @@ class KFoldComposition(Setting):
 
     @property
     def prompt_symbols(self) -> range:
-        """All: tables show entries, too."""
+        """All symbols, since the prompt shows entries too."""
         return range(self.N + self.k)
 
     @property
     def local(self) -> Local:
-        """The number of the next hop, and the entry at which the chain stands."""
+        """The number of the next hop and the current entry."""
         first, x = self.k * self.N, self.k * self.N + 1
         last = [x if t < 2 else self.prompt_length + 2 * (t // 2) - 1 for t in range(self.response_length)]
         return Local(
@@ -216,7 +216,7 @@ class KFoldComposition(Setting):
         return xp.reshape(xp.astype(order & low, xp.int8), (-1, self.k * self.N))
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
-        """Look an entry up and follow the right chain beside it; or take the answer."""
+        """Look up an entry and advance the correct chain; or judge the answer."""
         xp, tables = namespace(actions), self.on(actions)
         truth = self._hop(state, state.hop, state.truth)
         write = 2 * state.position if self.chain_of_thought else state.position
@@ -259,7 +259,7 @@ class KFoldComposition(Setting):
         Args:
             shown: integers (n, k N), the entries of the visible permutations.
             first: integers (n,), the first hop, 0..k-1.
-            x: integers (n,), the entry at which it begins.
+            x: integers (n,), the first entry.
             hops: integers (n,), 1..k.
             response: integers (n, t), symbols of the response so far: v_1, u_1, v_2, ...
         """

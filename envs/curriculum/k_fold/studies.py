@@ -1,4 +1,4 @@
-"""Figures of arXiv 2505.23683 on KFoldComposition: the barrier, what breaks it, and the staircase."""
+"""Figures of arXiv 2505.23683 on KFoldComposition: the barrier, how curricula overcome it, and the staircase."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.k_fold.experiments import Ascent, Gradient, accuracy, staircase, tilted
 
-#: What a policy of the second chart sees, by name.
+#: What each policy class of the second chart sees.
 SEEN = {"x and the response": "response", "the whole prompt": "prompt"}
 #: The shares of single hops that tables learn from, by name.
 SHARES = {"single hops": 1.0, "single hops and full tasks": 0.5, "full tasks alone": 0.0}
@@ -23,7 +23,7 @@ class Learner(NamedTuple):
     """A policy class of the package's learners.
 
     Attributes:
-        name: of the policies.
+        name: name of the policy class.
         budget: episodes of a run.
         options: hyper-parameters.
     """
@@ -34,8 +34,8 @@ class Learner(NamedTuple):
 
 
 TABLES = Learner("tables", 24_000, {"policy": "auto", "episodes_per_update": 200})
-#: Networks guess hops that they have not met from those that they have, and wrongly; with less of a KL penalty some are
-#: so sure of it that the third stage ends at an accuracy of .5 to .7.
+#: Networks extrapolate wrongly to hops that they have not seen; with a smaller KL penalty some become so certain that
+#: the third stage ends at an accuracy of .5 to .7.
 NETWORK = Learner(
     "a network that sees the prompt",
     180_000,
@@ -45,14 +45,14 @@ NETWORK = Learner(
 
 @dataclasses.dataclass(frozen=True)
 class Barrier:
-    """How J leaves the base model, and what gradient policies have there that see more or less.
+    """J around the base model, and the gradient there of policies that see more or less.
 
     Attributes:
-        hops: chains of the first chart.
-        tilts: its places.
-        episodes: of each of its points.
-        depths: hops of the second chart's theory.
-        measured: how many of them are measured.
+        hops: numbers of hops in the first chart.
+        tilts: tilts of its points.
+        episodes: episodes of each of its points.
+        depths: numbers of hops in the second chart's theory.
+        measured: how many of these are measured.
     """
 
     hops: tuple[int, ...] = (1, 2, 4, 8)
@@ -95,9 +95,9 @@ class Barrier:
         fixed = [(1 - 1 / size) * (size - 1.0) ** -k for k in self.depths]
         series.append(Series("one fixed table", "predicted", self.depths, fixed))
         note = (
-            "Policies that see the next hop and the entry have a gradient of 0 from k = 2 on. One that sees the whole "
-            "prompt keeps its gradient, and learns the prompts that it has met, one by one. One fixed table: its gain, "
-            "root mean square."
+            "Policies that see the next hop and the entry have zero gradient from k = 2 on. A policy that sees the "
+            "whole prompt keeps its gradient, but learns only the prompts that it has seen, one by one. One fixed "
+            "table: root mean square of its gain."
         )
         axes = Axis("hops k", ticks=tuple(map(float, self.depths))), Axis("norm of the gradient per visit", "log")
         return Chart("Gradient at the base model, by what a policy sees", *axes, tuple(series), note)
@@ -108,9 +108,9 @@ class Learning:
     """Scores of tables and of networks over their budgets, with and without easier tasks.
 
     Attributes:
-        updates: of REINFORCE on tables.
-        learners: the package's.
-        points: of their curves.
+        updates: number of updates of REINFORCE on tables.
+        learners: registered agents.
+        points: number of points of their curves.
     """
 
     updates: int = 40
@@ -152,7 +152,7 @@ class Steps:
     """Accuracies on chains of each length after each stage.
 
     Attributes:
-        learners: the package's.
+        learners: registered agents.
     """
 
     learners: tuple[Learner, ...] = (TABLES, NETWORK)
@@ -185,8 +185,8 @@ STUDIES: tuple[Study, ...] = (
         id="barrier",
         source=_SOURCE,
         title="The barrier at the base model",
-        text="The longer the chain, the flatter is J around the base model. What a policy sees decides how fast its "
-        "gradient vanishes with k: at once, geometrically, or not at all.",
+        text="The longer the chain, the flatter J is around the base model. How fast a policy's gradient vanishes with "
+        "k depends on what it sees: at once, geometrically, or not at all.",
         run=Barrier(),
         seeds=8,
         parameters={"N": 3, "k": 4},
@@ -195,8 +195,8 @@ STUDIES: tuple[Study, ...] = (
         id="learning",
         source=_SOURCE,
         title="Easy before hard, for tables and networks",
-        text="Single hops teach the full task, alone or mixed with it; full tasks alone teach nothing within the same "
-        "budget. A network that reads all tokens of the prompt needs the stages as tables do.",
+        text="Training on single hops, alone or mixed with the full task, solves the full task; training on full tasks "
+        "alone learns nothing within the same budget. A network that reads the whole prompt needs stages as tables do.",
         run=Learning(),
         seeds=3,
         parameters={"N": 6, "k": 4},
@@ -205,8 +205,8 @@ STUDIES: tuple[Study, ...] = (
         id="staircase",
         source=_SOURCE,
         title="The staircase",
-        text="Where all chains begin with the first hop, each stage adds one hop: accuracy is 1 up to the stage and "
-        "1/N beyond. A network answers untrained hops as it pleases, not uniformly, and can be off 1/N there.",
+        text="If all chains begin with the first hop, each stage adds one hop: accuracy is 1 up to the stage and 1/N "
+        "beyond. A network does not answer untrained hops uniformly, so its accuracy there can differ from 1/N.",
         run=Steps(),
         seeds=3,
         parameters={"N": 4, "k": 3, "starts": "first"},

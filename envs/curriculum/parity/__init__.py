@@ -1,4 +1,4 @@
-"""Sparse parity, claimed bit by bit: the smallest task that outcome rewards cannot teach and a curriculum can."""
+"""Sparse parity, one claim per bit: the smallest task that outcome rewards cannot teach but a curriculum can."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.parity.claims import CLAIMS

@@ -1,4 +1,4 @@
-"""What theory says of sparse parity, as tests that run.
+"""Theory of sparse parity, as executable claims.
 
 Intervals are three standard errors wide on each side.
 """
@@ -16,9 +16,9 @@ CLAIMS: tuple[Claim, ...] = (
         "product",
         Product(),
         source=_OURS,
-        statement="The reward of a local table is 1/2 and half the product of how much each position leans to "
-        "the right claim",
-        falsified_by="a verifier that also judges the claims on the way, which makes it a product of chances",
+        statement="The expected reward of a local table is 1/2 plus half the product over positions of its bias m_j "
+        "to the right claim",
+        falsified_by="a verifier that also judges intermediate claims, which gives a product of probabilities",
         formula="1/2 + 1/2 m_1 ... m_k",
     ),
     claim(
@@ -34,7 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
         outcome_gradient(1),
         source=_OURS,
         statement="At stage 1 the gradient at the uniform policy has the squared norm 1/16",
-        falsified_by="a first stage that asks for more than one bit",
+        falsified_by="a first stage of more than one bit",
         formula="1/16",
     ),
     claim(
@@ -50,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
         "blind",
         Along(1),
         source=_GRADIENTS,
-        statement="Along the parity of all secret bits but one it is zero, as along all that ignores one",
-        falsified_by="a verifier that asks for fewer bits",
+        statement="The gradient along the parity of all secret bits but one is zero",
+        falsified_by="a verifier that uses fewer bits",
         formula="0",
         parameters={"chain_of_thought": False},
     ),
@@ -59,9 +59,9 @@ CLAIMS: tuple[Claim, ...] = (
         "leaning",
         Leaning(),
         source=_OURS,
-        statement="Random deterministic tables earn sqrt(2) 2^-k above or below guessing, root mean square, so "
-        "that 4^k episodes are needed to see which (2 J - 1 squared, k = 3)",
-        falsified_by="a verifier that pays for a claim on the way",
+        statement="2 J - 1 of random deterministic tables has root mean square sqrt(2) 2^-k, so about 4^k episodes are "
+        "needed to detect its sign: its mean square at k = 3",
+        falsified_by="a verifier that rewards an intermediate claim",
         formula="2 * 4^-k",
         parameters={"k": 3},
     ),
@@ -69,8 +69,8 @@ CLAIMS: tuple[Claim, ...] = (
         "stages",
         StageSearch(),
         source="search by stages",
-        statement="Learning one claim a stage takes a coupon collector's time over its rows: linear in k",
-        falsified_by="stages that are skipped: what is learnt is wrong",
+        statement="Learning one claim per stage takes a coupon collector's time over its rows: linear in k",
+        falsified_by="skipped stages, which teach wrong claims",
         formula="3 + (k - 1) 25/3",
         parameters={"k": 8, "d": 12},
     ),
@@ -84,7 +84,7 @@ CLAIMS: tuple[Claim, ...] = (
             seeds=10,
         ),
         source="stages against direct training",
-        statement="REINFORCE learns 8 bits by stages within a budget in which the outcome alone teaches it nothing",
+        statement="REINFORCE learns 8 bits by stages within a budget in which it learns nothing from the outcome alone",
         falsified_by="stages that are all the full task",
         formula="1",
         tolerance=0.1,

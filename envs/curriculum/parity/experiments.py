@@ -1,4 +1,4 @@
-"""What claims and studies about sparse parity measure; none asks the oracle to evaluate what it judges."""
+"""Experiments about sparse parity; none uses the oracle to evaluate policies."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.learning import OutcomeGradient
 from theorybench.envs.curriculum.parity.setting import Parity, parity
 
-#: Episodes in which all rows of a stage are met but once in 10^7 stages.
+#: Episodes in which all rows of a stage are visited, except once in 10^7 stages.
 TOGETHER = 64
 
 
@@ -23,7 +23,7 @@ def local_table(setting: Parity, table: np.ndarray) -> TablePolicy:
 
 
 def chances(setting: Parity, right: np.ndarray) -> np.ndarray:
-    """Return the table of a local policy that claims rightly with given chances (k, 4), rows (bit, claim)."""
+    """Return the table of a local policy that is right with given probabilities (k, 4), rows (bit, claim)."""
     answer = np.array([0, 1, 1, 0])
     rows = np.stack([np.where(answer == 0, right, 1 - right), np.where(answer == 1, right, 1 - right)], axis=-1)
     return rows.reshape(4 * setting.k, 2)
@@ -31,12 +31,12 @@ def chances(setting: Parity, right: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """Reward of a table whose chances to claim rightly are spread unevenly over its rows.
+    """Expected reward of a table whose probabilities of a right claim differ between its rows.
 
     Attributes:
-        mean: of the chances to be right.
-        spread: they are mean - spread, ..., mean + spread over the four rows of a position, in turn.
-        episodes: of the simulation.
+        mean: mean of the probabilities.
+        spread: they go from mean - spread to mean + spread over the four rows of a position.
+        episodes: number of simulated episodes.
     """
 
     mean: float = 0.85
@@ -44,17 +44,17 @@ class Product:
     episodes: int = 400_000
 
     def right(self, setting: Parity) -> np.ndarray:
-        """Chances by position and row, float64 (k, 4)."""
+        """Return the probabilities by position and row, float64 (k, 4)."""
         turns = (np.arange(4) + np.arange(setting.k)[:, None]) % 4
         return self.mean + self.spread * (2 * turns / 3 - 1)
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
-        """1/2 + 1/2 m_1 ... m_k; before the first claim only the two rows of claim 0 are met."""
+        """Return 1/2 + 1/2 m_1 ... m_k; before the first claim only the two rows of claim 0 are visited."""
         leans = 2 * self.right(oracle.setting) - 1
         return float(0.5 + 0.5 * leans[0, [0, 2]].mean() * leans[1:].mean(axis=1).prod())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean reward."""
+        """Return the mean reward and its interval."""
         setting = lab.setting
         policy = local_table(setting, chances(setting, self.right(setting)))
         return mean_interval(lab.simulate(policy, self.episodes, seed).rewards)
@@ -73,15 +73,15 @@ class Along:
     """Derivative of the answer's expected reward along a function of the prompt, without a chain of thought.
 
     Attributes:
-        ignored: how many of the secret bits the function ignores, 0 or 1.
-        episodes: of the simulation.
+        ignored: number of secret bits that the function ignores, 0 or 1.
+        episodes: number of simulated episodes.
     """
 
     ignored: int
     episodes: int = 400_000
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
-        """1/4 along the parity of the secret bits itself, and 0 along what ignores one of them."""
+        """Return 1/4 along the parity of the secret bits itself, and 0 along functions that ignore one of them."""
         return 0.0 if self.ignored else 0.25
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -96,16 +96,16 @@ class Along:
 
 @dataclasses.dataclass(frozen=True)
 class Leaning:
-    """Mean square of how much a random deterministic table earns above or below guessing.
+    """Mean square of 2 J - 1 over random deterministic tables.
 
-    Most tables earn nothing and few earn all, so that a mean over some of them is far from normal: all tables are
-    rolled out, and what varies is the episodes alone. Tables that differ by the names of the claims at a position earn
-    the same, or the opposite, so that one of each two will do: it claims 0 after bit 0 and claim 0. Rows of claim 1
-    before the first claim are never met.
+    It is 0 for most tables and large for a few, so a mean over a sample of them is far from normal: all tables are
+    rolled out, and only the episodes are random. Tables that differ by swapping the claims at a position have the same
+    square, so one of each two suffices: the one that claims 0 after bit 0 and claim 0. Rows of claim 1 before the first
+    claim are never visited.
 
     Attributes:
-        blocks: estimates of each table, each from two simulations whose product has no bias.
-        episodes: of each simulation.
+        blocks: number of estimates for each table, each the unbiased product of two simulations.
+        episodes: number of episodes per simulation.
     """
 
     blocks: int = 16
@@ -134,21 +134,21 @@ class Leaning:
 class StageSearch:
     """Episodes of a search that learns the claims of one stage after the other.
 
-    It claims at random where it knows nothing. Once the claims before are right, an episode tells the right claim of
-    the row that it met: the one it made if there was a reward, else the other. It goes on when all rows have been met.
+    It claims at random in unknown rows. Once the earlier claims are right, an episode reveals the right claim of the
+    row visited: the one made if there was a reward, else the other. A stage ends when all its rows have been visited.
 
     Attributes:
-        trials: searches.
+        trials: number of searches.
     """
 
     trials: int = 1000
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
-        """A coupon collector's time over two rows at first and over four afterwards: 3 + (k - 1) 25/3."""
+        """Return a coupon collector's time over two rows at first and over four afterwards: 3 + (k - 1) 25/3."""
         return 3 + (oracle.setting.k - 1) * 4 * (1 + 1 / 2 + 1 / 3 + 1 / 4)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over searches; not a number if what they have learnt fails on the full task."""
+        """Return the mean over searches; NaN if the learnt claims fail on the full task."""
         setting, view, total = lab.setting, View.of(lab.setting, "local"), np.zeros(self.trials)
         table = np.full((view.rows, 2), 0.5)
         for position in range(setting.k):

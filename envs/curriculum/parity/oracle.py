@@ -14,21 +14,21 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity.setting import Parity, parity
 
-#: Prompts of an estimate.
+#: Number of prompts of an estimate.
 SAMPLES = 2**14
 
 
-#: Of equally likely cases, or samples: success at each stage, float64 (cases, k), and KL in nats, float64 (cases,).
+#: For equally likely cases or samples: success at each stage, float64 (cases, k), and KL in nats, float64 (cases,).
 Measured = tuple[np.ndarray, np.ndarray]
 
 
 class ParityOracle(Oracle[Parity]):
     """Exact answers about a `Parity`.
 
-    Policies that declare `depends_on` "local", "state" or "position" are followed forward at any size: the pair (last
+    Policies that declare `depends_on` "local", "state" or "position" are evaluated exactly at any size: the pair (last
     claim, true parity) is a Markov chain of four states, since the bits are fair and independent. Other policies are
-    walked through all 2^d (2^k - 1) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES` prompts with one sampled
-    response each give an estimate with a fixed seed, and `<key>_se` stands beside each value.
+    evaluated over all 2^d (2^k - 1) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES` prompts with one sampled
+    response each give an estimate with a fixed seed, each value with a `<key>_se`.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
@@ -48,7 +48,7 @@ class ParityOracle(Oracle[Parity]):
 
     @property
     def num_prefixes(self) -> int:
-        """Prefixes of all prompts at which a policy decides."""
+        """Number of prefixes of all prompts at which a policy decides."""
         return 2**self.setting.d * (2**self.setting.response_length - 1)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
@@ -68,7 +68,7 @@ class ParityOracle(Oracle[Parity]):
         return means(columns | {"objective": success[:, -1], "success": success[:, -1], "kl": kl}, sampled)
 
     def _chain(self, policy: Any) -> Measured:
-        """Follow (last claim, true parity) forward: the two cases are the values of the prompt's last bit.
+        """Propagate (last claim, true parity) forward; the two cases are the values of the prompt's last bit.
 
         A policy on position and last token sees that bit before its first claim.
         """
@@ -100,7 +100,7 @@ class ParityOracle(Oracle[Parity]):
         return declared_rows(self, policy, row).reshape(setting.k, 2, 2, 2, 2)
 
     def _answers(self, policy: Any) -> Measured:
-        """Ask for one answer to each value of the secret bits and of the prompt's last bit."""
+        """Evaluate one answer for each value of the secret bits and of the prompt's last bit."""
         setting = self.setting
         secret = np.unique(np.append(setting.tables.secret, setting.d - 1))
         prompts = ((np.arange(2 ** len(secret))[:, None] >> np.arange(len(secret)) & 1) << secret).sum(axis=1)
@@ -109,7 +109,7 @@ class ParityOracle(Oracle[Parity]):
         return self._walk(policy, prompts)
 
     def _walk(self, policy: Any, prompts: np.ndarray, rng: np.random.Generator | None = None) -> Measured:
-        """Follow a policy through all responses to some prompts, or through one sampled response to each."""
+        """Evaluate a policy over all responses to some prompts, or over one sampled response to each."""
         setting, n = self.setting, len(prompts)
         goals = parity(prompts[:, None] & setting.tables.masks[1:])
         walk = PrefixWalk(
@@ -122,7 +122,7 @@ class ParityOracle(Oracle[Parity]):
                 success[:, stage] = walk.total(rows[np.arange(len(rows)), goals[walk.prompt, stage]])
         return success, kl
 
-    # What theory says.
+    # Theory.
 
     def correlations(self, table: np.ndarray) -> np.ndarray:
         """Return m_1, ..., m_k of a table on the view "local" with a chain of thought: float64 (k,).
@@ -146,20 +146,20 @@ class ParityOracle(Oracle[Parity]):
         return np.append(leans[0, [0, 2]].mean(), leans[1:].mean(axis=1))
 
     def direct_queries(self) -> float:
-        """Return the episodes after which a table of random claims knows which way to lean on the full task, 4.5 * 4^k.
+        """Return the episodes of the full task that reveal the right sign of a row of a random table, 4.5 * 4^k.
 
-        A row is met in a quarter of the episodes and its effect on the reward is the product of the other positions'
-        m_i, whose mean square is 4^-(k-1) for random deterministic rows, or 2 * 4^-(k-1) if the first position is
-        among them. To tell its sign at three standard errors takes 4 * 9 / (2 * 4^-(k-1)) = 4.5 * 4^k episodes.
+        A row is visited in a quarter of the episodes and its effect on the reward is the product of the other
+        positions' m_i, whose mean square is 4^-(k-1) for random deterministic rows, or 2 * 4^-(k-1) if the first
+        position is among them. Its sign at three standard errors takes 4 * 9 / (2 * 4^-(k-1)) = 4.5 * 4^k episodes.
         """
         return 4.5 * 4.0**self.setting.k
 
     def curriculum_queries(self) -> float:
         """Return the expected episodes of a search by stages, 3 + (k - 1) 25/3.
 
-        Once the claims before are right, one episode tells the right claim of the row that it met: a stage lasts until
-        each of four equally likely rows has been met, 4 (1 + 1/2 + 1/3 + 1/4) = 25/3 episodes, and the first one, of
-        two rows, 3.
+        Once the earlier claims are right, one episode reveals the right claim of the row visited: a stage lasts until
+        each of four equally likely rows has been visited, 4 (1 + 1/2 + 1/3 + 1/4) = 25/3 episodes, and the first
+        stage, with two rows, 3.
         """
         return 3 + (self.setting.k - 1) * 25 / 3
 

@@ -1,4 +1,4 @@
-"""Sparse parity, claimed bit by bit: the smallest task that outcome rewards cannot teach and a curriculum can."""
+"""Sparse parity, one claim per bit: the smallest task that outcome rewards cannot teach but a curriculum can."""
 
 import dataclasses
 import functools
@@ -22,8 +22,8 @@ class State(NamedTuple):
 
     Attributes:
         prompt: int64 (n,), x as an integer: x_i is its bit i.
-        goal: int64 (n,), the parity that is asked for.
-        position: int64 (n,), claims made.
+        goal: int64 (n,), the correct parity.
+        position: int64 (n,), number of claims made.
         last: int64 (n,), the episode ends after this many claims.
         tokens: int64 (n, words), the observation, one byte a token.
     """
@@ -41,8 +41,8 @@ class Tables(NamedTuple):
     Attributes:
         secret: int64 (k,), the secret positions S in their order.
         masks: int64 (k + 1,), the first j secret positions as bits of an integer.
-        bits: int64 (256 * bytes, words), what each value of each byte of the prompt puts into `State.tokens`.
-        claim: int64 (2 * claims, words), what claim a at position t puts there, in row 2 t + a.
+        bits: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`.
+        claim: int64 (2 * claims, words), the words that claim a at position t adds, in row 2 t + a.
     """
 
     secret: np.ndarray
@@ -53,17 +53,17 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Parity(Setting):
-    """The parity of k secret bits out of d: no gradient before all of them are right, and easier stages that have one.
+    """The parity of k secret bits out of d: the full task has no gradient until all are right, easier stages do.
 
     ## Description
-    The prompt shows d fair bits x. The parity of k of them, at secret positions S = (s_1, ..., s_k), is asked for. With
-    a chain of thought the response is k claims, the j-th being about the parity z_j = x_{s_1} + ... + x_{s_j} mod 2 of
-    the first j secret bits; only the last one is judged, so that the others may say anything. Without one the response
-    is the answer alone.
+    The prompt shows d fair bits x. The task is the parity of k of them, at secret positions S = (s_1, ..., s_k). With a
+    chain of thought the response is k claims, the j-th about the parity z_j = x_{s_1} + ... + x_{s_j} mod 2 of the
+    first j secret bits; only the last claim is rewarded, so the others are unconstrained. Without a chain of thought
+    the response is the answer alone.
 
-    Parity is the hardest of tasks for a learner that improves a guess. The parities of two different sets of positions
-    agree on exactly half of all prompts, so that a policy that uses the wrong bits earns what guessing earns, and so
-    does one that has all but one of them: there is no way to tell a near miss from a blunder.
+    Parity is the hardest task for a learner that improves a guess. The parities of two different sets of positions
+    agree on exactly half of all prompts, so a policy that uses the wrong bits gets the reward of guessing, as does one
+    that uses all but one of the right bits: rewards do not distinguish a near miss from a random guess.
 
     ## Action Space
     `Discrete(2)`: the action is the bit that is claimed. Both are always legal.
@@ -74,17 +74,16 @@ class Parity(Setting):
 
     Tabular agents use the view "local". With a chain of thought its rows are (number of claims j, x_{s_{j+1}}, last
     claim), 4 k in all, the last claim being 0 at the start. Without, they are the k secret bits, 2^k in all. So a table
-    is told *where* to look and has to learn what to *do* with what it sees, and the view is part of the difficulty that
-    this setting removes for tables: networks (`policy="mlp"`) see all bits and must also find S. The view "prefix" is a
-    table on the whole prompt; it memorises 2^d answers without regard to k.
+    is told *which* bits to use and must learn *how*; networks (`policy="mlp"`) see all bits and must also find S. The
+    view "prefix" is a table on the whole prompt; it memorises 2^d answers regardless of k.
 
     ## Starting State
     A prompt index is x itself, x_i being its bit i: 2^d prompts, drawn uniformly. `options={"stage": j}` with j in 1..k
-    asks for z_j: with a chain of thought the episode ends after j claims and the j-th is judged; without, the one
-    answer is judged against z_j, and nothing in the observation says so. The last stage, the default, is the full task.
+    has the task z_j: with a chain of thought the episode ends after j claims and the j-th is judged; without, the one
+    answer is judged against z_j, and the observation does not show the stage. Stage k, the default, is the full task.
 
     ## Reward
-    1 at the end if the last claim is the parity that was asked for, else 0.
+    1 at the end if the last claim is the correct parity of the stage, else 0.
 
     ## Episode End
     After j claims at stage j, or after the answer; terminated, never truncated.
@@ -95,22 +94,22 @@ class Parity(Setting):
     ## Optimum
     J = P(reward) on the full task. J* = 1, by claiming z_1, ..., z_k. J_ref = 1/2, the reference being uniform.
     Evaluation is exact for policies that declare that they depend on position, on it and the last token, or on the view
-    "local". For such a table, with P_j(right | b, c) its chance to claim b + c mod 2 at position j after bit b and
-    claim c,
+    "local". For such a table, with P_j(right | b, c) its probability of claiming b + c mod 2 at position j after bit b
+    and claim c,
 
         J = 1/2 + 1/2 m_1 m_2 ... m_k,    m_j = mean over (b, c) of 2 P_j(right | b, c) - 1,    c = 0 at j = 1:
 
-    the bits are fair, so that a claim's error is carried on whatever it was made from. Other policies are exact up to
-    10^6 prefixes, 2^d (2^k - 1), and beyond that a seeded estimate with `<key>_se`.
+    the bits are fair, so errors of claims propagate independently of the bits. Other policies are evaluated exactly up
+    to 10^6 prefixes, 2^d (2^k - 1), and beyond that by a seeded estimate with `<key>_se`.
 
     ## What theory predicts
-    At the uniform policy all m_j are 0, so that all derivatives of J of order below k vanish: with k >= 2 the gradient
-    of the outcome is exactly zero for such tables. More generally the expected gradient of an answer along any function
-    f of the prompt is E[(-1)^(z_k) f(x)] / 4 up to its sign, which is exactly zero for every f that ignores at least
-    one secret bit. What moves such a policy is noise alone, until chance has brought it so close that the product is
-    seen. A random deterministic table has E[(m_1 ... m_k)^2] = 2 * 4^-k, so that it takes about 4.5 * 4^k episodes to
-    see, at three standard errors, which way a row should lean. Stage j has m_j alone once those before are learnt: the
-    cost of k stages, of four rows each, is in proportion to k.
+    At the uniform policy all m_j are 0, so all derivatives of J of order below k vanish: for k >= 2 the gradient of the
+    outcome is exactly zero for such tables. More generally the expected gradient of an answer along any function f of
+    the prompt is E[(-1)^(z_k) f(x)] / 4 up to its sign, which is exactly zero for every f that ignores at least one
+    secret bit. Only noise moves such a policy, until by chance the product is large enough to be detected. A random
+    deterministic table has E[(m_1 ... m_k)^2] = 2 * 4^-k, so it takes about 4.5 * 4^k episodes to detect the right sign
+    of a row at three standard errors. Stage j depends on m_j alone once the earlier stages are learnt: the cost of k
+    stages, with four rows each, is proportional to k.
 
     ## References
     Shalev-Shwartz, Shamir, Shammah: Failures of Gradient-Based Deep Learning (arXiv 1703.07950), on the gradient of
@@ -120,7 +119,7 @@ class Parity(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "what can the outcome teach when no near miss is paid, and what do stages change?"
+    question: ClassVar[str] = "what can be learnt from outcomes if near misses get no reward, and with stages?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
@@ -128,7 +127,7 @@ class Parity(Setting):
 
     d: int = integer(12, 1, 48, "bits of the prompt")
     k: int = integer(4, 1, 16, "secret positions, at most d")
-    chain_of_thought: bool = boolean(True, "claim k parities, of ever more bits, or answer at once")
+    chain_of_thought: bool = boolean(True, "claim k parities of increasingly many bits, or answer at once")
     instance: int = instance(0, "the secret positions")
 
     def validate(self) -> None:
@@ -142,7 +141,7 @@ class Parity(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Bits; every x is a prompt; the response is the claims; stage j asks for the parity of j secret bits."""
+        """Bits; every x is a prompt; the response is the claims; stage j is the parity of j secret bits."""
         claims = self.k if self.chain_of_thought else 1
         return Sizes(
             num_actions=2,
@@ -165,7 +164,7 @@ class Parity(Setting):
 
     @functools.cached_property
     def tables(self) -> Tables:
-        """The secret positions, and what bits and claims look like in an observation."""
+        """The secret positions, and the encoding of bits and claims in observations."""
         secret = np.random.default_rng([170307950, self.instance]).permutation(self.d)[: self.k].astype(np.int64)
         masks = np.concatenate([[0], np.cumsum(1 << secret)]).astype(np.int64)
         words, chunks = -(-(self.d + self.response_length) // WORD), -(-self.d // WORD)

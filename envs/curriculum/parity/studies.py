@@ -1,4 +1,4 @@
-"""Figures on sparse parity: what learning costs directly and by stages, and the staircase of a run by stages."""
+"""Figures on sparse parity: the cost of learning directly and by stages, and the staircase of a run by stages."""
 
 import dataclasses
 
@@ -22,9 +22,9 @@ class Cost:
     """Episodes to learn the task against k.
 
     Attributes:
-        direct: secret bits of runs on the full task.
-        staged: those of runs by stages.
-        drawn: those at which theory is drawn.
+        direct: values of k of runs on the full task.
+        staged: values of k of runs by stages.
+        drawn: values of k at which theory is drawn.
         limit: episodes of a run on the full task.
     """
 
@@ -48,9 +48,9 @@ class Cost:
             Series(SEARCH, "predicted", self.drawn, [oracle.curriculum_queries() for oracle in oracles]),
         ]
         note = (
-            f"Runs on the full task have {self.limit:,} episodes, those by stages {SHARE:,} a stage. Where some run "
-            "has not learnt the task, the budget is drawn. Least: 4.5 * 4^k, to see at three standard errors how a "
-            "row should lean."
+            f"Runs on the full task have {self.limit:,} episodes, those by stages {SHARE:,} per stage. If some run "
+            "has not learnt the task, the budget is drawn. Least: 4.5 * 4^k, to detect the sign of a row at three "
+            "standard errors."
         )
         x, y = Axis("secret bits k"), Axis("episodes", "log")
         chart = Chart("Episodes to 90 % of the score", x, y, tuple(series), note)
@@ -59,10 +59,10 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True)
 class Staircase:
-    """Success at every stage along a run by stages, and the gradient at the uniform policy.
+    """Success at every stage during a run by stages, and the gradient at the uniform policy.
 
     Attributes:
-        points: of the curves.
+        points: number of points of the curves.
     """
 
     points: int = 64
@@ -88,27 +88,27 @@ class Staircase:
         norms = Table("Squared norm of the outcome's gradient", columns, tuple(rows), note)
         direct = [2 * metric_of(oracle, policy, "objective") - 1 for policy in lab.train("rlvr", runs, budget)]
         mean, low, high = mean_interval(np.array(direct))
-        told = f"On the full task alone the same budget brings a score of {mean:.3f} ({low:.3f} to {high:.3f})."
+        told = f"On the full task alone the same budget gives a score of {mean:.3f} ({low:.3f} to {high:.3f})."
         return StudyResult(tables=(norms,), charts=(chart,), notes=(told,), groups=tuple(names))
 
 
 STUDIES: tuple[Study, ...] = (
     Study(
         id="parity-cost",
-        source="learning parities from outcomes, directly and with claims on the way",
+        source="learning parities from outcomes, directly and with intermediate claims",
         title="Episodes to learn the parity of k secret bits",
         text=(
-            "On the full task nothing points anywhere before chance has put all positions near the right table: the "
-            "cost grows about fourfold with each secret bit. By stages each bit adds the same."
+            "On the full task there is no signal until by chance all positions are close to the right table: the cost "
+            "grows about fourfold with each secret bit. By stages each bit adds the same cost."
         ),
         run=Cost(),
         seeds=8,
     ),
     Study(
         id="parity-staircase",
-        source="learning parities from outcomes, directly and with claims on the way",
+        source="learning parities from outcomes, directly and with intermediate claims",
         title="A run by stages",
-        text="Each stage lifts one step off chance, and the longer parities stay there until it is their turn.",
+        text="Each stage raises the success of one parity above 1/2; longer parities stay at 1/2 until their stage.",
         run=Staircase(),
         seeds=8,
         parameters={"k": 6},

@@ -1,4 +1,4 @@
-"""What arXiv 2511.07372 says of ReasoningTree, as tests that run.
+"""Statements of arXiv 2511.07372 about ReasoningTree, as executable claims.
 
 The theorems count the reward queries of rejection sampling from the base model. `Search` is that learner, and sees what
 any agent sees. Intervals are three standard errors wide on each side.
@@ -23,8 +23,8 @@ CLAIMS: tuple[Claim, ...] = (
         "direct",
         QueryGrowth("length"),
         source="lower bound without a curriculum",
-        statement="Direct search for S: the logarithm of its mean reward queries is a line in L of slope ln(d+1)",
-        falsified_by="easier tasks, or hints that leak: anything that pays for a part of S",
+        statement="Direct search for S: the logarithm of its mean reward queries is linear in L with slope ln(d+1)",
+        falsified_by="easier tasks, or leaking hints: anything that rewards a part of S",
         formula="ln(d + 1)",
         parameters={"d": 4, "L": 4},
     ),
@@ -32,8 +32,8 @@ CLAIMS: tuple[Claim, ...] = (
         "curriculum",
         QueryGrowth("log-length", trials=2000),
         source="upper bound with a curriculum",
-        statement="With one new pick a stage the mean reward queries are linear in L + 1: an exponent of 1",
-        falsified_by="stages that are skipped: p new picks at once cost (d+1)^p",
+        statement="With one new pick per stage the mean reward queries are linear in L + 1: an exponent of 1",
+        falsified_by="skipped stages: p new picks at once cost (d+1)^p",
         formula="1, the slope of ln((L+1)(d+1)) in ln(L+1)",
     ),
     claim(
@@ -48,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="curriculum against direct training",
         statement="Stage by stage REINFORCE learns S to 90 % accuracy within a budget in which it sees no reward on "
         "the full task",
-        falsified_by="stages that are all the full task, or stages for both",
+        falsified_by="stages that are all the full task, or stages for both agents",
         formula="(1 - (d+1)^-(L+1))^budget",
         tolerance=0.1,
         tolerance_reason="one run in ten may differ",
@@ -57,9 +57,9 @@ CLAIMS: tuple[Claim, ...] = (
         "test-time-direct",
         QueryGrowth("length", quantile=ACCURACY),
         source="test-time scaling without a curriculum",
-        statement="On one prompt, the reward queries that find S with probability 90 % grow with L as their law says, "
-        "about (d+1)^L",
-        falsified_by="easier tasks, or hints that leak: anything that pays for a part of S",
+        statement="On one prompt, the reward queries that find S with probability 90 % grow with L as predicted, "
+        "about as (d+1)^L",
+        falsified_by="easier tasks, or leaking hints: anything that rewards a part of S",
         formula="slope in L of ln(90 % quantile of a geometric of chance (d+1)^-(L+1))",
         tolerance=0.01,
         tolerance_reason="queries are whole numbers",
@@ -69,9 +69,9 @@ CLAIMS: tuple[Claim, ...] = (
         "test-time-curriculum",
         QueryGrowth("log-length", quantile=ACCURACY, trials=4000),
         source="test-time scaling with a curriculum",
-        statement="On one prompt and stage by stage they grow as a power of L + 1 below 1, the 90 % quantile of "
-        "L + 1 geometrics",
-        falsified_by="stages that are skipped",
+        statement="On one prompt and stage by stage the queries grow as a power of L + 1 below 1: the 90 % quantile of "
+        "a sum of L + 1 geometric variables",
+        falsified_by="skipped stages",
         formula="slope in ln(L+1) of ln(90 % quantile of a sum of L+1 geometrics of chance 1/(d+1))",
         tolerance=0.01,
         tolerance_reason="queries are whole numbers",
@@ -80,16 +80,16 @@ CLAIMS: tuple[Claim, ...] = (
         "hints",
         HintsAgainstDepth(),
         source="depth-increasing and hint-decreasing curricula",
-        statement="Ever shorter hints cost as many reward queries as ever longer beginnings of S",
-        falsified_by="hints that give one pick more than they say",
+        statement="Successively shorter hints need as many reward queries as successively longer prefixes of S",
+        falsified_by="hints that give one pick too many",
         formula="1",
     ),
     claim(
         "increment",
         QueryGrowth("increment", trials=1000),
         source="size of the steps between stages",
-        statement="A stage of p new picks costs (d+1)^p queries, so the whole is least at p = 1, with (L+1)(d+1)",
-        falsified_by="a verifier that pays for a part of the stage",
+        statement="A stage of p new picks costs (d+1)^p queries, so the total is smallest at p = 1, with (L+1)(d+1)",
+        falsified_by="a verifier that rewards a part of the stage",
         formula="ln(d + 1), the slope of ln((d+1)^p) in p",
         parameters={"d": 4, "L": 5},
     ),
@@ -97,8 +97,8 @@ CLAIMS: tuple[Claim, ...] = (
         "confirmation",
         TasksTwice(),
         source="size of the steps between stages",
-        statement="A stage without a new pick only adds its confirmation: one query with the exact verifier",
-        falsified_by="stages that are skipped",
+        statement="A stage without a new pick only costs its confirmation: one query with the exact verifier",
+        falsified_by="skipped stages",
         formula="(L+1)(d+1) + (L+1)",
     ),
     claim(
@@ -106,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
         ParityTests(4, survival=True),
         source="parity",
         statement="A wrong chain of L picks passes m fresh prompts with probability 2^-m (m = 4)",
-        falsified_by="a verifier that sees the chain: it lets no wrong one pass",
+        falsified_by="a verifier that sees the chain and rejects every wrong one",
         formula="2^-m",
         parameters={"verifier": "parity", "d": 3, "L": 3},
     ),

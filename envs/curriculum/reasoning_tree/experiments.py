@@ -1,4 +1,4 @@
-"""What claims and studies about ReasoningTree measure: reward queries of searches, and tests by the parity verifier."""
+"""Experiments about ReasoningTree: reward queries of searches, and tests by the parity verifier."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 
-#: Accuracy that counts as learnt.
+#: Accuracy at which S counts as learnt.
 ACCURACY = 0.9
 #: Episodes of one simulation, and of one task of a curriculum at most.
 TOGETHER, LIMIT = 2**17, 2**21
@@ -25,14 +25,14 @@ Task = tuple[int, int, range]
 
 
 def depth_curriculum(setting: ReasoningTree, increment: int) -> list[Task]:
-    """Ask for ever longer beginnings of S, `increment` new entries at a time."""
+    """Return tasks of successively longer prefixes of S, with `increment` new entries each."""
     starts = range(0, setting.num_stages, increment)
     ends = [min(start + increment, setting.num_stages) for start in starts]
     return [(end, 0, range(start, end)) for start, end in zip(starts, ends, strict=True)]
 
 
 def hint_curriculum(setting: ReasoningTree, increment: int) -> list[Task]:
-    """Ask for the full task with ever shorter hints: S is learnt from its end."""
+    """Return full tasks with successively shorter hints: S is learnt from its end."""
     return [(setting.num_stages, new.start, new) for _, _, new in reversed(depth_curriculum(setting, increment))]
 
 
@@ -40,14 +40,14 @@ def hint_curriculum(setting: ReasoningTree, increment: int) -> list[Task]:
 class Search:
     """Rejection sampling from the base model, task by task.
 
-    It samples picks uniformly where it knows none, keeps the picks of the first response that earns a reward, and goes
-    on to the next task with them. One stream of episodes, cut at its rewards, holds many such searches.
+    It samples unknown picks uniformly, keeps the picks of the first rewarded response, and continues with the next
+    task. One stream of episodes, split at its rewards, contains many such searches.
 
     Attributes:
-        lab: simulates.
-        trials: searches.
-        prompt: search on this one prompt, as at test time; None for a fresh prompt each episode.
-        limit: episodes of one task at most.
+        lab: the lab that simulates.
+        trials: number of searches.
+        prompt: search on this one prompt, as at inference time; None for a fresh prompt each episode.
+        limit: maximum number of episodes of one task.
     """
 
     lab: Lab
@@ -72,7 +72,7 @@ class Search:
     def _search(
         self, policy: TablePolicy, stage: int, hint: int, seed: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Sample until `trials` rewards; give the episodes each took, and the picks of the first response with one."""
+        """Sample until `trials` rewards; return the episodes of each, and the picks of the first rewarded response."""
         rewarded: list[np.ndarray] = []
         picks, episodes = None, 0
         for block in itertools.count():
@@ -164,7 +164,7 @@ class HintsAgainstDepth:
     limit: int = LIMIT
 
     def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
-        """One: each task of either leaves one pick among d + 1."""
+        """Return 1: each task of either leaves one pick among d + 1."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -199,10 +199,10 @@ class TasksTwice:
 
 @dataclasses.dataclass(frozen=True)
 class ParityTests:
-    """What m fresh prompts do to the wrong chains of L picks, under the parity verifier.
+    """Tests of wrong chains of L picks on m fresh prompts, under the parity verifier.
 
     Attributes:
-        confirmations: m.
+        confirmations: the number m of prompts.
         survival: measure the share that passes all m, instead of the mean number of tests until the first failure.
         blocks: how often each chain is tested.
     """
@@ -249,5 +249,5 @@ def accurate(lab: Lab, policy: Any, seed: int, run: int) -> bool:
 
 
 def no_reward(setting: ReasoningTree, episodes: int) -> float:
-    """Return the chance that none of the base model's responses earns a reward: without one there is no gradient."""
+    """Return the probability that no response of the base model gets a reward: without one there is no gradient."""
     return 1.0 + math.expm1(episodes * math.log1p(-1 / setting.num_actions**setting.num_stages))

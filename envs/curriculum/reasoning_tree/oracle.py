@@ -30,11 +30,11 @@ SAMPLES = {"exact": 4_096, "parity": 8_192}
 
 
 class Measured(NamedTuple):
-    """What is known of a policy; rows are equally likely prompts, classes of them, or samples.
+    """Results of a policy; rows are equally likely prompts, classes of them, or samples.
 
     Attributes:
         success: float64 (any, L + 1), at each stage.
-        path: float64 (any, L + 1), probability of the beginnings of S.
+        path: float64 (any, L + 1), probability of each prefix of S.
         kl: float64 (any,).
         sampled: the names among "success" and "kl" whose rows are samples.
     """
@@ -48,10 +48,10 @@ class Measured(NamedTuple):
 class ReasoningTreeOracle(Oracle[ReasoningTree]):
     """Exact answers about a `ReasoningTree`.
 
-    Policies that declare `depends_on` "position" or "state" are followed forward at any size. For other policies the
-    exact verifier's success needs the prefixes of S alone, over all 2^d prompts. Their KL divergence, and their success
+    Policies that declare `depends_on` "position" or "state" are evaluated exactly at any size. For other policies the
+    exact verifier's success needs only the prefixes of S, over all 2^d prompts. Their KL divergence, and their success
     under parity, need all prefixes: 2^d (1 + d + ... + d^L), since EOS ends a response. Beyond `MAX_PREFIXES` these are
-    estimated from `SAMPLES` responses with a fixed seed, and `<key>_se` stands beside each.
+    estimated from `SAMPLES` responses with a fixed seed, each with a `<key>_se`.
 
     "stage_1/success" and so on give each stage's value; without a prefix it is the full task's.
     """
@@ -59,13 +59,13 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     metrics: ClassVar[dict[str, str]] = {
         "objective": "probability of a reward on the full task",
         "success": "probability of a reward at a stage, without hints",
-        "coverage": "max pi*/pi at a stage over prompts and responses, pi* playing S; infinite where S is never played",
+        "coverage": "max pi*/pi at a stage over prompts and responses, pi* giving S; infinite if the policy never does",
         "kl": "KL divergence of the responses to the reference's, in nats, on the full task, averaged over prompts",
     }
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
-        """Play S."""
+        """The policy that always gives S."""
         return TablePolicy(View.of(self.setting, "position"), np.eye(self.setting.d + 1)[self.setting.tables.path])
 
     @property
@@ -112,7 +112,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         table = declared_rows(self, policy, np.append([d + 1, d + 2], later))
         return Chain(table[:2], table[2:].reshape(length, d, d + 1))
 
-    # What search costs.
+    # The cost of search.
 
     def base_success(self, stage: int | None = None) -> float:
         """Return the reference's probability of a reward at a stage (None: the full task), without hints.
@@ -149,7 +149,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
         Raises:
             ParameterError: n below 1.
-            PolicyError: the policy's success for each prompt is not known exactly.
+            PolicyError: the policy's success on each prompt is not known exactly.
         """
         if n < 1:
             raise ParameterError("n", n, "an integer >= 1")

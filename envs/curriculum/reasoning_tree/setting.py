@@ -40,9 +40,9 @@ class Tables(NamedTuple):
 
     Attributes:
         path: int64 (L + 1,), the hidden path S, whose last entry is EOS = d.
-        bits: int64 (256 * bytes, words), what each value of each byte of the prompt puts into `State.tokens`.
-        given: int64 (L + 1, words), what a hint of h picks puts there.
-        pick: int64 ((L + 1)(d + 1), words), what a pick puts there.
+        bits: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`.
+        given: int64 (L + 1, words), the words that a hint of h picks adds.
+        pick: int64 ((L + 1)(d + 1), words), the words that a pick adds.
     """
 
     path: np.ndarray
@@ -56,18 +56,18 @@ class ReasoningTree(Setting):
     """A hidden path through a tree of (d+1)^(L+1) reasoning chains, and stages that make it cheap to find.
 
     ## Description
-    The prompt shows d bits x. A hidden path S = (i_1, ..., i_L, EOS) says which of them matter, and in which order. A
-    chain of thought picks indices one by one, each updating a state z_l = Phi(z_{l-1}, x_{i_l}), and ends with EOS.
-    Only the outcome is judged. The base model branches uniformly over the d indices and EOS.
+    The prompt shows d bits x. A hidden path S = (i_1, ..., i_L, EOS) determines which bits matter, and in which order.
+    A chain of thought picks indices one by one, each updating a state z_l = Phi(z_{l-1}, x_{i_l}), and ends with EOS.
+    Only the outcome is rewarded. The base model branches uniformly over the d indices and EOS.
 
     `verifier="exact"`: Phi is an injective hash chain. It reads the pick as a token of the prompt, its index with its
-    bit (with the bit alone it could not tell two indices of equal bits apart, and every chain with the right bits would
-    pass). If z_l = z'_l then injectivity gives z_{l-1} = z'_{l-1} and the same pick, and so on back to the start: the
-    outcome is right if and only if the chain is S. So "still on the path" is all that the dynamics keep.
+    bit (from the bit alone it could not distinguish two indices of equal bits, and every chain with the right bits
+    would pass). If z_l = z'_l then injectivity gives z_{l-1} = z'_{l-1} and the same pick, and so on back to the start:
+    the outcome is right if and only if the chain is S. So the dynamics only track whether the chain is still on S.
 
-    `verifier="parity"`: Phi is xor and the outcome is one bit, z_L = x_{i_1} + ... + x_{i_L} mod 2. xor commutes: every
-    order of S is optimal. The bits of any other L picks differ from those of S in a non-empty set of positions, whose
-    parity is a fair coin over x: such a chain is paid for exactly half of all prompts, so
+    `verifier="parity"`: Phi is xor and the outcome is one bit, z_L = x_{i_1} + ... + x_{i_L} mod 2. xor commutes, so
+    every order of S is optimal. The bits of any other L picks differ from those of S in a non-empty set of positions,
+    whose parity is a fair coin over x: such a chain is rewarded on exactly half of all prompts, so
     E[R] = P(length L) (1/2 + P(the picks are S in some order | length L) / 2) for a policy that does not see x.
 
     ## Action Space
@@ -75,31 +75,31 @@ class ReasoningTree(Setting):
 
     ## Observation Space
     `MultiDiscrete`, d + L + 1 integers: the bits of the prompt (tokens d + 2 for 0 and d + 3 for 1), then the picks so
-    far (token a + 1 for action a), padded with 0. Hints stand among the picks, so that what is learnt from them holds
-    without them.
+    far (token a + 1 for action a), padded with 0. Hints appear as picks, so what is learnt with them applies without
+    them.
 
     ## Starting State
     A prompt index is x itself, x_i being its bit i: 2^d prompts, drawn uniformly. `options={"stage": s}` with s in
-    1..L + 1 asks for the first s entries of S and ends there; the last stage, the default, is the full task with its
-    EOS. `options={"hint": h}` with h < s gives the first h entries of S.
+    1..L + 1 has the first s entries of S as its task and ends there; the last stage, the default, is the full task with
+    its EOS. `options={"hint": h}` with h < s gives the first h entries of S.
 
     In the paper the target of every stage ends in EOS, so each stage first unlearns the EOS of the one before, and a
-    stage of p new picks costs one pick more, (d+1)^(p+1). Here EOS is the last entry of the last stage and of no other.
+    stage of p new picks costs one pick more, (d+1)^(p+1). Here only the last stage ends with EOS.
 
     ## Reward
-    1 at the end if the outcome is right for the stage, else 0. An early EOS earns 0, and so does a missing one.
+    1 at the end if the outcome is right for the stage, else 0. An early or a missing EOS gives 0.
 
     ## Episode End
     After s picks, given ones included, or after EOS; terminated, never truncated.
 
     ## Arguments
-    Indices of S are distinct while there are any left. With L > d this is impossible (there are d of them), so S is
-    then a random order of all indices, followed by another one, and so on, cut at L. The exact verifier's counts do not
-    depend on it; the parity verifier's "S in some order" becomes "the same indices an odd number of times". The path
-    of the same instance with a smaller L is the beginning of this one.
+    Indices of S are distinct if L <= d. Otherwise S is a random order of all d indices, followed by another one, and so
+    on, truncated at L. The exact verifier's counts do not depend on this; the parity verifier's "S in some order"
+    becomes "the same indices an odd number of times". The path of the same instance with a smaller L is a prefix of
+    this one.
 
     ## Optimum
-    J = P(reward) on the full task. J* = 1, by playing S. J_ref = (d+1)^-(L+1) with the exact verifier, 2.1e-7 by
+    J = P(reward) on the full task. J* = 1, by choosing S. J_ref = (d+1)^-(L+1) with the exact verifier, 2.1e-7 by
     default, and (d+1)^-s at stage s <= L; with parity (d^L + N) / (2 (d+1)^(L+1)), N = L! orders of S when L <= d.
     The coverage max pi*/pi_ref is (d+1)^s at stage s.
     Evaluation is exact for `objective`, except for the parity verifier and a policy that depends on the whole prefix
@@ -108,9 +108,9 @@ class ReasoningTree(Setting):
 
     ## What theory predicts
     Rejection sampling from the base model needs (d+1)^(L+1) reward queries on the full task in expectation. With p new
-    entries a stage it needs (d+1)^p for each, about (L+1)/p (d+1)^p in all: linear in L, and least at p = 1. Giving
-    hints of L, L-1, ..., 0 entries and learning S from its end costs the same. The same counts hold at test time, when
-    a base model searches under a verifier. With parity a wrong chain of L picks survives m fresh prompts with
+    entries per stage it needs (d+1)^p for each, about (L+1)/p (d+1)^p in all: linear in L, and smallest at p = 1.
+    Giving hints of L, L-1, ..., 0 entries and learning S from its end costs the same. The same counts hold at inference
+    time, when a base model searches with a verifier. With parity a wrong chain of L picks passes m fresh prompts with
     probability 2^-m, so m = log2((d^L - L!)/delta) confirmations leave no wrong one with probability 1 - delta.
 
     ## References
@@ -120,7 +120,7 @@ class ReasoningTree(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "exponential or polynomial: what does a curriculum buy?"
+    question: ClassVar[str] = "how much does a curriculum reduce the cost of search: from exponential to polynomial?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "position"
@@ -135,7 +135,7 @@ class ReasoningTree(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Indices and EOS, then bits; every x is a prompt; L picks and EOS; stage s asks for s entries of S."""
+        """Indices and EOS, then bits; every x is a prompt; L picks and EOS; stage s has s entries of S."""
         return Sizes(
             num_actions=self.d + 1,
             num_symbols=self.d + 3,
@@ -149,7 +149,7 @@ class ReasoningTree(Setting):
 
     @functools.cached_property
     def tables(self) -> Tables:
-        """The hidden path, and what bits and picks look like in an observation."""
+        """The hidden path, and the encoding of bits and picks in observations."""
         rng = np.random.default_rng([251107372, self.instance])
         orders = [rng.permutation(self.d) for _ in range(-(-self.L // self.d))]
         path = np.append(np.concatenate(orders)[: self.L], self.d).astype(np.int64)
@@ -166,7 +166,7 @@ class ReasoningTree(Setting):
         return Tables(path, *(part.view(np.int64).reshape(-1, words) for part in (bits, given, pick)))
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
-        """Show x, and the first picks where a hint gives them."""
+        """Show x, and the picks that a hint gives."""
         prompts = self.draw_prompts(rng) if prompts is None else prompts
         xp, tables = namespace(prompts), self.on(prompts)
         tokens = xp.take(tables.bits, prompts & 255, axis=0)

@@ -1,4 +1,4 @@
-"""Figures of arXiv 2511.07372 on ReasoningTree: exponential or linear, what a verifier tells, and curricula."""
+"""Figures of arXiv 2511.07372 on ReasoningTree: exponential or linear cost, the two verifiers, and curricula."""
 
 import dataclasses
 from typing import Any
@@ -66,7 +66,7 @@ class Lengths:
             y,
             (*self._searches(lab, None, seed), *costs),
             note=f"Search: mean of {self.trials} rejection samplers; theory (d+1)^(L+1) and (L+1)(d+1), d = {d}. "
-            f"REINFORCE: episodes to a score of {ACCURACY:g}, if all runs get there.",
+            f"REINFORCE: episodes to a score of {ACCURACY:g}, if all runs reach it.",
         )
         testing = Chart(
             f"Test time: queries that solve {100 * ACCURACY:g} % of attempts",
@@ -99,17 +99,17 @@ class Lengths:
 
 @dataclasses.dataclass(frozen=True)
 class Verifiers:
-    """What the parity verifier lets pass, and what agents learn from it and from the exact one.
+    """Chains that the parity verifier accepts, and what agents learn from it and from the exact one.
 
     Attributes:
-        confirmations: m of the parity verifier.
+        confirmations: values of m for the parity verifier.
         size: d and L of the small tree all of whose chains are tested.
-        blocks: how often each of them is.
+        blocks: how often each chain is tested.
         budget: episodes of a run.
-        points: of its curve.
-        responses: by which a policy is looked into.
-        delta: chance that a search with the parity verifier ends at a wrong chain.
-        costed: L of its table.
+        points: number of points of its curve.
+        responses: number of responses from which a policy is examined.
+        delta: probability that a search with the parity verifier ends at a wrong chain.
+        costed: values of L in its table.
     """
 
     confirmations: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10)
@@ -144,7 +144,7 @@ class Verifiers:
         )
 
     def _tests(self, lab: Lab, seed: int) -> list[Chart]:
-        """Draw what becomes of chains that are tested on fresh prompts."""
+        """Draw the results of testing chains on fresh prompts."""
         wrong, m = "wrong chain", self.confirmations
         small = lab.at(d=self.size, L=self.size, verifier="parity")
         series: list[list[Series]] = []
@@ -163,7 +163,7 @@ class Verifiers:
         return [passing, Chart("Queries to test a chain until it fails", x, y, tuple(series[1]), note, points)]
 
     def _learning(self, lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...]]]:
-        """Draw what agents earn with a verifier; tell what they have learnt."""
+        """Draw the expected rewards of agents with a verifier, and return what they have learnt."""
         runs, series, verifier = run_seeds(seed, seeds), [], lab.setting.verifier
         rows: list[tuple[Cell, ...]] = []
         for name in ("stages", "full task"):
@@ -183,7 +183,7 @@ class Verifiers:
         return Chart(f"REINFORCE under the {verifier} verifier, L = {lab.setting.L}", x, y, tuple(series)), rows
 
     def _search_costs(self, lab: Lab) -> Table:
-        """Return what theory says that searches cost with either verifier."""
+        """Return theory's costs of searches with either verifier."""
         rows: list[tuple[Cell, ...]] = []
         for L in self.costed:
             exact, parity = (lab.at(L=L, verifier=verifier).oracle for verifier in ("exact", "parity"))

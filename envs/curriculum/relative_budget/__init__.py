@@ -1,4 +1,4 @@
-"""A solution of K sub-steps under a budget of H tokens: how much a learner can gain depends on the budget alone."""
+"""A solution of K sub-steps within a budget of H tokens, whose relative size determines how much a learner can gain."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.relative_budget.claims import CLAIMS

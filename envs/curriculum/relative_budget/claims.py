@@ -1,4 +1,4 @@
-"""What theory says of relative budgets, as tests that run.
+"""Theory of relative budgets, as executable claims.
 
 Predictions come from the negative binomial law of T and from exact gradients. Measurements step the setting's own
 dynamics or train agents; intervals are three standard errors wide on each side.
@@ -17,7 +17,7 @@ from theorybench.envs.curriculum.relative_budget.experiments import (
 
 claim = ClaimMaker("relative-budget", "arXiv 2602.01523")
 TEN, FIVE = {"A": 10, "p": 0.1}, {"A": 5, "p": 0.2}
-LATTICE = "the tail moves by a whole token where an estimate does"
+LATTICE = "the tail of the law of T is discrete, so an estimate changes by whole tokens"
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
@@ -66,7 +66,7 @@ CLAIMS: tuple[Claim, ...] = (
         "stationary",
         Tilted(stationary=True),
         source="tilts of the base model",
-        statement="The tilted solutions take the right action as often late as early: the policy is stationary",
+        statement="The tilted solutions take the right action equally often early and late: the policy is stationary",
         falsified_by="solutions that the horizon cuts off",
         formula="0: the chance late over the chance early, less 1",
         parameters={"xi": 1.0, **TEN},
@@ -101,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
         BestStep((0.5,), parts=30),
         source="one step",
         statement="The best step at a small KL divergence kappa gains sqrt(2 kappa) sd(R)",
-        falsified_by="a step that sees less than the state, such as sub-steps alone",
+        falsified_by="a step that sees less than the state, such as sub-steps only",
         formula="1, in units of sqrt(2 kappa) sd(R)",
         tolerance=0.005,
         tolerance_reason="the divergence is not infinitely small",
@@ -111,7 +111,7 @@ CLAIMS: tuple[Claim, ...] = (
         "best-step-peak",
         BestStep((0.7, 1.0, 1.4, 2.0, 2.8)),
         source="one step",
-        statement="So it gains most where Var[R] peaks",
+        statement="The best step at a fixed KL divergence gains most where Var[R] peaks",
         falsified_by="a reward that does not count tokens",
         formula="where a parabola through ln sd(R) over ln xi turns, at five budgets from .7 to 2.8",
         tolerance=0.005,
@@ -122,7 +122,7 @@ CLAIMS: tuple[Claim, ...] = (
         "table-step",
         TableStep(fixed=True),
         source="one step",
-        statement="In deficient budgets a table on sub-steps gains less: it cannot tell early tokens from late ones",
+        statement="In deficient budgets a table on sub-steps gains less: it cannot distinguish early and late tokens",
         falsified_by="an ample budget, or a step that is not along the gradient",
         formula="|g|^2 / sqrt(g F g) of the expected gradient g, F Fisher's matrix, in units of sd(R)",
         tolerance=0.01,
@@ -144,7 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         "rlvr-falls",
         ScoreRatio("rlvr"),
         source="one step",
-        statement="So in ample budgets its score falls as 1/xi at the same learning rate",
+        statement="In ample budgets the score of REINFORCE falls as 1/xi at the same learning rate",
         falsified_by="advantages that are standardised",
         formula="1/2, xi = 8 in units of xi = 4",
         parameters=FIVE,

@@ -1,4 +1,4 @@
-"""What claims and studies on relative budgets measure: samples of the base model, one gradient step, a learnt tilt."""
+"""Experiments on relative budgets: samples of the base model, one gradient step, a learnt tilt."""
 
 import dataclasses
 import math
@@ -43,20 +43,20 @@ def sample_sizes(rewards: np.ndarray) -> np.ndarray:
 
 
 def vertex(xi: tuple[float, ...], logs: np.ndarray) -> np.ndarray:
-    """Return where parabolas in ln xi turn that are fitted to rows of logarithms, (n, len(xi)) -> (n,)."""
+    """Return the extrema of parabolas in ln xi fitted to rows of logarithms, (n, len(xi)) -> (n,)."""
     square, line, _ = np.polyfit(np.log(xi), np.transpose(logs), 2)
     return np.asarray(np.exp(-line / (2 * square)))
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeRatio:
-    """How many times as many samples the theorem asks for at one relative budget as at another.
+    """Ratio of the theorem's sample sizes at two relative budgets.
 
     Attributes:
-        there: a relative budget.
-        here: the other.
-        parts: simulations of 4,096 episodes in a block, at each.
-        blocks: independent estimates.
+        there: relative budget of the numerator.
+        here: relative budget of the denominator.
+        parts: simulations of 4,096 episodes per block, at each.
+        blocks: number of independent estimates.
     """
 
     there: float
@@ -83,18 +83,18 @@ class SizeRatio:
 
 @dataclasses.dataclass(frozen=True)
 class LeastSize:
-    """Relative budget at which n is least: where a parabola through ln n over ln xi turns.
+    """Relative budget at which n is smallest: the minimum of a parabola through ln n over ln xi.
 
     Attributes:
-        budgets: places.
-        blocks: independent estimates at each, from 4,096 episodes.
+        budgets: the relative budgets of the points.
+        blocks: number of independent estimates at each, from 4,096 episodes.
     """
 
     budgets: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8)
     blocks: int = 10
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
-        """The same of exact sample sizes."""
+        """Return the minimum for exact sample sizes."""
         sizes = [base_law(oracle.setting, xi).sample_size() for xi in self.budgets]
         return float(vertex(self.budgets, np.log(sizes)[None])[0])
 
@@ -108,12 +108,12 @@ class LeastSize:
 
 @dataclasses.dataclass(frozen=True)
 class Tilted:
-    """What weights exp(-i eta T), eta = 1/(2H), make of the base model's solutions: i tilts.
+    """The base model's solutions re-weighted by exp(-i eta T), eta = 1/(2H): i tilts.
 
     Attributes:
         stationary: whether to compare early with late tokens; else the relative budget before and after.
-        tilts: i.
-        ample: the horizon in units of the setting's, so that no solution is cut off.
+        tilts: the number i of tilts.
+        ample: the horizon in units of the setting's, chosen so no solution is cut off.
         parts: simulations of 4,096 episodes, each an estimate.
     """
 
@@ -251,7 +251,7 @@ class TableStep:
     fixed: bool
 
     def predicted(self, oracle: RelativeBudgetOracle) -> float:
-        """Fixed: what the expected gradient gains. Else 1: a table sees all of the reward in ample budgets."""
+        """Return the gain of the expected gradient if fixed, else 1: in ample budgets a table gains all of Var[R]."""
         return oracle.small_step.gain / math.sqrt(oracle.law.variance) if self.fixed else 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -276,7 +276,7 @@ class ScoreRatio:
     here: float = 4.0
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
-        """RLVR: here / there. GRPO: 1."""
+        """Return here / there for RLVR, and 1 for GRPO."""
         return self.here / self.there if self.agent == "rlvr" else 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:

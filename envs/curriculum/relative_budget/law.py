@@ -1,4 +1,4 @@
-"""How many tokens a first solution takes, and what such a law says of rewards and of samples (arXiv 2602.01523)."""
+"""The law of the tokens to a first solution, and its consequences for rewards and sample sizes (arXiv 2602.01523)."""
 
 import dataclasses
 import functools
@@ -12,10 +12,10 @@ KAPPA = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class TokenLaw:
-    """The law of T, tokens to the first solution, as far as a horizon of H tokens shows it.
+    """The law of T, the tokens to the first solution, up to a horizon of H tokens.
 
     Attributes:
-        arrivals: float64 (H,), P(T = t) for t = 1..H; what is missing to 1 is P(T > H).
+        arrivals: float64 (H,), P(T = t) for t = 1..H; the remaining probability is P(T > H).
     """
 
     arrivals: np.ndarray
@@ -78,13 +78,13 @@ class TokenLaw:
 
 
 def visits(chances: np.ndarray) -> np.ndarray:
-    """Follow a policy forward.
+    """Propagate the state probabilities of a policy forward.
 
     Args:
         chances: float64 (K, H), the probability of the right token after i sub-steps and u tokens.
 
     Returns:
-        float64 (K, H): the probability that i sub-steps are behind after u tokens, i < K. The probability of leaving
+        float64 (K, H): the probability that i sub-steps are completed after u tokens, i < K. The probability of leaving
         sub-step i with token u + 1 is this times `chances`.
     """
     held = np.zeros_like(chances)
@@ -97,7 +97,7 @@ def visits(chances: np.ndarray) -> np.ndarray:
 
 
 def slopes(chances: np.ndarray, horizon: int, costs: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Go backward: what the right token after i sub-steps is worth more than a wrong one, summed over an attempt.
+    """Compute by backward induction the advantage of the right token after i sub-steps, summed over an attempt.
 
     Args:
         chances: float64 (K,), the probability of the right token after i sub-steps.

@@ -54,7 +54,7 @@ class Followed(NamedTuple):
 
 
 class SmallStep(NamedTuple):
-    """What small steps do to a table on sub-steps, from the base model: a direction for each row, seen two ways.
+    """Small steps of a table on sub-steps from the base model: one direction for each row, with gradient and curvature.
 
     Attributes:
         gradient: float64 (K,), the norm of each row of the gradient of E[R] in the logits.
@@ -66,17 +66,17 @@ class SmallStep(NamedTuple):
 
     @property
     def squared_norm(self) -> float:
-        """Of the gradient: what a step along it gains for each unit of the learning rate."""
+        """The squared norm of the gradient: gain of a step along it per unit of learning rate."""
         return float(np.square(self.gradient).sum())
 
     @property
     def gain(self) -> float:
-        """What that step gains for each unit of sqrt(2 kappa), kappa being its KL divergence; at most `natural`."""
+        """The gain of that step per unit of sqrt(2 kappa), with kappa its KL divergence; at most `natural`."""
         return self.squared_norm / math.sqrt(np.square(self.gradient) @ self.curvature)
 
     @property
     def natural(self) -> float:
-        """What the best step of such a table gains for each unit of sqrt(2 kappa); at most sd(R)."""
+        """The gain of the best step of such a table per unit of sqrt(2 kappa); at most sd(R)."""
         return math.sqrt((np.square(self.gradient) / self.curvature).sum())
 
 
@@ -225,24 +225,24 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
     def _table(self, odds: np.ndarray) -> ChancePolicy:
         return ChancePolicy(self.setting, np.repeat(_chance(odds)[:, None], self.setting.horizon, axis=1))
 
-    # What samples cost.
+    # The cost of samples.
 
     def first_reward_queries(self) -> float:
-        """Return the expected episodes of the base model up to the first that is paid, 1 / P[T <= H].
+        """Return the expected episodes of the base model up to the first reward, 1 / P[T <= H].
 
-        It bounds from below what learning costs, in expectation, whoever moves only when something is paid: without a
-        reward a policy gradient is zero and a search has nothing to keep, so that the policy still is the base model.
-        Where rewards are frequent it says nothing (it is 1 for large xi). The theorem's `sample_size` is another thing,
-        a size that suffices for one step: where rewards are scarce and about r, sd(R) is r P^(1/2), so that it grows as
-        P^(-3/2) and is no bound on anything that learns from single rewards.
+        This is a lower bound on the expected cost of every learner that only learns from rewards: until the first
+        reward a policy gradient is zero and a search has nothing to keep, so the policy is still the base model. If
+        rewards are frequent the bound is trivial (1 for large xi). The theorem's `sample_size` is different: a size
+        that suffices for one step. If rewards are rare and about r, sd(R) is r P^(1/2), so it grows as P^(-3/2) and
+        does not bound learners that learn from single rewards.
         """
         return 1 / self.law.success
 
     def staged_reward_queries(self) -> float:
         """Return the same for each stage where those below are learnt, summed: sum over k of 1 / (1 - (1-p)^(H-k+1)).
 
-        Stage k's T is then k - 1 and a geometric. A search that keeps the first paid response of each stage costs so
-        much, since that response shows the right action of the stage.
+        T of stage k is then k - 1 plus a geometric variable. This is the cost of a search that keeps the first rewarded
+        response of each stage, since that response shows the right action of the stage.
         """
         left = self.setting.horizon - np.arange(self.setting.K)
         return float((1 / -np.expm1(left * math.log1p(-self.setting.p))).sum())

@@ -1,4 +1,4 @@
-"""What an environment with a relative budget shows while it runs."""
+"""Renderings of a running environment with a relative budget."""
 
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
@@ -6,7 +6,7 @@ from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 
 
 class RelativeBudgetRenderer(Renderer):
-    """Text: the progress, what is left of the budget, and the base model's chance from here."""
+    """Text: the progress, the remaining budget, and the base model's success probability from here."""
 
     def text(self, setting: RelativeBudget, scene: Scene) -> str:
         """Describe an attempt."""

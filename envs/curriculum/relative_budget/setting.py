@@ -1,4 +1,4 @@
-"""A solution of K sub-steps under a budget of H tokens: how much a learner can gain depends on the budget alone."""
+"""A solution of K sub-steps within a budget of H tokens, whose relative size determines how much a learner can gain."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ class State(NamedTuple):
 
     Attributes:
         prompt: int64 (n,), always 0.
-        progress: int64 (n,), sub-steps behind.
+        progress: int64 (n,), number of completed sub-steps.
         used: int64 (n,), tokens used.
         goal: int64 (n,), sub-steps of a solution.
     """
@@ -47,31 +47,30 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RelativeBudget(Setting):
-    """A solution of K sub-steps within a budget of tokens, paid the better the sooner it is found.
+    """A solution of K sub-steps within a budget of tokens, with a larger reward the sooner it is found.
 
     ## Description
-    A solution takes K sub-steps. At each token the agent picks one of A actions; the right one for the present sub-step
-    (which is hidden, one for each sub-step) leads to the next sub-step, all others cost their token and change nothing.
+    A solution takes K sub-steps. At each token the agent picks one of A actions; the right one for the current sub-step
+    (which is hidden, one for each sub-step) leads to the next sub-step, all others use up a token and change nothing.
     The base model picks the right one with probability p, and each other one with (1 - p) / (A - 1). So T, the tokens
     to its first solution, is a sum of K geometric variables, K/p on average. The budget is a horizon of
-    H = max(K, round(xi K / p)) tokens: xi is the *relative budget*, the horizon in units of what the base model needs
-    on average. How much a learner can gain from so many samples depends on xi, hardly on p.
+    H = max(K, round(xi K / p)) tokens: xi is the *relative budget*, the horizon in units of the base model's mean. How
+    much a learner can gain from a given number of samples depends on xi, and hardly on p.
 
-    With p = 1/A, as by default, the base model is uniform and says nothing of what is right.
+    With p = 1/A, as by default, the base model is uniform and carries no information about the right actions.
 
     ## Action Space
     `Discrete(A)`. Every action is legal.
 
     ## Observation Space
-    `MultiDiscrete`, 2 integers, both of which change with every token: sub-steps behind, and tokens used. The number v
-    is token A + v + 1. This is the state; the tokens themselves are not shown, since nothing depends on them, and there
-    are up to 4096. Tables see, by default, the sub-steps behind alone (the view "local", K rows): the right action
-    depends on nothing else. The view "prompt" sees both numbers.
+    `MultiDiscrete`, 2 integers, updated with every token: completed sub-steps, and tokens used. The number v is token
+    A + v + 1. This is the state; the tokens themselves, up to 4096, are not shown, since nothing depends on them. By
+    default tables see only the completed sub-steps (the view "local", K rows), on which alone the right action depends.
+    The view "prompt" sees both numbers.
 
     ## Starting State
-    No sub-step is behind, no token used. There is one prompt. `options={"stage": k}`, k in 1..K, asks for the first k
-    sub-steps alone, within the same H tokens: its relative budget is xi K / k, so that the ladder of stages comes down
-    from ample budgets.
+    No sub-step is completed, no token used. There is one prompt. `options={"stage": k}`, k in 1..K, has only the first
+    k sub-steps, within the same H tokens: its relative budget is xi K / k, so early stages have ample budgets.
 
     ## Reward
     (H - T + 1) / H on the token T that completes the solution, T <= H; else 0.
@@ -89,23 +88,23 @@ class RelativeBudget(Setting):
 
     ## What theory predicts
     A policy within KL divergence kappa of the base model gains at most sqrt(2 kappa) sd(R) for small kappa, and about
-    n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) samples show where that gain lies. There are three
-    regimes. *Deficient*, xi -> 0: solutions are rare, and n explodes as about xi^(-3K/2). *Balanced*: n is least at
-    xi = 1.4 to 1.6 and Var[R] greatest at 1.1 to 1.4. *Ample*, xi -> infinity: R is T in other units, sd(R) falls as
-    1/xi, and n grows as xi.
+    n(xi) = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]) samples suffice to find it. There are three
+    regimes. *Deficient*, xi -> 0: solutions are rare, and n grows as about xi^(-3K/2). *Balanced*: n is smallest at
+    xi = 1.4 to 1.6 and Var[R] largest at 1.1 to 1.4. *Ample*, xi -> infinity: R is linear in T, sd(R) falls as 1/xi,
+    and n grows as xi.
 
-    The tilt exp(-eta T) of the base model's solutions, eta = 1/(2H), is a stationary policy that sees the sub-steps
-    behind alone: after i such tilts the right action has probability p_i = 1 - (1 - p) e^(-i eta), and the relative
-    budget H p_i / K has grown by 1/(2K) each time (in the Gamma limit p -> 0; by 1 - p of that for small eta). The tilt
-    is the optimum under a KL penalty of weight 2, as far as no solution is cut off by the horizon.
+    The tilt exp(-eta T) of the base model's solutions, eta = 1/(2H), is a stationary policy that depends on the
+    completed sub-steps only: after i such tilts the right action has probability p_i = 1 - (1 - p) e^(-i eta), and each
+    tilt adds 1/(2K) to the relative budget H p_i / K (in the Gamma limit p -> 0; 1 - p of that for small eta). The tilt
+    is the optimum under a KL penalty of weight 2, as long as the horizon cuts off no solution.
 
     One small step of REINFORCE with a table on sub-steps gains the squared norm of the gradient times the learning
     rate. In ample budgets this is Var[R] times the learning rate (p = 1/A), and sqrt(2 kappa) sd(R) at the KL
-    divergence kappa: all that any policy can gain. In deficient budgets the table sees less: about .95 of that at
-    xi = 1.35 and .65 at .5 (K = 4), since one row speaks for early and late tokens. GRPO divides by sd(R): its score,
-    the share of J* - J_ref that a step gains, does not fall as xi grows, while that of REINFORCE falls as 1/xi. So it
-    is after many steps, but the balanced regime of REINFORCE then lies lower: its score after 3,200 episodes is best at
-    xi = .7 to 1, the lower the higher the learning rate.
+    divergence kappa, the most that any policy can gain. In deficient budgets the table gains less, about .95 of that at
+    xi = 1.35 and .65 at .5 (K = 4), since early and late tokens share a row. GRPO divides by sd(R): its score, the
+    share of J* - J_ref that a step gains, does not fall as xi grows, while that of REINFORCE falls as 1/xi. The same
+    holds after many steps, but the balanced regime of REINFORCE is then at lower xi: its score after 3,200 episodes is
+    best at xi = .7 to 1, the lower the higher the learning rate.
 
     ## References
     Relative budgets of reinforcement learning with verifiable rewards (arXiv 2602.01523), which reports the best xi in
@@ -115,7 +114,7 @@ class RelativeBudget(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "how many tokens should an attempt have, for what it teaches?"
+    question: ClassVar[str] = "how many tokens should an attempt have to be most informative?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
@@ -145,7 +144,7 @@ class RelativeBudget(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """Actions, then the numbers 0..H; sub-steps behind and tokens used are shown; stage k asks for k sub-steps."""
+        """Actions, then the numbers 0..H; completed sub-steps and used tokens are shown; stage k has k sub-steps."""
         budget = max(self.K, round(self.xi * self.K / self.p))
         return Sizes(
             num_actions=self.A,
@@ -159,17 +158,17 @@ class RelativeBudget(Setting):
 
     @property
     def prompt_symbols(self) -> range:
-        """The numbers."""
+        """The symbols of the numbers 0..H."""
         return range(self.A, self.num_symbols)
 
     @property
     def local(self) -> Local:
-        """Sub-steps behind."""
+        """The number of completed sub-steps."""
         return Local(((0,),), ((self.A + 1, self.K),), shared=True)
 
     @functools.cached_property
     def tables(self) -> Tables:
-        """The right actions, and what a solution earns."""
+        """The right actions, and the reward of a solution."""
         right = np.random.default_rng([260201523, self.A, self.instance]).integers(self.A, size=self.K)
         rewards = np.arange(self.horizon + 1, 0, -1) / self.horizon
         return Tables(right, rewards)
@@ -190,15 +189,15 @@ class RelativeBudget(Setting):
         return State(state.prompt, progress, used, state.goal), rewards, solved | (used == self.horizon)
 
     def observe(self, state: State) -> Any:
-        """Return sub-steps behind and tokens used, (n, 2) of the observation's type."""
+        """Return completed sub-steps and tokens used, (n, 2) of the observation's type."""
         xp = namespace(state.used)
         shown = xp.stack([state.progress, state.used], axis=1) + (self.A + 1)
         return xp.astype(shown, getattr(xp, self.observation_dtype.name))
 
-    # What an observation says.
+    # Reading observations.
 
     def read(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return sub-steps behind, 0..K - 1, and tokens used, 0..H - 1, of running attempts: int64 (n,) each."""
+        """Return completed sub-steps, 0..K - 1, and tokens used, 0..H - 1, of running attempts: int64 (n,) each."""
         values = observations.astype(np.int64) - (self.A + 1)
         return np.clip(values[:, 0], 0, self.K - 1), np.clip(values[:, 1], 0, self.horizon - 1)
 

@@ -1,4 +1,4 @@
-"""Figures on relative budgets: what learners gain, what one step gains, and how many samples a step needs."""
+"""Figures on relative budgets: the gain of learners, the gain of one step, and the samples that a step needs."""
 
 import dataclasses
 import math
@@ -104,8 +104,8 @@ class Regimes:
                 note=(
                     "Lines: the expected gradient of a table on sub-steps, followed for as many updates, for RLVR and "
                     "GRPO (in groups so large that their deviation is sd(R)); the optimum of J - beta KL among such "
-                    f"tables for A*-PO. GRPO's loss is summed over tokens. Its groups of {BATCH} hold few solutions, "
-                    "or none, in deficient budgets, and A*-PO has not come to its end there."
+                    f"tables for A*-PO. GRPO's loss is summed over tokens. In deficient budgets its groups of {BATCH} "
+                    "contain few solutions or none, and A*-PO has not converged."
                 ),
             ),
             Chart(
@@ -236,9 +236,10 @@ STUDIES: tuple[Study, ...] = (
         source=f"{_SOURCE}, the three regimes",
         title="Three regimes of the relative budget",
         text=(
-            "In deficient budgets nobody finds solutions, in balanced ones all learn, and in ample ones rewards differ "
-            "less and less: RLVR slows down at the same learning rate, A*-PO changes less at the same temperature, and "
-            "GRPO, which divides by the group's deviation, does neither. A higher rate moves all of that to the left."
+            "In deficient budgets no learner finds solutions, in balanced ones all learn, and in ample ones rewards "
+            "vary less and less: RLVR slows down at the same learning rate, A*-PO changes less at the same "
+            "temperature, and GRPO, which divides by the group's standard deviation, does neither. A higher learning "
+            "rate shifts all of this to smaller budgets."
         ),
         run=Regimes(),
         seeds=6,
@@ -247,7 +248,7 @@ STUDIES: tuple[Study, ...] = (
     Study(
         id="steps",
         source=f"{_SOURCE}, gain of one step",
-        title="What one step gains",
+        title="The gain of one step",
         text=(
             "At the same KL divergence a step gains in proportion to sd(R), most in balanced budgets; a table on "
             "sub-steps sees less of it in deficient ones."
@@ -260,7 +261,7 @@ STUDIES: tuple[Study, ...] = (
         id="samples",
         source=f"{_SOURCE}, sample size",
         title="How many samples a step needs",
-        text="Ever more as the budget gets deficient, the more so for many sub-steps; fewest at xi = 1.4 to 1.6.",
+        text="The number grows steeply in deficient budgets, more so with many sub-steps; it is least at xi = 1.4-1.6.",
         run=Samples(),
         seeds=6,
         parameters=_PARAMETERS,

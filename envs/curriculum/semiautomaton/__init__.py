@@ -1,4 +1,4 @@
-"""A hidden machine reads a word: the state that it ends in is judged, and no other (arXiv 2510.04115)."""
+"""A hidden semiautomaton reads a word; only the final state is rewarded (arXiv 2510.04115)."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.semiautomaton.claims import CLAIMS

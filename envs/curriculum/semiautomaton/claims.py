@@ -1,4 +1,4 @@
-"""What theory says of semiautomata, as tests that run.
+"""Theory of semiautomata, as executable claims.
 
 Intervals are three standard errors wide on each side.
 """
@@ -14,16 +14,16 @@ from theorybench.envs.curriculum.semiautomaton.experiments import (
 )
 
 claim = ClaimMaker("semiautomaton", "arXiv 2510.04115")
-_REPEATS = "one of 4096 letters comes back now and then"
+_REPEATS = "with 4096 letters a letter occasionally recurs in a word"
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "decay",
         Decay(),
         source="agreement of two shuffles",
-        statement="The agreement of two machines above chance falls by the factor 1 - 1/(N-1) a letter when "
-        "letters are fresh",
-        falsified_by="a small alphabet, in which letters come back, or another family",
+        statement="The agreement of two machines above chance falls by the factor 1 - 1/(N-1) per letter if no letter "
+        "recurs",
+        falsified_by="a small alphabet, in which letters recur, or another family",
         formula="ln(1 - 1/(N-1))",
         tolerance=0.0005,
         tolerance_reason=_REPEATS,
@@ -34,7 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
         FactorialLength(),
         source="statistical queries",
         statement="Agreement is 1/N! above chance at a word length of order N^2 ln N (N = 4)",
-        falsified_by="a small alphabet, in which letters come back, or another family",
+        falsified_by="a small alphabet, in which letters recur, or another family",
         formula="1/N! at T = (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1))",
         tolerance=0.0002,
         tolerance_reason=_REPEATS,
@@ -44,7 +44,7 @@ CLAIMS: tuple[Claim, ...] = (
         "first-letter",
         outcome_gradient(1),
         source="gradients of tables",
-        statement="On words of one letter the gradient of a table at the uniform policy has the squared norm it should",
+        statement="On words of one letter the squared norm of a table's gradient at the uniform policy is as predicted",
         falsified_by="a first stage of longer words",
         formula="(1 - 1/N) / (m N^3)",
         parameters={"N": 5, "m": 4},
@@ -53,8 +53,8 @@ CLAIMS: tuple[Claim, ...] = (
         "no-gradient",
         outcome_gradient(2),
         source="gradients of tables",
-        statement="From two letters on it is zero",
-        falsified_by="a verifier that pays for a claim on the way, or claims that are corrected before they are "
+        statement="On words of two or more letters the gradient of a table at the uniform policy is zero",
+        falsified_by="a verifier that rewards intermediate claims, or claims that are corrected before they are "
         "fed back",
         formula="0",
         parameters={"N": 5, "m": 4},
@@ -69,8 +69,8 @@ CLAIMS: tuple[Claim, ...] = (
             seeds=10,
         ),
         source="outcomes against word lengths",
-        statement="REINFORCE learns the machine from ever longer words within a budget in which long words alone "
-        "teach nothing",
+        statement="REINFORCE learns the machine from successively longer words within a budget in which it learns "
+        "nothing from long words alone",
         falsified_by="stages that are all the full task",
         formula="1",
         tolerance=0.1,

@@ -1,4 +1,4 @@
-"""What claims and studies about semiautomata measure.
+"""Experiments about semiautomata.
 
 Agreement is counted in episodes of machines that run as policies, never taken from the oracle's matrix of pairs.
 """
@@ -53,17 +53,17 @@ def excess(lab: Lab, lengths: tuple[int, ...], twins: int, episodes: int, seed: 
 
 
 def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) -> Interval:
-    """Estimate from the mean over machines, its interval by leaving out one after the other.
+    """Return a jackknife estimate over machines, leaving out one at a time, and its interval.
 
-    The half of its letters on which a machine differs from the hidden one is not exactly a half, which moves all of its
-    lengths together: machines are what is sampled, more than episodes.
+    The share of letters on which a machine differs from the hidden one is not exactly a half, which shifts all of its
+    lengths together: the randomness comes from machines more than from episodes.
 
     Args:
         estimate: of means by length, float64 (lengths,).
         above: float64 (machines, lengths).
 
     Returns:
-        Value, low and high; not a number where a mean is not above chance.
+        Value, low and high; NaN if a mean is not above chance.
     """
     total, machines = above.sum(axis=0), len(above)
     without = (total - above) / (machines - 1)

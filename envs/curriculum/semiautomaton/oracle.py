@@ -26,13 +26,13 @@ Measured = tuple[Mapping[int, np.ndarray], np.ndarray]
 class SemiautomatonOracle(Oracle[Semiautomaton]):
     """Exact answers about a `Semiautomaton`.
 
-    Policies that declare `depends_on` "local" are followed forward through the N^2 pairs (claim, true state); those
-    that declare "state" or "position" earn 1/N, since they see nothing that ties the initial state to the word. Other
-    policies are walked through all N m^T (1 + N + ... + N^(T-1)) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES`
-    prompts with one sampled response each give an estimate with a fixed seed, and `<key>_se` stands beside each value.
+    Policies that declare `depends_on` "local" are evaluated over the N^2 pairs (claim, true state); those that declare
+    "state" or "position" have success 1/N, since they do not see the initial state and the word together. Other
+    policies are evaluated over all N m^T (1 + N + ... + N^(T-1)) prefixes up to `MAX_PREFIXES`; beyond that `SAMPLES`
+    prompts with one sampled response each give an estimate with a fixed seed, each value with a `<key>_se`.
 
-    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's. Policies that are
-    walked through prefixes see other prompts at each stage: theirs are computed only where they are asked for by name.
+    "stage_1/success" and so on give each stage's value; without a prefix it is the full task's. For policies that are
+    evaluated over prefixes, each stage has other prompts: stages are computed only if requested by name.
     """
 
     metrics: ClassVar[dict[str, str]] = {
@@ -157,7 +157,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
             kl += walk.total(divergence(rows, 1 / setting.N))
         return walk.total(rows[np.arange(len(rows)), goal[walk.prompt]]), kl
 
-    # What theory says.
+    # Theory.
 
     def twin(self, seed: int) -> np.ndarray:
         """Return another machine of the family, int64 (m N,): fresh permutations, or fresh bits for the same swaps.
@@ -195,11 +195,11 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return limit_agreement(N, length) if self.setting.family == "shuffle" else 1 / N
 
     def horizon(self, episodes: float) -> float:
-        """Return (N-1) ln sqrt(n), the word length beyond which n outcomes do not tell shuffle machines apart."""
+        """Return (N-1) ln sqrt(n), the word length beyond which n outcomes do not distinguish shuffle machines."""
         return (self.setting.N - 1) * math.log(math.sqrt(episodes))
 
     def direct_queries(self) -> float:
-        """Return the episodes after which random claims know a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
+        """Return the episodes of random claims that reveal a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
 
         The right claim of a row is tried in 1 / (m N^2) of the episodes. It raises the chance of a reward, on average
         over rows, by P - 1/N, P being the chance that the other T - 1 positions stay with the machine. Where each of

@@ -1,4 +1,4 @@
-"""How long two machines, or a table and a machine, stay together: the chain of pairs of states."""
+"""Agreement of two machines, or of a table and a machine: the Markov chain of pairs of states."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A hidden machine reads a word: the state that it ends in is judged, and no other (arXiv 2510.04115)."""
+"""A hidden semiautomaton reads a word; only the final state is rewarded (arXiv 2510.04115)."""
 
 import dataclasses
 import functools
@@ -51,18 +51,18 @@ class Tables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Semiautomaton(Setting):
-    """A hidden machine of N states reads a word of T letters; what state does it end in?
+    """A hidden machine of N states reads a word of T letters; in which state does it end?
 
     ## Description
-    A semiautomaton has N states, an alphabet of m letters, and for each letter a permutation of the states. Which
-    permutations is hidden and has to be learnt. The prompt shows an initial state and a uniform word of T letters. With
-    a chain of thought the agent claims the state after each letter; its own claims are fed back to it uncorrected, and
-    the last one alone is judged. Without, it gives the last state at once.
+    A semiautomaton has N states, an alphabet of m letters, and for each letter a permutation of the states. The
+    permutations are hidden and must be learnt. The prompt shows an initial state and a uniform word of T letters. With
+    a chain of thought the agent claims the state after each letter; its own claims are fed back uncorrected, and only
+    the last one is rewarded. Without, it answers with the final state directly.
 
     `family="permutations"`: each letter has a random permutation. `family="shuffle"`: letter a has a random
-    transposition, and the machine applies it or leaves everything in its place, by a private bit. All machines with the
-    same transpositions are then hard to tell apart from long words: two of them that differ in every bit at random
-    end a word in the same state with a probability that falls to 1/N as the mixing time of card shuffling says.
+    transposition, and a private bit decides whether the machine applies it or the identity. Machines with the same
+    transpositions are then hard to distinguish from long words: two of them with independent random bits end a word in
+    the same state with a probability that falls to 1/N at the rate of the mixing of card shuffling.
 
     ## Action Space
     `Discrete(N)`: the state that is claimed. Every action is legal.
@@ -71,15 +71,14 @@ class Semiautomaton(Setting):
     `MultiDiscrete`, 1 + 2 T integers (2 + T without a chain of thought): the initial state, the word, the claims so
     far. State s is token s + 1, letter a is token N + a + 1; claims, and words shorter than T, are padded with 0.
 
-    Tables see, by default, the letter that is to be read and the last claim (the view "local"): a table q(s' | a, s) of
-    m N rows that all positions share, so that one table serves words of every length. Without a chain of thought the
-    same view reads the initial state and the first letter, which is enough for words of one letter only; longer words
-    are then for networks.
+    By default tables see the next letter and the last claim (the view "local"): a table q(s' | a, s) of m N rows shared
+    by all positions, so one table serves words of every length. Without a chain of thought the same view reads the
+    initial state and the first letter, which suffices for words of one letter only; longer words then need networks.
 
     ## Starting State
-    A prompt index (any integer >= 0) decides the initial state and the word, both uniform. `options={"stage": t}` with
-    t in 1..T asks for the state after the first t letters and shows no others; the last stage, the default, is the full
-    task.
+    A prompt index (any integer >= 0) determines the initial state and the word, both uniform. `options={"stage": t}`
+    with t in 1..T has the state after the first t letters as its task and shows only these; the last stage, the
+    default, is the full task.
 
     ## Reward
     1 at the end if the last claim is the machine's state, else 0.
@@ -93,8 +92,8 @@ class Semiautomaton(Setting):
     ## Optimum
     J = P(reward) on the full task. J* = 1, by claiming the machine's states. J_ref = 1/N, the reference being uniform.
     Evaluation is exact for policies that declare that they depend on the view "local": the pair (claim, true state) is
-    a Markov chain of N^2 states. Policies that see the number of claims, or it and the last token alone, do not see the
-    initial state and the word together, and earn 1/N exactly. Others are exact up to 10^6 prefixes of all prompts,
+    a Markov chain of N^2 states. Policies that see only the number of claims, or also the last token, do not see the
+    initial state and the word together, and have J = 1/N exactly. Others are exact up to 10^6 prefixes of all prompts,
     N m^T (1 + N + ... + N^(T-1)), and beyond that a seeded estimate with `<key>_se`.
 
     ## What theory predicts
@@ -103,24 +102,24 @@ class Semiautomaton(Setting):
 
         P_agree(T) = 1/N + (1 - 1/N) (1 - 1/(N-1))^T:
 
-    the permutation that takes one to the other does a lazy walk of random transpositions, and fixes a state with this
-    probability. So an agent that is judged by the outcome has about (1 - 1/(N-1))^(2 T) as much to learn from an
-    episode as on words of no letters; n episodes do not tell two machines apart beyond T = (N-1) ln sqrt(n), and
-    P_agree - 1/N is 1/N! at a length of order N^2 ln N. (Random permutations for each letter agree by chance alone
-    after one fresh letter: there the formula is 1/N from T = 1 on.) With few letters the same letter comes back, and
-    agreement falls more slowly: the oracle's `agreement` is exact for any two machines.
+    the permutation that maps one to the other is a lazy random walk of transpositions, and fixes a state with this
+    probability. So the information of an outcome about the machine shrinks by about (1 - 1/(N-1))^(2 T); n episodes do
+    not distinguish two machines beyond T = (N-1) ln sqrt(n), and P_agree - 1/N is 1/N! at a length of order N^2 ln N.
+    (Independent random permutations agree by chance only, with probability 1/N, from the first fresh letter on.) With
+    few letters the same letter recurs, and agreement falls more slowly: the oracle's `agreement` is exact for any two
+    machines.
 
-    A table that learns from outcomes alone has a gradient of exactly zero at the uniform policy from T = 2 on: a claim
-    is then forgotten by the next, and the last one starts from a state that says nothing. With T = 1 it has one. On
-    ever longer words a shared table has solved the task once it has learnt the first stage; a network that learns
-    position by position needs all stages. Noise moves such a table all the same, and one that leans to the truth by
-    chance is drawn there: the oracle's `direct_queries` says how seldom. Sharing helps it: with few states and letters
-    a table is now and then right as a whole, at any length.
+    A table that learns from outcomes alone has a gradient of exactly zero at the uniform policy for T >= 2, because the
+    last claim starts from an uninformative state; for T = 1 the gradient is nonzero. With successively longer words a
+    shared table has solved the task once it has learnt the first stage; a network that learns position by position
+    needs all stages. Noise still moves such a table, and one that is right more often than chance is then attracted to
+    the solution: the oracle's `direct_queries` quantifies how rarely this happens. Sharing helps: with few states and
+    letters a random table is occasionally right as a whole, at any length.
 
-    A transformer (`policy="transformer"`) reads all of it and shares what it learns among positions: it meets the same
-    barrier, and most runs learn from ever longer words, if shorter ones are asked for again on the way
-    (`adaptive-curriculum[review=0.5]`): otherwise it answers short words from the prompt, and its claims, which nothing
-    judges, are forgotten. The study `networks` shows the barrier and the staircase of tables and of transformers.
+    A transformer (`policy="transformer"`) sees the whole prefix and shares weights between positions: it meets the same
+    barrier, and most runs learn from successively longer words if shorter ones are reviewed during training
+    (`adaptive-curriculum[review=0.5]`): otherwise it answers short words from the prompt and forgets its intermediate
+    claims, which are not rewarded. The study `networks` shows the barrier and the staircase of tables and transformers.
 
     ## References
     On the statistical-query hardness of semiautomata (arXiv 2510.04115).
@@ -129,7 +128,7 @@ class Semiautomaton(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "how long a word can a hidden machine be learnt from by its last state alone?"
+    question: ClassVar[str] = "from how long words can a hidden machine be learnt if only its final state is rewarded?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
@@ -144,7 +143,7 @@ class Semiautomaton(Setting):
 
     @functools.cached_property
     def sizes(self) -> Sizes:
-        """States, then letters; the prompt is the initial state and the word; stage t asks for words of t letters."""
+        """States, then letters; the prompt is the initial state and the word; stage t has words of t letters."""
         claims = self.T if self.chain_of_thought else 1
         return Sizes(
             num_actions=self.N,
@@ -157,19 +156,19 @@ class Semiautomaton(Setting):
 
     @property
     def prompt_symbols(self) -> range:
-        """An initial state and letters."""
+        """The symbols of states and letters."""
         return range(self.N + self.m)
 
     @property
     def local(self) -> Local:
-        """The letter that is to be read and the state before it."""
+        """The next letter and the state before it."""
         before = [0, *range(1 + self.T, self.T + self.response_length)]
         letters = range(1, 1 + self.response_length)
         return Local(tuple(zip(letters, before, strict=True)), ((self.N + 1, self.m), (1, self.N)), shared=True)
 
     @functools.cached_property
     def tables(self) -> Tables:
-        """The hidden machine, and where things stand in an observation."""
+        """The hidden machine, and constants of the dynamics."""
         rng = np.random.default_rng([251004115, self.instance, self.N])
         identity = np.tile(np.arange(self.N), (self.m, 1))
         swaps = np.zeros((0, 2), np.int64)

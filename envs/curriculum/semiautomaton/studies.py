@@ -1,4 +1,4 @@
-"""Figures on semiautomata: how fast machines part, and how far learners come with and without short words."""
+"""Figures on semiautomata: how fast agreement decays, and the scores of learners with and without short words."""
 
 import dataclasses
 import math
@@ -35,8 +35,8 @@ class Trained(NamedTuple):
 
 
 TABLES = Trained("tables", {}, {}, 8_000)
-#: A network that is judged by its last claim alone answers short words from the prompt and forgets its claims, hence
-#: reviews; without a KL penalty some are soon sure of a wrong claim, and never see the right one.
+#: A network rewarded for its last claim only answers short words from the prompt and forgets its claims, hence the
+#: reviews; without a KL penalty some soon become certain of a wrong claim and never try the right one.
 TRANSFORMER = Trained(
     "a transformer",
     {"policy": "transformer", "layers": 1, "kl": 0.1},
@@ -211,11 +211,10 @@ STUDIES: tuple[Study, ...] = (
     Study(
         id="parting",
         source="arXiv 2510.04115, agreement of two semiautomata",
-        title="How fast two machines part",
+        title="How fast the agreement of two machines decays",
         text=(
-            "Machines that share their transpositions agree less and less on longer words, by the factor 1 - 1/(N-1) a "
-            "letter while letters are fresh. In small alphabets they come back, and what is told apart by a few "
-            "letters stays so."
+            "Machines that share their transpositions agree less on longer words, by the factor 1 - 1/(N-1) per letter "
+            "if no letter recurs. In small alphabets letters recur, and agreement falls more slowly."
         ),
         run=Parting(),
         seeds=8,
@@ -225,7 +224,7 @@ STUDIES: tuple[Study, ...] = (
         id="lengths",
         source="arXiv 2510.04115, learning from outcomes",
         title="Learners against the length of words",
-        text="Without short words the machine is out of reach after a few letters; with them length does not matter.",
+        text="Without short words the machine cannot be learnt from more than a few letters; with them any length can.",
         run=Lengths(),
         seeds=8,
         parameters={"N": 4, "m": 3},
@@ -235,11 +234,11 @@ STUDIES: tuple[Study, ...] = (
         source="arXiv 2510.04115, learning from outcomes, and ours",
         title="Tables and networks: barrier and staircase",
         text=(
-            "A transformer that sees the initial state, the word and its own claims stays at chance when long words "
-            "alone are judged; with ever longer words most runs learn the machine. One table serves words of every "
-            "length, so that its first stage is its last. A network learns stage by stage, until it has seen that each "
-            "letter is read alike: then longer words need little. Some stop at two or three letters, sure of a wrong "
-            "claim, or with answers that they read off short words and not off their claims."
+            "A transformer that sees the initial state, the word and its own claims stays at chance if trained on long "
+            "words alone; with successively longer words most runs learn the machine. One table serves words of every "
+            "length, so the first stage teaches it all. A network learns stage by stage until it generalises to all "
+            "positions; longer words then need little training. Some runs stop at two or three letters, certain of a "
+            "wrong claim, or with answers computed from the prompt instead of from their claims."
         ),
         run=Networks(),
         seeds=5,
