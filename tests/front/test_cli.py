@@ -294,9 +294,8 @@ def test_an_agent_of_labels_runs_beside_agents_of_rewards_and_stands_on_a_board(
     named = ["--envs", "GoodBadLabels", "--agents"]
     wrong, _, said = command("run", *named, f"{agents},dpo-offline", "--out", tmp_path)
     assert wrong == 2 and "learns from feedback 'preference'; the environments give label" in said
-    assert (
-        command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--workers", "1", "--out", tmp_path)[0] == 0
-    )
+    said = command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--workers", "1", "--out", tmp_path)
+    assert said[0] == 0, said
     records = load_records(tmp_path)
     assert {record.agent.partition(":")[2] or record.agent: record.feedback for record in records} == {
         "CountLabels": "label",
