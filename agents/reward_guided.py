@@ -33,25 +33,15 @@ TIE = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class RewardModel:
-    """What roll-outs of the reference earned: a tree of m seen prefixes, each with one edge for each of A actions.
+    """What roll-outs of the reference earned: a tree of m seen prefixes, each with one edge for each of A actions."""
 
-    Attributes:
-        observations: integer (m, tokens), the prefixes, in the order of their keys.
-        reference: float64 (m, A), the base model's probabilities.
-        depth: int64 (m,), actions taken before.
-        prompt: int64 (m,), number of the prompt, 0..prompts-1.
-        child: int64 (m, A), the prefix an edge leads to; -1 where it ends the response or was never taken.
-        visits: int64 (m, A), roll-outs through an edge.
-        rewards: float64 (m, A), what they earned together.
-    """
-
-    observations: np.ndarray
-    reference: np.ndarray
-    depth: np.ndarray
-    prompt: np.ndarray
-    child: np.ndarray
-    visits: np.ndarray
-    rewards: np.ndarray
+    observations: np.ndarray  # integer (m, tokens), the prefixes, in the order of their keys
+    reference: np.ndarray  # float64 (m, A), the base model's probabilities
+    depth: np.ndarray  # int64 (m,), actions taken before
+    prompt: np.ndarray  # int64 (m,), number of the prompt, 0..prompts-1
+    child: np.ndarray  # int64 (m, A), the prefix an edge leads to; -1 where it ends the response or was never taken
+    visits: np.ndarray  # int64 (m, A), roll-outs through an edge
+    rewards: np.ndarray  # float64 (m, A), what they earned together
 
     @classmethod
     def learn(cls, setting: Setting, rollouts: Sequence[Episodes]) -> "RewardModel":

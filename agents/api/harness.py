@@ -54,17 +54,11 @@ class HarnessLog:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """The outcome of one run.
+    """The outcome of one run."""
 
-    Attributes:
-        policy: what the agent returned, or logged last when its budget was exhausted.
-        budget: what it spent.
-        together: how many runs were trained together, this one included.
-    """
-
-    policy: Any
-    budget: Budget
-    together: int
+    policy: Any  # what the agent returned, or logged last when its budget was exhausted
+    budget: Budget  # what it spent
+    together: int  # how many runs were trained together, this one included
 
 
 def check_feedback(agent: Any, env_id: str) -> None:

@@ -132,30 +132,18 @@ class AgentSpec:
     """What is known of an agent before it trains.
 
     It goes to another process as plain data, if a reference named the agent; `agent` is made again there.
-
-    Attributes:
-        reference: how it was named, or None where an object was given.
-        given: hyper-parameters that were given beside the reference.
-        name: on boards: a registered name, "file:Class" without folders, or the name of the object's class.
-        hyperparameters: all of them, by name; see `hyperparameters`.
-        changed: those of them that are not at their defaults.
-        digest: of the source file; see `agent_digest`.
-        feedback: what it learns from; see `Agent`.
-        privileged: whether it is shown the oracle; see `Agent`.
-        strategy: "direct" or "curriculum"; see `Agent`.
-        batch_seeds: whether several seeds are trained together; see `Agent`.
     """
 
-    reference: str | None
-    given: dict[str, Any]
-    name: str
-    hyperparameters: dict[str, Any]
-    changed: dict[str, Any]
-    digest: str
-    feedback: str
-    privileged: bool
-    strategy: str
-    batch_seeds: bool
+    reference: str | None  # how it was named, or None where an object was given
+    given: dict[str, Any]  # hyper-parameters that were given beside the reference
+    name: str  # on boards: a registered name, "file:Class" without folders, or the name of the object's class
+    hyperparameters: dict[str, Any]  # all of them, by name; see `hyperparameters`
+    changed: dict[str, Any]  # those of them that are not at their defaults
+    digest: str  # of the source file; see `agent_digest`
+    feedback: str  # what it learns from; see `Agent`
+    privileged: bool  # whether it is shown the oracle; see `Agent`
+    strategy: str  # "direct" or "curriculum"; see `Agent`
+    batch_seeds: bool  # whether several seeds are trained together; see `Agent`
     _made: Any = dataclasses.field(repr=False, compare=False)
 
     @property

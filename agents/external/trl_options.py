@@ -10,13 +10,9 @@ from theorybench.envs.core.validation import choice, integer, real
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TRLOptions(ConfiguredAgent):
-    """Hyper-parameters of every trainer of TRL.
+    """Hyper-parameters of every trainer of TRL."""
 
-    Attributes:
-        turns: whether it trains on episodes that are more than one prompt and one completion.
-    """
-
-    turns: ClassVar[bool] = False
+    turns: ClassVar[bool] = False  # whether it trains on episodes that are more than one prompt and one completion
 
     shape: str = choice("llama", SHAPES, "architecture of the model")
     size: str = choice("tiny", tuple(SIZES), "of the model: 50 thousand to 5 million weights")

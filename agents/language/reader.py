@@ -20,17 +20,11 @@ Choose = Callable[[Any, torch.Tensor], Any]
 
 
 class _Reading(NamedTuple):
-    """What was read last: equally long responses.
+    """What was read last: equally long responses."""
 
-    Attributes:
-        observations: integer (n, tokens), distinct.
-        said: words of each response.
-        kept: of the model.
-    """
-
-    observations: np.ndarray
-    said: int
-    kept: Any
+    observations: np.ndarray  # integer (n, tokens), distinct
+    said: int  # words of each response
+    kept: Any  # of the model
 
 
 class Reader:

@@ -26,21 +26,13 @@ from theorybench.envs.core.setting import Setting
 
 
 class Rows(NamedTuple):
-    """Rows of words, as lists: numbers of words differ.
+    """Rows of words, as lists: numbers of words differ."""
 
-    Attributes:
-        prompts: of each row, by number.
-        completions: what follows it.
-        masks: of each word of a completion: 1 for an action that was taken, else 0.
-        log_probs: of each word of a completion in nats; 0 where the mask is 0.
-        rewards: of each row's episode.
-    """
-
-    prompts: list[list[int]]
-    completions: list[list[int]]
-    masks: list[list[int]]
-    log_probs: list[list[float]]
-    rewards: list[float]
+    prompts: list[list[int]]  # of each row, by number
+    completions: list[list[int]]  # what follows it
+    masks: list[list[int]]  # of each word of a completion: 1 for an action that was taken, else 0
+    log_probs: list[list[float]]  # of each word of a completion in nats; 0 where the mask is 0
+    rewards: list[float]  # of each row's episode
 
 
 def has_turns(setting: Setting) -> bool:

@@ -20,13 +20,9 @@ MARK, END, PADDING = "=", "<eos>", "<pad>"
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """The words of a setting.
+    """The words of a setting."""
 
-    Attributes:
-        setting: the setting.
-    """
-
-    setting: Setting
+    setting: Setting  # the setting
 
     @property
     def mark(self) -> int:

@@ -24,15 +24,10 @@ def _language_model(setting: Setting, start: str, **options: Any) -> SoftmaxClas
 
 
 class PolicyEntry(NamedTuple):
-    """A policy class.
+    """A policy class."""
 
-    Attributes:
-        make: (setting, start, sizes by name) -> the class.
-        sizes: names of the fields of `PolicyOptions` that it takes; none but networks have sizes.
-    """
-
-    make: Callable[..., SoftmaxClass]
-    sizes: tuple[str, ...] = ()
+    make: Callable[..., SoftmaxClass]  # (setting, start, sizes by name) -> the class
+    sizes: tuple[str, ...] = ()  # names of the fields of `PolicyOptions` that it takes; none but networks have sizes
 
 
 CATALOGUE = {

@@ -47,12 +47,9 @@ class SoftmaxClass(ABC):
     Args:
         setting: the setting.
         start: "initial" or "reference": the policy that training begins from.
-
-    Attributes:
-        mapped: whether its functions can be mapped over runs by `torch.func.vmap`.
     """
 
-    mapped: ClassVar[bool] = True
+    mapped: ClassVar[bool] = True  # whether its functions can be mapped over runs by `torch.func.vmap`
 
     def __init__(self, setting: Setting, start: str = "initial") -> None:
         self.setting, self.origin = setting, SettingPolicy(setting, start)
@@ -125,14 +122,10 @@ class NetworkSoftmax(SoftmaxClass):
     """A class that adds what a network says to ln pi_start; parameters (weights,).
 
     Encoded: what the network sees, then ln pi_start. Networks begin at random with a last layer of zeros.
-
-    Attributes:
-        network: of the policy: `start(key)` gives weights, `see` what it is given, a call its outputs.
-        critic: of the value function, with one output.
     """
 
-    network: Any
-    critic: Any
+    network: Any  # of the policy: `start(key)` gives weights, `see` what it is given, a call its outputs
+    critic: Any  # of the value function, with one output
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
         """See, float64 (n, places + 1 + num_actions)."""
@@ -158,13 +151,9 @@ class NetworkSoftmax(SoftmaxClass):
 
 
 class RowSoftmax(SoftmaxClass):
-    """A class whose observations select one of a few rows, so that all logits are one table.
+    """A class whose observations select one of a few rows, so that all logits are one table."""
 
-    Attributes:
-        view: how observations select rows.
-    """
-
-    view: View
+    view: View  # how observations select rows
 
     @abstractmethod
     def table(self, parameters: Any) -> Any:
@@ -235,15 +224,10 @@ class TabularSoftmax(RowSoftmax):
 
 
 class Differences(NamedTuple):
-    """The distinct phi(x, y) - phi(x, y').
+    """The distinct phi(x, y) - phi(x, y')."""
 
-    Attributes:
-        rows: float64 (U, d).
-        row: int64 (X * K * K,), the row of each (x, y, y').
-    """
-
-    rows: np.ndarray
-    row: np.ndarray
+    rows: np.ndarray  # float64 (U, d)
+    row: np.ndarray  # int64 (X * K * K,), the row of each (x, y, y')
 
 
 class LinearSoftmax(RowSoftmax):

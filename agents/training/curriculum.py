@@ -17,15 +17,10 @@ CURRICULA = ("depth", "hint")
 
 
 class SubTask(NamedTuple):
-    """What episodes ask for.
+    """What episodes ask for."""
 
-    Attributes:
-        stage: of the setting.
-        hint: response tokens that are given.
-    """
-
-    stage: int
-    hint: int
+    stage: int  # of the setting
+    hint: int  # response tokens that are given
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

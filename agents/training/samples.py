@@ -6,30 +6,19 @@ import torch
 
 
 class Samples(NamedTuple):
-    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them.
+    """N episodes of up to T steps of one run; with a leading axis of runs wherever the trainer holds them."""
 
-    Attributes:
-        encoded: observations as the policy class encodes them, int64 (N, T) rows or float64 (N, T, ...).
-        actions: int64 (N, T), or (N, T, 2) for pairs.
-        legal: bool (N, T, A), legal actions.
-        taken: float64 (N, T), 1 for steps that were taken, 0 for padding.
-        sampled: float64, shaped like actions: log-probabilities under the policy that acted, 0 in padding.
-        reference: the same under the reference.
-        rewards: float64 (N,), total reward of each episode.
-        values: float64 (N,) or (N, T): a number of the algorithm's own for each episode or step, such as V-hat or an
-            advantage; 0 unless set.
-        returns: float64 (N, T): what a critic is fitted to; 0 unless set.
-    """
-
-    encoded: torch.Tensor
-    actions: torch.Tensor
-    legal: torch.Tensor
-    taken: torch.Tensor
-    sampled: torch.Tensor
-    reference: torch.Tensor
-    rewards: torch.Tensor
+    encoded: torch.Tensor  # observations as the policy class encodes them, int64 (N, T) rows or float64 (N, T, ...)
+    actions: torch.Tensor  # int64 (N, T), or (N, T, 2) for pairs
+    legal: torch.Tensor  # bool (N, T, A), legal actions
+    taken: torch.Tensor  # float64 (N, T), 1 for steps that were taken, 0 for padding
+    sampled: torch.Tensor  # float64, shaped like actions: log-probabilities under the policy that acted, 0 in padding
+    reference: torch.Tensor  # the same under the reference
+    rewards: torch.Tensor  # float64 (N,), total reward of each episode
+    #: float64 (N,) or (N, T): a number of the algorithm's own for each episode or step, such as V-hat or an advantage;
+    #: 0 unless set
     values: torch.Tensor
-    returns: torch.Tensor
+    returns: torch.Tensor  # float64 (N, T): what a critic is fitted to; 0 unless set
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""

@@ -51,23 +51,14 @@ LADDER_METHOD = (
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """The agents on a track, on all tracks, or on one environment.
+    """The agents on a track, on all tracks, or on one environment."""
 
-    Attributes:
-        title: for people.
-        scope: "overall", a track, or the id of an environment.
-        split: of its environments.
-        environments: their ids.
-        rows: ranked agents, then unranked, then privileged ones.
-        profiles: share of runs above a score, by agent; None for one environment.
-    """
-
-    title: str
-    scope: str
-    split: str
-    environments: tuple[str, ...]
-    rows: tuple[Row, ...]
-    profiles: Chart | None = None
+    title: str  # for people
+    scope: str  # "overall", a track, or the id of an environment
+    split: str  # of its environments
+    environments: tuple[str, ...]  # their ids
+    rows: tuple[Row, ...]  # ranked agents, then unranked, then privileged ones
+    profiles: Chart | None = None  # share of runs above a score, by agent; None for one environment
 
     @property
     def queried(self) -> bool:
@@ -109,32 +100,19 @@ class Provenance:
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """All that is shown; made by `make_board`.
+    """All that is shown; made by `make_board`."""
 
-    Attributes:
-        title: of the page.
-        runs: number of records.
-        seeds: all that occur.
-        agents: by label.
-        standings: by track and feedback, then overall where an agent learns on several tracks; canonical instances
-            apart.
-        environments: by track and label.
-        ladders: of difficulty; their runs are in no standing.
-        failures: every failed run.
-        provenance: of the records.
-        method: how the numbers are made, in sentences.
-    """
-
-    title: str
-    runs: int
-    seeds: tuple[int, ...]
-    agents: tuple[AgentInfo, ...]
+    title: str  # of the page
+    runs: int  # number of records
+    seeds: tuple[int, ...]  # all that occur
+    agents: tuple[AgentInfo, ...]  # by label
+    #: by track and feedback, then overall where an agent learns on several tracks; canonical instances apart
     standings: tuple[Standing, ...]
-    environments: tuple[EnvironmentBoard, ...]
-    ladders: tuple[LadderBoard, ...]
-    failures: tuple[Failure, ...]
-    provenance: Provenance
-    method: tuple[str, ...] = METHOD
+    environments: tuple[EnvironmentBoard, ...]  # by track and label
+    ladders: tuple[LadderBoard, ...]  # of difficulty; their runs are in no standing
+    failures: tuple[Failure, ...]  # every failed run
+    provenance: Provenance  # of the records
+    method: tuple[str, ...] = METHOD  # how the numbers are made, in sentences
 
     @property
     def summary(self) -> str:

@@ -39,31 +39,21 @@ FLAT = 0.15
 
 
 class Fit(NamedTuple):
-    """Laws fitted to draws of runs.
+    """Laws fitted to draws of runs."""
 
-    Attributes:
-        slope: float64 (draws,), b.
-        likelihood: float64 (draws,), the logarithm of the largest likelihood.
-    """
-
-    slope: np.ndarray
-    likelihood: np.ndarray
+    slope: np.ndarray  # float64 (draws,), b
+    likelihood: np.ndarray  # float64 (draws,), the logarithm of the largest likelihood
 
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-    """What is known of the growth of a cost.
+    """What is known of the growth of a cost."""
 
-    Attributes:
-        factor: by which the cost grows for each unit of size, if its growth is exponential; None where too few levels
-            were solved.
-        exponent: of the size, if its growth is polynomial; None likewise.
-        exponential_share: of the bootstrap draws in which the exponential law is likelier; None likewise.
-    """
-
+    #: by which the cost grows for each unit of size, if its growth is exponential; None where too few levels were
+    #: solved
     factor: Interval | None
-    exponent: Interval | None
-    exponential_share: float | None
+    exponent: Interval | None  # of the size, if its growth is polynomial; None likewise
+    exponential_share: float | None  # of the bootstrap draws in which the exponential law is likelier; None likewise
 
     @property
     def verdict(self) -> str:

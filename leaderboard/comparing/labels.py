@@ -8,19 +8,12 @@ from typing import Any, NamedTuple
 
 
 class Subject(NamedTuple):
-    """What a label is made for.
+    """What a label is made for."""
 
-    Attributes:
-        name: an id of an environment or a reference to an agent.
-        label: the label that was asked for, or None.
-        details: parameters or hyper-parameters.
-        digest: tells apart what has the same name and details.
-    """
-
-    name: str
-    label: str | None
-    details: Mapping[str, Any]
-    digest: str
+    name: str  # an id of an environment or a reference to an agent
+    label: str | None  # the label that was asked for, or None
+    details: Mapping[str, Any]  # parameters or hyper-parameters
+    digest: str  # tells apart what has the same name and details
 
 
 def distinct_labels(subjects: Sequence[Subject]) -> list[str]:

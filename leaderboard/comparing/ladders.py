@@ -18,43 +18,26 @@ from theorybench.leaderboard.records.record import Record
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """The runs of an agent on a level of difficulty.
+    """The runs of an agent on a level of difficulty."""
 
-    Attributes:
-        size: of the task.
-        solved: how many runs reached the target.
-        runs: how many there are.
-        median: episodes of the median run; None where it did not reach it.
-        fastest: episodes of the fastest run; None where none did.
-        slowest: episodes of the slowest run; None where some did not.
-    """
-
-    size: float
-    solved: int
-    runs: int
-    median: float | None
-    fastest: float | None
-    slowest: float | None
+    size: float  # of the task
+    solved: int  # how many runs reached the target
+    runs: int  # how many there are
+    median: float | None  # episodes of the median run; None where it did not reach it
+    fastest: float | None  # episodes of the fastest run; None where none did
+    slowest: float | None  # episodes of the slowest run; None where some did not
 
 
 @dataclasses.dataclass(frozen=True)
 class LadderResult:
-    """An agent on a ladder.
+    """An agent on a ladder."""
 
-    Attributes:
-        agent: id of the agent.
-        label: of the agent.
-        strategy: "direct" or "curriculum".
-        points: by size; levels for which theory asks for more than the budget are left out.
-        growth: of its cost.
-        theory: factor and exponent of its strategy's law on levels that some run solved; None where it is silent.
-    """
-
-    agent: str
-    label: str
-    strategy: str
-    points: tuple[Point, ...]
-    growth: Growth
+    agent: str  # id of the agent
+    label: str  # of the agent
+    strategy: str  # "direct" or "curriculum"
+    points: tuple[Point, ...]  # by size; levels for which theory asks for more than the budget are left out
+    growth: Growth  # of its cost
+    #: factor and exponent of its strategy's law on levels that some run solved; None where it is silent
     theory: tuple[float, float] | None
 
     @property
@@ -65,23 +48,14 @@ class LadderResult:
 
 @dataclasses.dataclass(frozen=True)
 class LawLine:
-    """What theory asks for along a ladder.
+    """What theory asks for along a ladder."""
 
-    Attributes:
-        strategy: "direct" or "curriculum".
-        growth: "exponential" or "polynomial".
-        formula: as people read it.
-        source: paper, theorem or equation.
-        sizes: of the levels for which it is finite.
-        queries: episodes there.
-    """
-
-    strategy: str
-    growth: str
-    formula: str
-    source: str
-    sizes: tuple[float, ...]
-    queries: tuple[float, ...]
+    strategy: str  # "direct" or "curriculum"
+    growth: str  # "exponential" or "polynomial"
+    formula: str  # as people read it
+    source: str  # paper, theorem or equation
+    sizes: tuple[float, ...]  # of the levels for which it is finite
+    queries: tuple[float, ...]  # episodes there
 
     def growth_up_to(self, most: float) -> tuple[float, float] | None:
         """Return factor and exponent on the levels that ask for so many episodes at most; None for fewer than two."""
@@ -102,33 +76,19 @@ class LawLine:
 
 @dataclasses.dataclass(frozen=True)
 class LadderBoard:
-    """One ladder: levels of difficulty, laws, and the agents on it, the furthest first.
+    """One ladder: levels of difficulty, laws, and the agents on it, the furthest first."""
 
-    Attributes:
-        label: of the environments, without the level.
-        env_id: of the setting.
-        parameters: of the setting, the same on all levels.
-        parameter: that is raised.
-        values: of the parameter.
-        size: what growth is measured against.
-        sizes: of the levels.
-        budget: episodes of a run.
-        target: score that counts as learnt.
-        laws: what theory says.
-        results: of the agents.
-    """
-
-    label: str
-    env_id: str
-    parameters: dict[str, Any]
-    parameter: str
-    values: tuple[float, ...]
-    size: str
-    sizes: tuple[float, ...]
-    budget: int
-    target: float
-    laws: tuple[LawLine, ...]
-    results: tuple[LadderResult, ...]
+    label: str  # of the environments, without the level
+    env_id: str  # of the setting
+    parameters: dict[str, Any]  # of the setting, the same on all levels
+    parameter: str  # that is raised
+    values: tuple[float, ...]  # of the parameter
+    size: str  # what growth is measured against
+    sizes: tuple[float, ...]  # of the levels
+    budget: int  # episodes of a run
+    target: float  # score that counts as learnt
+    laws: tuple[LawLine, ...]  # what theory says
+    results: tuple[LadderResult, ...]  # of the agents
 
     @property
     def title(self) -> str:

@@ -86,27 +86,17 @@ class _Strict(BaseModel):
 
 
 class Spent(_Strict):
-    """What a run used.
+    """What a run used."""
 
-    Attributes:
-        episodes: charged to the budget.
-        steps: of the environment.
-    """
-
-    episodes: Count
-    steps: Count
+    episodes: Count  # charged to the budget
+    steps: Count  # of the environment
 
 
 class CurvePoint(_Strict):
-    """A policy that was scored during training.
+    """A policy that was scored during training."""
 
-    Attributes:
-        episodes: spent when it was logged.
-        metrics: exact, always with "score"; under "train/" what the agent reported with `log`.
-    """
-
-    episodes: Count
-    metrics: Metrics
+    episodes: Count  # spent when it was logged
+    metrics: Metrics  # exact, always with "score"; under "train/" what the agent reported with `log`
 
     @field_validator("metrics")
     @classmethod
@@ -117,16 +107,11 @@ class CurvePoint(_Strict):
 
 
 class Rung(_Strict):
-    """Where a run stands on a ladder of difficulty: it ends as soon as it reaches the target.
+    """Where a run stands on a ladder of difficulty: it ends as soon as it reaches the target."""
 
-    Attributes:
-        ladder: the parameter of the setting that is raised from rung to rung.
-        target: the score at which the task counts as learnt.
-        way: how the agent goes about it, "direct" or "curriculum": which law of theory is about it.
-    """
-
-    ladder: Name
-    target: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+    ladder: Name  # the parameter of the setting that is raised from rung to rung
+    target: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]  # the score at which the task counts as learnt
+    #: how the agent goes about it, "direct" or "curriculum": which law of theory is about it
     way: Literal["direct", "curriculum"]
 
 

@@ -73,64 +73,44 @@ class _Table(BaseModel):
 
 
 class EnvironmentEntry(_Table):
-    """One environment of a suite.
+    """One environment of a suite."""
 
-    Attributes:
-        id: an id, its short form, "module:ID" or "path/to/file.py:ID".
-        parameters: of the setting; its defaults where left out.
-        budget: episodes of each run; None for the suite's, or else the id's own.
-        label: how the board calls it; None to make one.
-        ladder: a parameter along which the id has a ladder of difficulty: the entry stands for all of its levels, and
-            `parameters` for those that differ from the ladder's own.
-    """
-
-    id: str
-    parameters: dict[str, Any] = {}
+    id: str  # an id, its short form, "module:ID" or "path/to/file.py:ID"
+    parameters: dict[str, Any] = {}  # of the setting; its defaults where left out
+    #: episodes of each run; None for the suite's, or else the id's own
     budget: Annotated[int, Field(ge=1)] | None = None
-    label: Label | None = None
+    label: Label | None = None  # how the board calls it; None to make one
+    #: a parameter along which the id has a ladder of difficulty: the entry stands for all of its levels, and
+    #: `parameters` for those that differ from the ladder's own
     ladder: str | None = None
 
 
 class AgentEntry(_Table):
-    """One agent of a suite.
+    """One agent of a suite."""
 
-    Attributes:
-        agent: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
-        hyperparameters: they win over those in brackets.
-        label: how the board calls it; None for its name and the hyper-parameters that were given.
-    """
-
-    agent: str
-    hyperparameters: dict[str, Any] = {}
-    label: Label | None = None
+    agent: str  # a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class"
+    hyperparameters: dict[str, Any] = {}  # they win over those in brackets
+    label: Label | None = None  # how the board calls it; None for its name and the hyper-parameters that were given
 
 
 class Suite(_Table):
-    """Environments, agents and seeds, and how to run them.
+    """Environments, agents and seeds, and how to run them."""
 
-    Attributes:
-        name: names the default folder of results.
-        description: one line, shown by `theorybench list --suites`.
-        environments: at least one.
-        agents: at least one.
-        seeds: the seeds themselves; a number N in the file means 0..N-1.
-        budget: episodes of each run, for environments that name none; None for each id's own default.
-        workers: processes that train.
-        timeout: seconds that one run may take, evaluation included; runs trained together get the sum of theirs.
-        batch_seeds: train the seeds of an agent together where it can; False for comparisons of time and memory.
-        target: score at which a run on a ladder ends, having learnt its task.
-    """
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-    description: str = ""
-    environments: Annotated[list[EnvironmentEntry], Field(min_length=1)]
-    agents: Annotated[list[AgentEntry], BeforeValidator(_agents)]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # names the default folder of results
+    description: str = ""  # one line, shown by `theorybench list --suites`
+    environments: Annotated[list[EnvironmentEntry], Field(min_length=1)]  # at least one
+    agents: Annotated[list[AgentEntry], BeforeValidator(_agents)]  # at least one
+    #: the seeds themselves; a number N in the file means 0..N-1
     seeds: Annotated[list[int], BeforeValidator(_seeds)] = [0, 1, 2, 3, 4]
+    #: episodes of each run, for environments that name none; None for each id's own default
     budget: Annotated[int, Field(ge=1)] | None = None
+    #: processes that train
     workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=lambda: os.cpu_count() or 1)
+    #: seconds that one run may take, evaluation included; runs trained together get the sum of theirs
     timeout: Annotated[float, Field(gt=0, le=1e7)] = 600.0
+    #: train the seeds of an agent together where it can; False for comparisons of time and memory
     batch_seeds: bool = True
-    target: Annotated[float, Field(gt=0, le=1)] = 0.9
+    target: Annotated[float, Field(gt=0, le=1)] = 0.9  # score at which a run on a ladder ends, having learnt its task
 
 
 def make_suite(values: Mapping[str, Any], source: str = "suite") -> Suite:

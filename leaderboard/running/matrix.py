@@ -33,22 +33,14 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Runs of one agent on one environment that one worker trains, together where there are several.
+    """Runs of one agent on one environment that one worker trains, together where there are several."""
 
-    Attributes:
-        names: of environment and agent, for people.
-        environment: reference of the environment, as the suite names it.
-        agent: that trains.
-        runs: they differ in their seeds.
-        seconds: time limit of one run.
-        fractions: of the budget at which policies are scored; they are no part of a run's key.
-    """
-
-    names: tuple[str, str]
-    environment: str
-    agent: AgentSpec
-    runs: tuple[Identity, ...]
-    seconds: float
+    names: tuple[str, str]  # of environment and agent, for people
+    environment: str  # reference of the environment, as the suite names it
+    agent: AgentSpec  # that trains
+    runs: tuple[Identity, ...]  # they differ in their seeds
+    seconds: float  # time limit of one run
+    #: of the budget at which policies are scored; they are no part of a run's key
     fractions: tuple[float, ...] = FRACTIONS
 
     @property
@@ -81,16 +73,11 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a suite amounts to.
+    """What a suite amounts to."""
 
-    Attributes:
-        jobs: in the order of the suite.
-        skipped: names of the (environment, agent) pairs whose feedback does not match.
-        infeasible: names of the pairs for which theory asks for more episodes than the budget holds.
-    """
-
-    jobs: list[Job]
-    skipped: list[tuple[str, str]]
+    jobs: list[Job]  # in the order of the suite
+    skipped: list[tuple[str, str]]  # names of the (environment, agent) pairs whose feedback does not match
+    #: names of the pairs for which theory asks for more episodes than the budget holds
     infeasible: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
@@ -106,17 +93,11 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a sweep did.
+    """What a sweep did."""
 
-    Attributes:
-        runs: of the suite.
-        resumed: runs whose records were there before.
-        failed: records of the suite, old and new, whose status is not "ok".
-    """
-
-    runs: int
-    resumed: int
-    failed: list[Record]
+    runs: int  # of the suite
+    resumed: int  # runs whose records were there before
+    failed: list[Record]  # records of the suite, old and new, whose status is not "ok"
 
 
 class Watcher:

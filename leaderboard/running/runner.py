@@ -181,33 +181,21 @@ def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
 
 @dataclasses.dataclass
 class Attempt:
-    """What came of one run.
+    """What came of one run."""
 
-    Attributes:
-        started_at: UTC, ISO 8601.
-        lifted: how many runs were trained together.
-        curve: {"episodes": spent, "metrics": {...}} at each scored policy; the last is the result.
-        spent: episodes and steps.
-        status: "ok", "failed", "nonfinite", "timeout" or "killed".
-        error: what went wrong, or None.
-        queries: of the result, for each response.
-        seconds_wall: training alone, without scoring; of runs trained together, their share.
-        seconds_cpu: likewise, of all threads of the process.
-        peak_memory: bytes of the process, or None where it cannot be told.
-        reached: whether it has reached the target of its level: what follows is no part of it.
-    """
-
+    #: UTC, ISO 8601
     started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
-    lifted: int = 1
+    lifted: int = 1  # how many runs were trained together
+    #: {"episodes": spent, "metrics": {...}} at each scored policy; the last is the result
     curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})
-    status: str = "ok"
-    error: str | None = None
-    queries: float = 0.0
-    seconds_wall: float = 0.0
-    seconds_cpu: float | None = 0.0
-    peak_memory: int | None = None
-    reached: bool = False
+    spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})  # episodes and steps
+    status: str = "ok"  # "ok", "failed", "nonfinite", "timeout" or "killed"
+    error: str | None = None  # what went wrong, or None
+    queries: float = 0.0  # of the result, for each response
+    seconds_wall: float = 0.0  # training alone, without scoring; of runs trained together, their share
+    seconds_cpu: float | None = 0.0  # likewise, of all threads of the process
+    peak_memory: int | None = None  # bytes of the process, or None where it cannot be told
+    reached: bool = False  # whether it has reached the target of its level: what follows is no part of it
 
     def spend(self, budget: Budget) -> None:
         """Note what has been spent."""

@@ -48,19 +48,13 @@ J = TypeVar("J", bound=Work)
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """What happened to a job.
+    """What happened to a job."""
 
-    Attributes:
-        job: the job.
-        kind: "started"; "progress"; or how it ended: "done", "failed", "timeout" or "killed".
-        value: of "progress" the share that is done, of "done" what `execute` returned, else what went wrong, in words.
-        seconds: wall time since the job was handed out.
-    """
-
-    job: Any
-    kind: str
+    job: Any  # the job
+    kind: str  # "started"; "progress"; or how it ended: "done", "failed", "timeout" or "killed"
+    #: of "progress" the share that is done, of "done" what `execute` returned, else what went wrong, in words
     value: Any
-    seconds: float
+    seconds: float  # wall time since the job was handed out
 
 
 def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, None, None]:

@@ -50,15 +50,10 @@ def y_range(chart: Chart) -> tuple[float, float]:
 
 
 class Labels(NamedTuple):
-    """Where the names of groups stand.
+    """Where the names of groups stand."""
 
-    Attributes:
-        side: "right" or "left" of the chart; the numbers of the vertical axis are on the other.
-        heights: of each group's name, as a share of the axis.
-    """
-
-    side: str
-    heights: dict[str, float]
+    side: str  # "right" or "left" of the chart; the numbers of the vertical axis are on the other
+    heights: dict[str, float]  # of each group's name, as a share of the axis
 
 
 def place_labels(chart: Chart, gap: float) -> Labels:

@@ -34,27 +34,16 @@ _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2.5)), "dot": (0, (1.2,
 
 
 class Sheet(NamedTuple):
-    """What a picture of panels is drawn on.
+    """What a picture of panels is drawn on."""
 
-    Attributes:
-        width: of a panel, in inches.
-        height: likewise.
-        columns: panels beside each other.
-        dpi: of the picture.
-        font: size of its text, in points.
-        named: whether the names of groups stand beside their lines, and what marks mean below the title.
-        foot: inches that are left free below the panels.
-        side: inches that are left free right of them.
-    """
-
-    width: float
-    height: float
-    columns: int
-    dpi: int
-    font: float
-    named: bool = True
-    foot: float = 0.0
-    side: float = 0.0
+    width: float  # of a panel, in inches
+    height: float  # likewise
+    columns: int  # panels beside each other
+    dpi: int  # of the picture
+    font: float  # size of its text, in points
+    named: bool = True  # whether the names of groups stand beside their lines, and what marks mean below the title
+    foot: float = 0.0  # inches that are left free below the panels
+    side: float = 0.0  # inches that are left free right of them
 
 
 def draw_panels(charts: Sequence[Chart], styles: Sequence[Mapping[str, Style]], sheet: Sheet) -> Any:

@@ -28,19 +28,12 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """How an agent or a group is drawn everywhere.
+    """How an agent or a group is drawn everywhere."""
 
-    Attributes:
-        colour: "#rrggbb".
-        symbol: of its markers, as plotly names it.
-        dash: of its lines.
-        width: of its lines and markers, as a multiple of the usual one.
-    """
-
-    colour: str
-    symbol: str
-    dash: str
-    width: float = 1.0
+    colour: str  # "#rrggbb"
+    symbol: str  # of its markers, as plotly names it
+    dash: str  # of its lines
+    width: float = 1.0  # of its lines and markers, as a multiple of the usual one
 
 
 def style(place: int) -> Style:

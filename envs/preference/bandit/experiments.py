@@ -64,23 +64,14 @@ def batch(delta: float) -> Callable[[PreferenceBanditOracle], int]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Learner:
-    """An exact learner in rounds of n labels each.
+    """An exact learner in rounds of n labels each."""
 
-    Attributes:
-        prediction: theory's value, given the oracle and n.
-        agent: its registered name.
-        labels: n, given the oracle.
-        rounds: number of rounds.
-        seeds: number of runs.
-        options: further hyper-parameters.
-    """
-
-    prediction: Callable[[PreferenceBanditOracle, int], float]
-    agent: str = "dpo-on-policy"
-    labels: Callable[[PreferenceBanditOracle], int] = safe_batch
-    rounds: int = 1
-    seeds: int = 200
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    prediction: Callable[[PreferenceBanditOracle, int], float]  # theory's value, given the oracle and n
+    agent: str = "dpo-on-policy"  # its registered name
+    labels: Callable[[PreferenceBanditOracle], int] = safe_batch  # n, given the oracle
+    rounds: int = 1  # number of rounds
+    seeds: int = 200  # number of runs
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further hyper-parameters
 
     def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """Return theory's value."""
@@ -95,15 +86,10 @@ class _Learner:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SmallShare(_Learner):
-    """Share of the runs that end with a small error or coverage.
+    """Share of the runs that end with a small error or coverage."""
 
-    Attributes:
-        metric: "coverage" or "error".
-        level: the largest value that counts as small.
-    """
-
-    metric: str = "coverage"
-    level: float
+    metric: str = "coverage"  # "coverage" or "error"
+    level: float  # the largest value that counts as small
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the share and its Wilson interval."""
@@ -122,17 +108,11 @@ class ScaledError(_Learner):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OfflineRatio:
-    """Ratio of the mean error of offline DPO to that of on-policy DPO, with the same total number of labels.
+    """Ratio of the mean error of offline DPO to that of on-policy DPO, with the same total number of labels."""
 
-    Attributes:
-        seeds: number of runs of each.
-        labels: n per round, given the oracle.
-        rounds: number of rounds of on-policy DPO.
-    """
-
-    seeds: int
-    labels: Callable[[PreferenceBanditOracle], int] = safe_batch
-    rounds: int = 6
+    seeds: int  # number of runs of each
+    labels: Callable[[PreferenceBanditOracle], int] = safe_batch  # n per round, given the oracle
+    rounds: int = 6  # number of rounds of on-policy DPO
 
     def predicted(self, oracle: PreferenceBanditOracle) -> float:
         """Return tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): on-policy uses only the last of 6 rounds."""

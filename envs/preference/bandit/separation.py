@@ -34,18 +34,13 @@ RESAMPLINGS, OUTSIDE = 2000, 0.0027
 
 @dataclasses.dataclass(frozen=True)
 class Learner:
-    """An agent, and the number of labels per round that it needs in theory.
+    """An agent, and the number of labels per round that it needs in theory."""
 
-    Attributes:
-        agent: registered name.
-        rounds: rounds of equal size.
-        batch: (oracle, eps, runs whose mean error must fall below eps) -> labels per round.
-        luck: (oracle, eps, runs) -> factor by which the true budget may exceed the first budget that passes.
-    """
-
-    agent: str
-    rounds: int
+    agent: str  # registered name
+    rounds: int  # rounds of equal size
+    #: (oracle, eps, runs whose mean error must fall below eps) -> labels per round
     batch: Callable[[PreferenceBanditOracle, float, int], float]
+    #: (oracle, eps, runs) -> factor by which the true budget may exceed the first budget that passes
     luck: Callable[[PreferenceBanditOracle, float, int], float] = lambda oracle, error, seeds: 1.0
 
     def predicted(self, oracle: PreferenceBanditOracle, error: float, seeds: int) -> float:
@@ -142,21 +137,15 @@ def _start(oracle: PreferenceBanditOracle) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Separation:
-    """The labels that each learner needs, over the coverage of its initial policy.
+    """The labels that each learner needs, over the coverage of its initial policy."""
 
-    Attributes:
-        error: the error to reach.
-        limit: largest number of labels of a run.
-        inits: values of theta_init at which labels are measured.
-        drawn: values of theta_init at which theory is drawn.
-        learners: the learners by name.
-    """
-
-    error: float = 0.02
-    limit: int = 500_000
+    error: float = 0.02  # the error to reach
+    limit: int = 500_000  # largest number of labels of a run
+    #: values of theta_init at which labels are measured
     inits: tuple[float, ...] = (0.3, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.5)
+    #: values of theta_init at which theory is drawn
     drawn: tuple[float, ...] = tuple(sorted({0.3, 6.5, *(i / 4 for i in range(2, 26))}))
-    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)
+    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)  # the learners by name
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Measure the labels of each learner from each initial policy, where theory predicts at most the limit."""

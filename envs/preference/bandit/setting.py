@@ -19,17 +19,11 @@ CANONICAL_SEED = 2601_08421
 
 
 class BanditTables(NamedTuple):
-    """The instance; X contexts, K responses, d features.
+    """The instance; X contexts, K responses, d features."""
 
-    Attributes:
-        weights: exp(r(x, y) - max r(x, .)), float64 (X, K): y beats y' with probability w / (w + w').
-        features: phi(x, y), float64 (X, K, d).
-        theta: theta*, float64 (d,).
-    """
-
-    weights: np.ndarray
-    features: np.ndarray
-    theta: np.ndarray
+    weights: np.ndarray  # exp(r(x, y) - max r(x, .)), float64 (X, K): y beats y' with probability w / (w + w')
+    features: np.ndarray  # phi(x, y), float64 (X, K, d)
+    theta: np.ndarray  # theta*, float64 (d,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

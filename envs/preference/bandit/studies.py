@@ -32,15 +32,10 @@ FLOOR = "floor"
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """Error and coverage after each round of on-policy DPO.
+    """Error and coverage after each round of on-policy DPO."""
 
-    Attributes:
-        inits: values of theta_init at which learning starts.
-        rounds: number of rounds.
-    """
-
-    inits: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
-    rounds: int = 5
+    inits: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)  # values of theta_init at which learning starts
+    rounds: int = 5  # number of rounds
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train, and measure both after each round."""
@@ -91,19 +86,12 @@ class Rounds:
 
 @dataclasses.dataclass(frozen=True)
 class Offline:
-    """Errors of offline and on-policy DPO at equal labels, over theta_init and in the gaussian geometry.
+    """Errors of offline and on-policy DPO at equal labels, over theta_init and in the gaussian geometry."""
 
-    Attributes:
-        inits: values of theta_init at which learning starts.
-        rounds: number of rounds of on-policy DPO.
-        gaussian_labels: labels per round in the gaussian geometry.
-        gaussian_runs: factor by which it has more runs, since its ratio is close to 1.
-    """
-
-    inits: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
-    rounds: int = 6
-    gaussian_labels: int = 2000
-    gaussian_runs: int = 4
+    inits: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)  # values of theta_init at which learning starts
+    rounds: int = 6  # number of rounds of on-policy DPO
+    gaussian_labels: int = 2000  # labels per round in the gaussian geometry
+    gaussian_runs: int = 4  # factor by which it has more runs, since its ratio is close to 1
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train both with equally many labels."""
@@ -165,27 +153,18 @@ class Offline:
 
 @dataclasses.dataclass(frozen=True)
 class PhaseTransition:
-    """The probability of good coverage against the batch size: after one round, and after more with either ridge.
+    """The probability of good coverage against the batch size: after one round, and after more with either ridge."""
 
-    Attributes:
-        inits: values of theta_init at which learning starts.
-        delta: labels per round are given in units of n*(delta).
-        level: largest coverage that counts as improved.
-        shares: labels per round over n* at which runs are measured.
-        drawn: labels per round over n* at which theory is drawn.
-        ridge_rounds: number of rounds after which the two ridges are compared.
-        ridge_init: theta_init of that comparison.
-        ridge_shares: labels per round over n* of that comparison.
-    """
-
-    inits: tuple[float, ...] = (2.0, 3.0, 4.0)
-    delta: float = 0.1
-    level: float = 2.0
+    inits: tuple[float, ...] = (2.0, 3.0, 4.0)  # values of theta_init at which learning starts
+    delta: float = 0.1  # labels per round are given in units of n*(delta)
+    level: float = 2.0  # largest coverage that counts as improved
+    #: labels per round over n* at which runs are measured
     shares: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5)
+    #: labels per round over n* at which theory is drawn
     drawn: tuple[float, ...] = tuple(sorted({0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, *np.geomspace(0.1, 2, 40).tolist()}))
-    ridge_rounds: int = 4
-    ridge_init: float = 3.0
-    ridge_shares: tuple[float, ...] = (0.1, 0.35, 0.5, 0.75, 1.0)
+    ridge_rounds: int = 4  # number of rounds after which the two ridges are compared
+    ridge_init: float = 3.0  # theta_init of that comparison
+    ridge_shares: tuple[float, ...] = (0.1, 0.35, 0.5, 0.75, 1.0)  # labels per round over n* of that comparison
 
     def run(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train at each batch size; compare the ridges."""

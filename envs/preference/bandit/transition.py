@@ -13,18 +13,12 @@ class Transition:
     From theta_init = (t, ..., t) a pair differs in a given coordinate with probability 2 sigma(2t) sigma(-2t) =
     1 / (2 cosh^2 t); for large t it then differs in no other (except a fraction (d - 1) / (2 cosh^2 t)), and the
     better sign wins with probability q = sigma(2 beta |theta*|).
-
-    Attributes:
-        dimension: number of coordinates d.
-        beta: KL coefficient.
-        theta_star: size of every coordinate of theta*.
-        theta_init: every coordinate of theta_init.
     """
 
-    dimension: int
-    beta: float
-    theta_star: float
-    theta_init: float
+    dimension: int  # number of coordinates d
+    beta: float  # KL coefficient
+    theta_star: float  # size of every coordinate of theta*
+    theta_init: float  # every coordinate of theta_init
 
     @property
     def informative(self) -> float:

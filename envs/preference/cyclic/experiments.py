@@ -20,15 +20,10 @@ PAIRS = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Labels of pairs, counted.
+    """Labels of pairs, counted."""
 
-    Attributes:
-        pairs: how often i and j were compared, float64 (X, K, K), symmetric.
-        wins: the share in which i won, likewise; 1/2 where they were not compared.
-    """
-
-    pairs: np.ndarray
-    wins: np.ndarray
+    pairs: np.ndarray  # how often i and j were compared, float64 (X, K, K), symmetric
+    wins: np.ndarray  # the share in which i won, likewise; 1/2 where they were not compared
 
     @classmethod
     def of(cls, lab: Lab, seed: int, count: int = PAIRS) -> "Tally":
@@ -96,13 +91,9 @@ def favourite_margin(place: float) -> Computed:
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """The cyclicity from which on the favourite can be exploited, by bisection.
+    """The cyclicity from which on the favourite can be exploited, by bisection."""
 
-    Attributes:
-        halvings: of the interval from 0 to 1.
-    """
-
-    halvings: int = 9
+    halvings: int = 9  # of the interval from 0 to 1
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The oracle's c*."""
@@ -139,26 +130,17 @@ class NashWinRate:
 
 @dataclasses.dataclass(frozen=True)
 class MirrorDescent:
-    """What rounds of mirror descent lead to, compared with the same rounds without noise.
+    """What rounds of mirror descent lead to, compared with the same rounds without noise."""
 
-    Attributes:
-        agent: "sppo" or "nash-md".
-        metric: "last" or "mean": exploitability of the last policy, or of the mean of all; "distance":
-            KL(Nash || last policy); or "score" of the last.
-        weight: of the reference in the opponent; 0 for self-play.
-        step: eta.
-        rounds: how many; a power of two, whose shares of the budget are exact, so that none is missed.
-        budget: labels of a run.
-        seeds: number of runs.
-    """
-
-    agent: str
+    agent: str  # "sppo" or "nash-md"
+    #: "last" or "mean": exploitability of the last policy, or of the mean of all; "distance": KL(Nash || last policy);
+    #: or "score" of the last
     metric: str
-    weight: float
-    step: float
-    rounds: int
-    budget: int
-    seeds: int = 4
+    weight: float  # of the reference in the opponent; 0 for self-play
+    step: float  # eta
+    rounds: int  # how many; a power of two, whose shares of the budget are exact, so that none is missed
+    budget: int  # labels of a run
+    seeds: int = 4  # number of runs
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The same rounds with exact win rates."""

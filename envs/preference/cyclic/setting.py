@@ -22,15 +22,10 @@ SMALLEST_GAP = 1e-3
 
 
 class CyclicTables(NamedTuple):
-    """The instance; X contexts, K responses.
+    """The instance; X contexts, K responses."""
 
-    Attributes:
-        wins: P(i > j), float64 (X, K, K); P(i > j) + P(j > i) is 1 exactly.
-        reference: pi_ref, float64 (X, K).
-    """
-
-    wins: np.ndarray
-    reference: np.ndarray
+    wins: np.ndarray  # P(i > j), float64 (X, K, K); P(i > j) + P(j > i) is 1 exactly
+    reference: np.ndarray  # pi_ref, float64 (X, K)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

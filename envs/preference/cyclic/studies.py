@@ -30,16 +30,11 @@ LEARNERS: dict[str, dict[str, Any]] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OverCyclicity:
-    """Exploitability, and the win rate of the von Neumann winner, of every learner over cyclicity.
+    """Exploitability, and the win rate of the von Neumann winner, of every learner over cyclicity."""
 
-    Attributes:
-        places: cyclicities at which learners are trained.
-        labels: of a run, and of the fit.
-        learners: hyper-parameters of each.
-    """
-
-    places: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
-    labels: int = 100_000
+    places: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)  # cyclicities at which learners are trained
+    labels: int = 100_000  # of a run, and of the fit
+    #: hyper-parameters of each
     learners: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=lambda: LEARNERS)
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
@@ -138,17 +133,11 @@ def _columns(*heads: str) -> tuple[Column, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelfPlay:
-    """Rounds of self-play with and without a mixture with the reference, beside the same without noise.
+    """Rounds of self-play with and without a mixture with the reference, beside the same without noise."""
 
-    Attributes:
-        rounds: how many, a power of two: their shares of the labels are exact.
-        step: eta.
-        labels: of a run.
-    """
-
-    rounds: int = 64
-    step: float = 0.5
-    labels: int = 200_000
+    rounds: int = 64  # how many, a power of two: their shares of the labels are exact
+    step: float = 0.5  # eta
+    labels: int = 200_000  # of a run
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train; show exploitability and the distance from the von Neumann winner after each round."""

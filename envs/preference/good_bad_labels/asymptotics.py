@@ -9,19 +9,12 @@ import numpy as np
 
 
 class Derivatives(NamedTuple):
-    """Derivatives of a loss by the policy at pi = p+, each float64 (X, K).
+    """Derivatives of a loss by the policy at pi = p+, each float64 (X, K)."""
 
-    Attributes:
-        good: of the loss of one good response, by its probability.
-        bad: of one bad response.
-        curvature: second derivative of p+ loss(good) + p- loss(bad).
-        share: derivative of its first derivative by t.
-    """
-
-    good: np.ndarray
-    bad: np.ndarray
-    curvature: np.ndarray
-    share: np.ndarray
+    good: np.ndarray  # of the loss of one good response, by its probability
+    bad: np.ndarray  # of one bad response
+    curvature: np.ndarray  # second derivative of p+ loss(good) + p- loss(bad)
+    share: np.ndarray  # derivative of its first derivative by t
 
 
 def ddro_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Derivatives:

@@ -15,19 +15,12 @@ from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learner:
-    """An agent that learns from labels, and what the oracle knows of it.
+    """An agent that learns from labels, and what the oracle knows of it."""
 
-    Attributes:
-        agent: its name.
-        hyperparameters: of the agent.
-        limit: its name at the oracle.
-        known: of the limit: the share that is believed, or beta.
-    """
-
-    agent: str
-    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    limit: str
-    known: Mapping[str, Any]
+    agent: str  # its name
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agent
+    limit: str  # its name at the oracle
+    known: Mapping[str, Any]  # of the limit: the share that is believed, or beta
 
     def end(self, oracle: GoodBadLabelsOracle) -> np.ndarray:
         """Return the policy at which it ends, float64 (X, K)."""
@@ -66,19 +59,13 @@ def rejected(oracle: Oracle[GoodBadLabels], table: np.ndarray) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plateau:
-    """What a learner that had many labels ends at, mean over runs.
+    """What a learner that had many labels ends at, mean over runs."""
 
-    Attributes:
-        learner: who is trained.
-        reading: what is said of its probabilities (X, K), given the oracle: TV(p+, pi), or `rejected`.
-        labels: of each run.
-        runs: number of runs.
-    """
-
-    learner: Learner
+    learner: Learner  # who is trained
+    #: what is said of its probabilities (X, K), given the oracle: TV(p+, pi), or `rejected`
     reading: Callable[[GoodBadLabelsOracle, np.ndarray], float] = GoodBadLabelsOracle.distance
-    labels: int = 40_000
-    runs: int = 8
+    labels: int = 40_000  # of each run
+    runs: int = 8  # number of runs
 
     def predicted(self, oracle: GoodBadLabelsOracle) -> float:
         """That of its limit."""
@@ -92,17 +79,11 @@ class Plateau:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rate:
-    """n times the mean of TV(p+, pi)^2 after n labels.
+    """n times the mean of TV(p+, pi)^2 after n labels."""
 
-    Attributes:
-        learner: DDRO or its variant.
-        labels: n.
-        runs: number of runs.
-    """
-
-    learner: Learner
-    labels: int = 8192
-    runs: int = 192
+    learner: Learner  # DDRO or its variant
+    labels: int = 8192  # n
+    runs: int = 192  # number of runs
 
     def predicted(self, oracle: GoodBadLabelsOracle) -> float:
         """The limit by the delta method, for a share t that is estimated or known."""
@@ -115,17 +96,11 @@ class Rate:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AverageLimit:
-    """TV(p+, limit of a learner), mean over instances; computed, nothing is trained.
+    """TV(p+, limit of a learner), mean over instances; computed, nothing is trained."""
 
-    Attributes:
-        learner: whose limit.
-        instances: number of instances.
-        draws: of laws, for the prediction.
-    """
-
-    learner: Learner
-    instances: int = 300
-    draws: int = 10_000
+    learner: Learner  # whose limit
+    instances: int = 300  # number of instances
+    draws: int = 10_000  # of laws, for the prediction
 
     def predicted(self, oracle: Oracle[GoodBadLabels]) -> float:
         """Mean over laws drawn from Dirichlet(1), with DPO's beta of 1 and even shares."""

@@ -23,19 +23,12 @@ LEAST_GAP = 1e-3
 
 
 class LabelTables(NamedTuple):
-    """The instance; X contexts, K responses.
+    """The instance; X contexts, K responses."""
 
-    Attributes:
-        good: p+, the law of good responses and the target, float64 (X, K).
-        bad: p-, the law of bad responses, float64 (X, K).
-        mixture: t p+ + (1-t) p-, the law of the responses that are labelled offline, float64 (X, K).
-        chance: P(good | x, y) = t p+ / mixture, float64 (X, K).
-    """
-
-    good: np.ndarray
-    bad: np.ndarray
-    mixture: np.ndarray
-    chance: np.ndarray
+    good: np.ndarray  # p+, the law of good responses and the target, float64 (X, K)
+    bad: np.ndarray  # p-, the law of bad responses, float64 (X, K)
+    mixture: np.ndarray  # t p+ + (1-t) p-, the law of the responses that are labelled offline, float64 (X, K)
+    chance: np.ndarray  # P(good | x, y) = t p+ / mixture, float64 (X, K)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

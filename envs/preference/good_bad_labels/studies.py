@@ -34,23 +34,16 @@ REFERENCE = "reference"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistanceToTarget:
-    """TV(p+, pi) against the number of labels, against the share that is believed, and where learners end.
+    """TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
 
-    Attributes:
-        learners: who is trained.
-        labels: of a run; theory of the consistent learners is of the first order in 1 / sqrt(n).
-        believed: shares that DDRO is told where the true one is 1/2.
-        told: labels for it.
-        instances: over which the table of limits averages.
-        contexts: of each instance.
-    """
-
-    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)
+    learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)  # who is trained
+    #: of a run; theory of the consistent learners is of the first order in 1 / sqrt(n)
     labels: tuple[int, ...] = (1000, 4000, 16_000, 64_000)
+    #: shares that DDRO is told where the true one is 1/2
     believed: tuple[float, ...] = (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65)
-    told: int = 32_000
-    instances: int = 4
-    contexts: int = 50
+    told: int = 32_000  # labels for it
+    instances: int = 4  # over which the table of limits averages
+    contexts: int = 50  # of each instance
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train; compute the limits."""

@@ -40,17 +40,11 @@ def sampled_value(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float,
 
 @dataclasses.dataclass(frozen=True)
 class SampledGain:
-    """What the aligned optimum is worth more than another policy, by sampling best-of-N.
+    """What the aligned optimum is worth more than another policy, by sampling best-of-N."""
 
-    Attributes:
-        other: "reference", or "plain": the optimum for N = 1.
-        groups: of N responses of each policy.
-        exponent: of the closed form, a function of N.
-    """
-
-    other: str
-    groups: int = 100_000
-    exponent: Callable[[int], float] = exponent
+    other: str  # "reference", or "plain": the optimum for N = 1
+    groups: int = 100_000  # of N responses of each policy
+    exponent: Callable[[int], float] = exponent  # of the closed form, a function of N
 
     def rival(self, oracle: InferenceAlignmentOracle) -> Any:
         """Return the other policy."""
@@ -180,19 +174,12 @@ def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class ErrorRate:
-    """Slope of ln (mean squared error of the derivative in the span) against ln M.
+    """Slope of ln (mean squared error of the derivative in the span) against ln M."""
 
-    Attributes:
-        sizes: the M.
-        episodes: for each of them.
-        parts: independent slopes, whose spread gives the interval.
-        power: of the error: 2.
-    """
-
-    sizes: tuple[int, ...] = (64, 256, 1024, 4096)
-    episodes: int = 2**19
-    parts: int = 8
-    power: float = 2.0
+    sizes: tuple[int, ...] = (64, 256, 1024, 4096)  # the M
+    episodes: int = 2**19  # for each of them
+    parts: int = 8  # independent slopes, whose spread gives the interval
+    power: float = 2.0  # of the error: 2
 
     def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
         """-1."""

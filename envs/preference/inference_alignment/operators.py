@@ -21,37 +21,22 @@ from theorybench.envs.core.errors import ParameterError
 
 
 class Inference(NamedTuple):
-    """What is done with a policy at inference time.
+    """What is done with a policy at inference time."""
 
-    Attributes:
-        operator: "best-of-n" or "soft-best-of-n", the tilt.
-        samples: N of best-of-N.
-        temperature: tau of the tilt.
-        aggregate: "sum", "soft-min" or "min".
-        weights: float64 (m,), of the criteria, summing to 1.
-        softness: T of the soft-min.
-    """
-
-    operator: str
-    samples: int
-    temperature: float
-    aggregate: str
-    weights: np.ndarray
-    softness: float
+    operator: str  # "best-of-n" or "soft-best-of-n", the tilt
+    samples: int  # N of best-of-N
+    temperature: float  # tau of the tilt
+    aggregate: str  # "sum", "soft-min" or "min"
+    weights: np.ndarray  # float64 (m,), of the criteria, summing to 1
+    softness: float  # T of the soft-min
 
 
 class Levels(NamedTuple):
-    """Values of one criterion on K responses, equal ones taken together: J levels.
+    """Values of one criterion on K responses, equal ones taken together: J levels."""
 
-    Attributes:
-        below: float64 (J - 1, K), 1 where a response is of level j or lower.
-        steps: float64 (J - 1,), u_{j+1} - u_j > 0.
-        top: u_J.
-    """
-
-    below: np.ndarray
-    steps: np.ndarray
-    top: float
+    below: np.ndarray  # float64 (J - 1, K), 1 where a response is of level j or lower
+    steps: np.ndarray  # float64 (J - 1,), u_{j+1} - u_j > 0
+    top: float  # u_J
 
     @classmethod
     def of(cls, values: np.ndarray) -> "Levels":

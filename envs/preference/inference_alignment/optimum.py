@@ -40,17 +40,11 @@ CELLS_LIMIT = 4096
 
 
 class Optimum(NamedTuple):
-    """A policy and how far it may be from the best.
+    """A policy and how far it may be from the best."""
 
-    Attributes:
-        probs: float64 (K,).
-        value: J of it.
-        gap: J* - J is at most this.
-    """
-
-    probs: np.ndarray
-    value: float
-    gap: float
+    probs: np.ndarray  # float64 (K,)
+    value: float  # J of it
+    gap: float  # J* - J is at most this
 
 
 def objective(aligned: Aligned, reference: np.ndarray, beta: float, probs: np.ndarray) -> float:

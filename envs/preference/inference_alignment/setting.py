@@ -27,15 +27,10 @@ WAVES = 4
 
 
 class ResponseTables(NamedTuple):
-    """The instance; m criteria, K responses.
+    """The instance; m criteria, K responses."""
 
-    Attributes:
-        criteria: r_1, ..., r_m, float64 (m, K), in [0, 1].
-        rewards: what one response is paid, float64 (K,).
-    """
-
-    criteria: np.ndarray
-    rewards: np.ndarray
+    criteria: np.ndarray  # r_1, ..., r_m, float64 (m, K), in [0, 1]
+    rewards: np.ndarray  # what one response is paid, float64 (K,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

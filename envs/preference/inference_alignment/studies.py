@@ -26,17 +26,11 @@ LEARNERS: dict[str, dict[str, Any]] = {"nonlinear-grpo": {"learning_rate": 0.03}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Density:
-    """What policies best-of-N asks for, beside what non-linear GRPO learns.
+    """What policies best-of-N asks for, beside what non-linear GRPO learns."""
 
-    Attributes:
-        samples: the N.
-        budget: of a run.
-        batch: responses of an update, in one group.
-    """
-
-    samples: tuple[int, ...] = (1, 2, 4, 8)
-    budget: int = 2**19
-    batch: int = 1024
+    samples: tuple[int, ...] = (1, 2, 4, 8)  # the N
+    budget: int = 2**19  # of a run
+    batch: int = 1024  # responses of an update, in one group
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train; show laws, and what they are worth."""
@@ -84,19 +78,13 @@ class Density:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Prox:
-    """Exact prox steps under their bound, steps with estimates, and the error of the estimates.
+    """Exact prox steps under their bound, steps with estimates, and the error of the estimates."""
 
-    Attributes:
-        steps: T.
-        sizes: responses of each estimate, for prox steps.
-        errors: responses of each estimate, for its error alone.
-        episodes: roll-outs of each size of the error.
-    """
-
-    steps: int = 60
-    sizes: tuple[int, ...] = (64, 512, 4096)
+    steps: int = 60  # T
+    sizes: tuple[int, ...] = (64, 512, 4096)  # responses of each estimate, for prox steps
+    #: responses of each estimate, for its error alone
     errors: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-    episodes: int = 2**18
+    episodes: int = 2**18  # roll-outs of each size of the error
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Take the steps, exact and estimated."""
@@ -176,15 +164,10 @@ def _limit(lab: Lab, seed: int) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learners:
-    """What learners end at, against N.
+    """What learners end at, against N."""
 
-    Attributes:
-        samples: the N.
-        budget: responses of a run.
-    """
-
-    samples: tuple[int, ...] = (1, 2, 4, 8, 16)
-    budget: int = 20_000
+    samples: tuple[int, ...] = (1, 2, 4, 8, 16)  # the N
+    budget: int = 20_000  # responses of a run
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train; show objectives and scores."""

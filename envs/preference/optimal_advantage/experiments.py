@@ -167,21 +167,13 @@ def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> Sa
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """A*-PO with both temperatures at the setting's beta.
+    """A*-PO with both temperatures at the setting's beta."""
 
-    Attributes:
-        samples: the number N of responses per prompt in stage 1.
-        updates: number of updates in stage 2.
-        episodes: number of episodes per update.
-        learning_rate: learning rate of Adam.
-        seeds: number of runs.
-    """
-
-    samples: int = 8
-    updates: int = 600
-    episodes: int = 256
-    learning_rate: float = 0.03
-    seeds: int = 4
+    samples: int = 8  # the number N of responses per prompt in stage 1
+    updates: int = 600  # number of updates in stage 2
+    episodes: int = 256  # number of episodes per update
+    learning_rate: float = 0.03  # learning rate of Adam
+    seeds: int = 4  # number of runs
 
     def policies(self, lab: Lab, seed: int) -> list[Any]:
         """Train; return the policy of each run."""

@@ -63,13 +63,9 @@ def nearly_even_settings(seed: int, count: int) -> list[RewardTeacher]:
 
 @dataclasses.dataclass(frozen=True)
 class GainTime:
-    """Mean time to a gain of E r_G.
+    """Mean time to a gain of E r_G."""
 
-    Attributes:
-        training: how to train.
-    """
-
-    training: Training
+    training: Training  # how to train
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """Return the closed form for two responses, otherwise the flow's time."""
@@ -102,20 +98,13 @@ class BoundHolds:
     """Share of random settings in which no run has gained gamma at the time 2 (1 - e^-gamma) / sqrt(variance).
 
     Most teachers are slower by a factor of 2 or more; two nearly equally likely responses almost attain the bound.
-
-    Attributes:
-        settings: number of random settings.
-        even: number of further settings, of two nearly equally likely responses.
-        updates: updates of each run up to that time.
-        episodes: episodes per update.
-        seeds: runs in each setting.
     """
 
-    settings: int = 24
-    even: int = 6
-    updates: int = 40
-    episodes: int = 512
-    seeds: int = 4
+    settings: int = 24  # number of random settings
+    even: int = 6  # number of further settings, of two nearly equally likely responses
+    updates: int = 40  # updates of each run up to that time
+    episodes: int = 512  # episodes per update
+    seeds: int = 4  # runs in each setting
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """In every one."""
@@ -135,15 +124,10 @@ class BoundHolds:
 
 @dataclasses.dataclass(frozen=True)
 class Exponent:
-    """Slope of ln(time to a gain) against ln(variance) of one reward model at several scales.
+    """Slope of ln(time to a gain) against ln(variance) of one reward model at several scales."""
 
-    Attributes:
-        variances: at least three variances.
-        training: how to train.
-    """
-
-    variances: tuple[float, ...]
-    training: Training
+    variances: tuple[float, ...]  # at least three variances
+    training: Training  # how to train
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """Return -1/2: r -> c r makes the flow c times as fast and the variance c^2 times as large."""
@@ -161,19 +145,12 @@ class Exponent:
 
 @dataclasses.dataclass(frozen=True)
 class Race:
-    """Time to a gain with one reward model divided by that with another.
+    """Time to a gain with one reward model divided by that with another."""
 
-    Attributes:
-        first: parameters of the first model.
-        second: parameters of the second.
-        training: how to train.
-        full_range: scale both models to [-1, 1] instead of the given variance.
-    """
-
-    first: Mapping[str, Any]
-    second: Mapping[str, Any]
-    training: Training
-    full_range: bool = False
+    first: Mapping[str, Any]  # parameters of the first model
+    second: Mapping[str, Any]  # parameters of the second
+    training: Training  # how to train
+    full_range: bool = False  # scale both models to [-1, 1] instead of the given variance
 
     def settings(self, setting: RewardTeacher) -> list[RewardTeacher]:
         """Return the settings of both models."""
@@ -196,13 +173,9 @@ class Race:
 
 @dataclasses.dataclass(frozen=True)
 class GradientShare:
-    """|grad E r_M|^2 / variance of r_M at the initial policy, in one context.
+    """|grad E r_M|^2 / variance of r_M at the initial policy, in one context."""
 
-    Attributes:
-        episodes: number of episodes per part.
-    """
-
-    episodes: int = 20_000
+    episodes: int = 20_000  # number of episodes per part
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """sum pi^2 (r - rbar)^2 / variance."""
@@ -224,15 +197,10 @@ class GradientShare:
 
 @dataclasses.dataclass(frozen=True)
 class GradientHolds:
-    """Share of random settings whose |grad E r_M|^2 / variance is not above 1/2.
+    """Share of random settings whose |grad E r_M|^2 / variance is not above 1/2."""
 
-    Attributes:
-        settings: number of settings.
-        episodes: number of episodes per part.
-    """
-
-    settings: int = 40
-    episodes: int = 1000
+    settings: int = 40  # number of settings
+    episodes: int = 1000  # number of episodes per part
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """In every one."""
@@ -247,17 +215,11 @@ class GradientHolds:
 
 @dataclasses.dataclass(frozen=True)
 class BestOfN:
-    """E r_G of the best of N responses by one reward model, or the difference between two reward models.
+    """E r_G of the best of N responses by one reward model, or the difference between two reward models."""
 
-    Attributes:
-        models: parameters of each model.
-        samples: the number N of responses.
-        groups: number of groups of N responses.
-    """
-
-    models: tuple[Mapping[str, Any], ...] = ({},)
-    samples: int = 8
-    groups: int = 60_000
+    models: tuple[Mapping[str, Any], ...] = ({},)  # parameters of each model
+    samples: int = 8  # the number N of responses
+    groups: int = 60_000  # number of groups of N responses
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
         """Return the exact value, which depends on r_M through its ranking only."""

@@ -23,15 +23,10 @@ ROUNDING = 1e-9
 
 
 class TeacherTables(NamedTuple):
-    """The instance; X contexts, K responses.
+    """The instance; X contexts, K responses."""
 
-    Attributes:
-        model: r_M, the reward of the agent, float64 (X, K).
-        truth: r_G, the ground truth that is scored, float64 (X, K).
-    """
-
-    model: np.ndarray
-    truth: np.ndarray
+    model: np.ndarray  # r_M, the reward of the agent, float64 (X, K)
+    truth: np.ndarray  # r_G, the ground truth that is scored, float64 (X, K)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -27,23 +27,14 @@ PLAIN: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Training until E r_G has gained `gain`.
+    """Training until E r_G has gained `gain`."""
 
-    Attributes:
-        gain: the gain gamma of E r_G.
-        learning_rate: the learning rate eta.
-        episodes: episodes per update.
-        seeds: number of runs.
-        patience: length of a run, in multiples of the exact gain time.
-        points: number of policies evaluated during a run.
-    """
-
-    gain: float
-    learning_rate: float
-    episodes: int = 512
-    seeds: int = 16
-    patience: float = 1.3
-    points: int = 100
+    gain: float  # the gain gamma of E r_G
+    learning_rate: float  # the learning rate eta
+    episodes: int = 512  # episodes per update
+    seeds: int = 16  # number of runs
+    patience: float = 1.3  # length of a run, in multiples of the exact gain time
+    points: int = 100  # number of policies evaluated during a run
 
     def exact(self, setting: RewardTeacher) -> float:
         """Return the time of the gradient flow."""

@@ -53,25 +53,15 @@ def missed_shares(rewards: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """REINFORCE on the training tasks, from the reference.
+    """REINFORCE on the training tasks, from the reference."""
 
-    Attributes:
-        learning_rate: of stochastic gradient ascent.
-        updates: number of updates.
-        questions: number of questions per update, with one CoT each (and `reject_easy` more).
-        policy: "markov" or "prefix": what the policy sees.
-        kl: weight of KL(pi || pi_ref).
-        reject_easy: number of samples that must all fail for a question to count.
-        seeds: number of runs.
-    """
-
-    learning_rate: float = 0.05
-    updates: int = 1000
-    questions: int = 1
-    policy: str = "markov"
-    kl: float = 0.0
-    reject_easy: int = 0
-    seeds: int = 64
+    learning_rate: float = 0.05  # of stochastic gradient ascent
+    updates: int = 1000  # number of updates
+    questions: int = 1  # number of questions per update, with one CoT each (and `reject_easy` more)
+    policy: str = "markov"  # "markov" or "prefix": what the policy sees
+    kl: float = 0.0  # weight of KL(pi || pi_ref)
+    reject_easy: int = 0  # number of samples that must all fail for a question to count
+    seeds: int = 64  # number of runs
 
     @property
     def episodes(self) -> int:
@@ -157,17 +147,11 @@ def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Gain:
-    """Mean of one metric after one training minus that after another, compared with the flows' difference.
+    """Mean of one metric after one training minus that after another, compared with the flows' difference."""
 
-    Attributes:
-        name: the metric.
-        training: how to train.
-        other: the training to compare with, in the same number of runs.
-    """
-
-    name: str
-    training: Training
-    other: Training
+    name: str  # the metric
+    training: Training  # how to train
+    other: Training  # the training to compare with, in the same number of runs
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The difference between the two flows."""
@@ -180,15 +164,10 @@ class Gain:
 
 @dataclasses.dataclass(frozen=True)
 class LimitLead:
-    """pass@K on the first task after long training minus the reference's, compared with the closed-form limit.
+    """pass@K on the first task after long training minus the reference's, compared with the closed-form limit."""
 
-    Attributes:
-        k: the K.
-        training: how to train.
-    """
-
-    k: int
-    training: Training
+    k: int  # the K
+    training: Training  # how to train
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The limit's lead."""
@@ -202,15 +181,10 @@ class LimitLead:
 
 @dataclasses.dataclass(frozen=True)
 class NoiseExponent:
-    """Slope of ln(root mean square distance of P(easy) to the flow) against ln(episodes per update).
+    """Slope of ln(root mean square distance of P(easy) to the flow) against ln(episodes per update)."""
 
-    Attributes:
-        batches: episodes per update.
-        training: how to train.
-    """
-
-    batches: tuple[int, ...] = (1, 4, 16)
-    training: Training = Training(seeds=128)
+    batches: tuple[int, ...] = (1, 4, 16)  # episodes per update
+    training: Training = Training(seeds=128)  # how to train
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """-1/2: the variance of a batch gradient falls as 1 / batch."""
@@ -228,17 +202,11 @@ class NoiseExponent:
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """The smallest K at which pass@K on the trained task is below the reference's; infinite if there is none.
+    """The smallest K at which pass@K on the trained task is below the reference's; infinite if there is none."""
 
-    Attributes:
-        training: how to train.
-        limit: predict the limit of training instead of the flow at its last update.
-        ks: the values of K to compare, ascending.
-    """
-
-    training: Training = Training()
-    limit: bool = False
-    ks: tuple[int, ...] = tuple(range(1, 33))
+    training: Training = Training()  # how to train
+    limit: bool = False  # predict the limit of training instead of the flow at its last update
+    ks: tuple[int, ...] = tuple(range(1, 33))  # the values of K to compare, ascending
 
     @property
     def names(self) -> list[str]:
@@ -263,19 +231,12 @@ class Crossing:
 
 @dataclasses.dataclass(frozen=True)
 class HardShare:
-    """The largest ratio by which the share of hard CoTs among the valid ones changes when best-of-N doubles N.
+    """The largest ratio by which the share of hard CoTs among the valid ones changes when best-of-N doubles N."""
 
-    Attributes:
-        sizes: the values of N, each twice the one before.
-        scored: number of rollouts from which the score of each CoT is learned.
-        questions: number of groups, each of as many answers as the largest N.
-        batches: number of batches of groups, for the interval.
-    """
-
-    sizes: tuple[int, ...] = (1, 2, 4, 8)
-    scored: int = 2**18
-    questions: int = 2**17
-    batches: int = 16
+    sizes: tuple[int, ...] = (1, 2, 4, 8)  # the values of N, each twice the one before
+    scored: int = 2**18  # number of rollouts from which the score of each CoT is learned
+    questions: int = 2**17  # number of groups, each of as many answers as the largest N
+    batches: int = 16  # number of batches of groups, for the interval
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The largest ratio of the share at N to that at N / 2; below 1 if the share falls with every doubling."""

@@ -60,15 +60,11 @@ class _Layer(NamedTuple):
 
     Nodes have axes (owner, group, member). Tasks that share rows have one common owner, otherwise each task is its own.
     All members of a group have the same M children: a Markov policy has one group, a policy on prefixes groups of one.
-
-    Attributes:
-        rows: int64 (owners, groups, members), rows of the policy's table.
-        base: float64 (owners, groups, members, M), the base chain.
-        factors: float64 (C, owners, groups, members, M): P^i for each channel (i, j), over Z^i in the first layer.
     """
 
-    rows: np.ndarray
-    base: np.ndarray
+    rows: np.ndarray  # int64 (owners, groups, members), rows of the policy's table
+    base: np.ndarray  # float64 (owners, groups, members, M), the base chain
+    #: float64 (C, owners, groups, members, M): P^i for each channel (i, j), over Z^i in the first layer
     factors: np.ndarray
 
 

@@ -60,17 +60,11 @@ def counted_passes(lab: Lab, policy: Any, prompts: np.ndarray, ks: list[int], se
 
 @dataclasses.dataclass(frozen=True)
 class ReferencePass:
-    """pass@K of the reference on hard questions of the first task.
+    """pass@K of the reference on hard questions of the first task."""
 
-    Attributes:
-        k: the K.
-        blocks: number of independent simulations, for the interval.
-        questions: number drawn in each, before questions with an easy CoT are removed.
-    """
-
-    k: int
-    blocks: int = 16
-    questions: int = 2000
+    k: int  # the K
+    blocks: int = 16  # number of independent simulations, for the interval
+    questions: int = 2000  # number drawn in each, before questions with an easy CoT are removed
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The exact value."""

@@ -26,47 +26,27 @@ _CANONICAL = {"L": 4, "M0": 2, "M": 2, "C": 1, "num_tasks": 2}
 
 
 class State(NamedTuple):
-    """n chains of thought.
+    """n chains of thought."""
 
-    Attributes:
-        prompt: int64 (n,), the prompt index.
-        node: int64 (n,), the node that the CoT has reached.
-        goal: int64 (n,), the terminal node of the task's target.
-        correctness: float64 (n,), its probability so far over that of all valid CoTs; acc at the end.
-        tokens: int64 (n, words), the CoT so far, one byte a token.
-    """
-
-    prompt: Any
-    node: Any
-    goal: Any
-    correctness: Any
-    tokens: Any
+    prompt: Any  # int64 (n,), the prompt index
+    node: Any  # int64 (n,), the node that the CoT has reached
+    goal: Any  # int64 (n,), the terminal node of the task's target
+    correctness: Any  # float64 (n,), its probability so far over that of all valid CoTs; acc at the end
+    tokens: Any  # int64 (n, words), the CoT so far, one byte a token
 
 
 class Tables(NamedTuple):
-    """An instance, flattened for gathers; edge (node, action) has index node * M + action.
+    """An instance, flattened for gathers; edge (node, action) has index node * M + action."""
 
-    Attributes:
-        high: bool (edges,).
-        probability: float64 (edges,), of the base chain.
-        child: int64 (edges,).
-        token: int64 (edges, words), what taking the edge adds to `State.tokens`.
-        start: int64 (train tasks,), the first node of each task that `initial` draws.
-        goal: int64 (train tasks,), its terminal node.
-        inverse_mass: float64 (train tasks,), 1 / P(valid | start).
-        starts: int64 (num_tasks,), the first states of all tasks.
-        targets: int64 (num_tasks,), the last states of all tasks.
-    """
-
-    high: np.ndarray
-    probability: np.ndarray
-    child: np.ndarray
-    token: np.ndarray
-    start: np.ndarray
-    goal: np.ndarray
-    inverse_mass: np.ndarray
-    starts: np.ndarray
-    targets: np.ndarray
+    high: np.ndarray  # bool (edges,)
+    probability: np.ndarray  # float64 (edges,), of the base chain
+    child: np.ndarray  # int64 (edges,)
+    token: np.ndarray  # int64 (edges, words), what taking the edge adds to `State.tokens`
+    start: np.ndarray  # int64 (train tasks,), the first node of each task that `initial` draws
+    goal: np.ndarray  # int64 (train tasks,), its terminal node
+    inverse_mass: np.ndarray  # float64 (train tasks,), 1 / P(valid | start)
+    starts: np.ndarray  # int64 (num_tasks,), the first states of all tasks
+    targets: np.ndarray  # int64 (num_tasks,), the last states of all tasks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,17 +15,11 @@ MERGE = 1e-12
 
 
 class Tree(NamedTuple):
-    """The hidden structure of an instance.
+    """The hidden structure of an instance."""
 
-    Attributes:
-        high: bool (nodes, M): the easy steps.
-        starts: int64 (tasks,), distinct states of the first layer.
-        targets: int64 (tasks,), states of the last layer.
-    """
-
-    high: np.ndarray
-    starts: np.ndarray
-    targets: np.ndarray
+    high: np.ndarray  # bool (nodes, M): the easy steps
+    starts: np.ndarray  # int64 (tasks,), distinct states of the first layer
+    targets: np.ndarray  # int64 (tasks,), states of the last layer
 
 
 class Shape(NamedTuple):
@@ -131,23 +125,14 @@ def completion_mass(probabilities: np.ndarray, shape: Shape, target: int) -> np.
 
 
 class CoTClasses(NamedTuple):
-    """The valid CoTs of one task, grouped by correctness.
+    """The valid CoTs of one task, grouped by correctness."""
 
-    Attributes:
-        levels: float64 (G,), the distinct correctness values, ascending.
-        counts: float64 (G,), how many CoTs have each (beyond 2^53 rounded).
-        level_of: int64 (codes,), the level of a CoT with a given code; -1 where no valid CoT has it.
-        easy: float64 (codes,), how many CoTs of each code are easy: all or none.
-        per_code: float64 (codes,), how many CoTs have each code.
-        probability: float64 (codes,), P(CoT | start) of the base chain.
-    """
-
-    levels: np.ndarray
-    counts: np.ndarray
-    level_of: np.ndarray
-    easy: np.ndarray
-    per_code: np.ndarray
-    probability: np.ndarray
+    levels: np.ndarray  # float64 (G,), the distinct correctness values, ascending
+    counts: np.ndarray  # float64 (G,), how many CoTs have each (beyond 2^53 rounded)
+    level_of: np.ndarray  # int64 (codes,), the level of a CoT with a given code; -1 where no valid CoT has it
+    easy: np.ndarray  # float64 (codes,), how many CoTs of each code are easy: all or none
+    per_code: np.ndarray  # float64 (codes,), how many CoTs have each code
+    probability: np.ndarray  # float64 (codes,), P(CoT | start) of the base chain
 
 
 class EdgeCode(NamedTuple):
@@ -155,18 +140,12 @@ class EdgeCode(NamedTuple):
 
     Edges have few distinct (weight, high) pairs, the types. The code of a CoT is the sum of `steps` over its edges: its
     digits in base L count the types (except the first, whose count follows).
-
-    Attributes:
-        steps: int64 (nodes, M), what an edge adds to the code.
-        size: number of codes.
-        weights: float64 (types,).
-        high: bool (types,).
     """
 
-    steps: np.ndarray
-    size: int
-    weights: np.ndarray
-    high: np.ndarray
+    steps: np.ndarray  # int64 (nodes, M), what an edge adds to the code
+    size: int  # number of codes
+    weights: np.ndarray  # float64 (types,)
+    high: np.ndarray  # bool (types,)
 
     def counts(self, L: int) -> np.ndarray:
         """Return how often each type occurs in a CoT of L layers, int64 (size, types); negative where impossible."""

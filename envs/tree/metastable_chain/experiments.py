@@ -26,15 +26,10 @@ PATIENCE = 20
 
 
 class Walks(NamedTuple):
-    """n walks of the reference.
+    """n walks of the reference."""
 
-    Attributes:
-        times: float64 (n,), steps to the target; NaN for a walk that did not reach it.
-        jumps: int64 (K, K), how often a walk went from one cluster to another.
-    """
-
-    times: np.ndarray
-    jumps: np.ndarray
+    times: np.ndarray  # float64 (n,), steps to the target; NaN for a walk that did not reach it
+    jumps: np.ndarray  # int64 (K, K), how often a walk went from one cluster to another
 
 
 def simulate(lab: Lab, episodes: int, seed: int, patience: float = PATIENCE) -> Walks:
@@ -70,19 +65,12 @@ def _log_mean(times: np.ndarray) -> tuple[float, float]:
 
 @dataclasses.dataclass(frozen=True)
 class Slope:
-    """Slope of ln(mean hitting time) against the logarithm of a parameter; for K that of the number of hops K - 1.
+    """Slope of ln(mean hitting time) against the logarithm of a parameter; for K that of the number of hops K - 1."""
 
-    Attributes:
-        name: the parameter.
-        values: its values.
-        episodes: number of walks at each value.
-        patience: the horizon of a walk, in mean hitting times.
-    """
-
-    name: str
-    values: tuple[float, ...]
-    episodes: int = 4000
-    patience: float = PATIENCE
+    name: str  # the parameter
+    values: tuple[float, ...]  # its values
+    episodes: int = 4000  # number of walks at each value
+    patience: float = PATIENCE  # the horizon of a walk, in mean hitting times
 
     def weights(self) -> np.ndarray:
         """Return the weights of the least-squares slope, float64 (points,)."""
@@ -105,17 +93,11 @@ class Slope:
 
 @dataclasses.dataclass(frozen=True)
 class Raised:
-    """Ratio of the hitting time to that with leaps raised to eps_max, in units of eps_max / eps.
+    """Ratio of the hitting time to that with leaps raised to eps_max, in units of eps_max / eps."""
 
-    Attributes:
-        eps_max: the raised probability.
-        finite: predict the ratio of exact hitting times instead of 1.
-        episodes: number of walks with each probability.
-    """
-
-    eps_max: float = 0.5
-    finite: bool = False
-    episodes: int = 8000
+    eps_max: float = 0.5  # the raised probability
+    finite: bool = False  # predict the ratio of exact hitting times instead of 1
+    episodes: int = 8000  # number of walks with each probability
 
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Return 1, or ((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max)."""
@@ -136,17 +118,12 @@ class Raised:
 
 @dataclasses.dataclass(frozen=True)
 class Distilled:
-    """Steps to the target of a macro-chain whose rows are the jumps between clusters in walks of the reference.
+    """Steps to the target of a macro-chain whose rows are the jumps between clusters in walks of the reference."""
 
-    Attributes:
-        values: values of eps at which walks are distilled, into one macro-chain each.
-        episodes: number of distilled walks, and of walks of the macro-chain.
-        patience: steps after which a walk of the macro-chain is stopped, in multiples of K.
-    """
-
+    #: values of eps at which walks are distilled, into one macro-chain each
     values: tuple[float, ...] = (0.05, 0.2, 0.8)
-    episodes: int = 500
-    patience: int = 1000
+    episodes: int = 500  # number of distilled walks, and of walks of the macro-chain
+    patience: int = 1000  # steps after which a walk of the macro-chain is stopped, in multiples of K
 
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Return K - 1: without steps back the only jump from a cluster is to the next."""

@@ -22,35 +22,21 @@ REFERENCE_SUCCESS = 0.2
 
 
 class State(NamedTuple):
-    """n walks.
+    """n walks."""
 
-    Attributes:
-        prompt: int64 (n,), the start.
-        cluster: int64 (n,), 0..K - 1.
-        place: int64 (n,), the state inside the cluster, 0..M - 1.
-        position: int64 (n,), number of steps taken.
-        tokens: int8 (n, 1 + H), the observation.
-    """
-
-    prompt: Any
-    cluster: Any
-    place: Any
-    position: Any
-    tokens: Any
+    prompt: Any  # int64 (n,), the start
+    cluster: Any  # int64 (n,), 0..K - 1
+    place: Any  # int64 (n,), the state inside the cluster, 0..M - 1
+    position: Any  # int64 (n,), number of steps taken
+    tokens: Any  # int8 (n, 1 + H), the observation
 
 
 class Tables(NamedTuple):
-    """An instance, flattened for gathers; token a at place p has index p * A + a.
+    """An instance, flattened for gathers; token a at place p has index p * A + a."""
 
-    Attributes:
-        place: int64 (A,), the place to which a token leads.
-        move: int64 (A,), its change of cluster.
-        wrong: bool (M * A,), tokens for which a place has no edge.
-    """
-
-    place: np.ndarray
-    move: np.ndarray
-    wrong: np.ndarray
+    place: np.ndarray  # int64 (A,), the place to which a token leads
+    move: np.ndarray  # int64 (A,), its change of cluster
+    wrong: np.ndarray  # bool (M * A,), tokens for which a place has no edge
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -22,21 +22,13 @@ Probs = Callable[[np.ndarray], np.ndarray]
 
 
 class Ring(NamedTuple):
-    """The effect of each token; there are A = M + 1 tokens, or M + 2 with steps back.
+    """The effect of each token; there are A = M + 1 tokens, or M + 2 with steps back."""
 
-    Attributes:
-        clusters: K, the number of clusters; the last is the target.
-        size: M, the number of places in a cluster.
-        place: int64 (A,), the place to which a token leads.
-        move: int64 (A,), the change of cluster: 0, +1 for a leap, -1 for a step back (0 in the first cluster).
-        wrong: bool (M, A), tokens for which a place has no edge.
-    """
-
-    clusters: int
-    size: int
-    place: np.ndarray
-    move: np.ndarray
-    wrong: np.ndarray
+    clusters: int  # K, the number of clusters; the last is the target
+    size: int  # M, the number of places in a cluster
+    place: np.ndarray  # int64 (A,), the place to which a token leads
+    move: np.ndarray  # int64 (A,), the change of cluster: 0, +1 for a leap, -1 for a step back (0 in the first cluster)
+    wrong: np.ndarray  # bool (M, A), tokens for which a place has no edge
 
     @staticmethod
     def of(clusters: int, size: int, entry: int, exit: int, two_way: bool) -> "Ring":
@@ -51,24 +43,16 @@ class Ring(NamedTuple):
 
 
 class Endings(NamedTuple):
-    """How episodes end; entries are classes of episodes, or samples of equal weight.
+    """How episodes end; entries are classes of episodes, or samples of equal weight."""
 
-    Attributes:
-        weight: float64 (n,), probabilities that sum to 1.
-        time: int64 (n,), the step that reached the target; horizon + 1 if none did.
-        cluster: int64 (n,), the cluster at the end, 0..K - 1.
-        wrong: bool (n,), whether a step without an edge ended it.
-        kl: float64 (n,), ln(policy / reference) of the episode in expectation over each row; infinite where the policy
-            puts more than `NEGLIGIBLE` on a step that the reference never takes.
-        sampled: whether the entries are samples.
-    """
-
-    weight: np.ndarray
-    time: np.ndarray
-    cluster: np.ndarray
-    wrong: np.ndarray
+    weight: np.ndarray  # float64 (n,), probabilities that sum to 1
+    time: np.ndarray  # int64 (n,), the step that reached the target; horizon + 1 if none did
+    cluster: np.ndarray  # int64 (n,), the cluster at the end, 0..K - 1
+    wrong: np.ndarray  # bool (n,), whether a step without an edge ended it
+    #: float64 (n,), ln(policy / reference) of the episode in expectation over each row; infinite where the policy puts
+    #: more than `NEGLIGIBLE` on a step that the reference never takes
     kl: np.ndarray
-    sampled: bool = False
+    sampled: bool = False  # whether the entries are samples
 
 
 def departure(ring: Ring, mass: float) -> np.ndarray:

@@ -11,17 +11,11 @@ from theorybench.envs.tree.markov_chain.trees import words
 
 
 class CoTs(NamedTuple):
-    """Some valid CoTs of a task.
+    """Some valid CoTs of a task."""
 
-    Attributes:
-        states: int64 (n, L).
-        easy: bool (n,).
-        correctness: float64 (n,), acc.
-    """
-
-    states: np.ndarray
-    easy: np.ndarray
-    correctness: np.ndarray
+    states: np.ndarray  # int64 (n, L)
+    easy: np.ndarray  # bool (n,)
+    correctness: np.ndarray  # float64 (n,), acc
 
 
 class _Prefix(NamedTuple):

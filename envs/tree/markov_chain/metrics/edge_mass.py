@@ -24,15 +24,10 @@ KINDS = ("easy", "hard", "invalid")
 
 
 class EdgeMass(NamedTuple):
-    """The edge mass of a policy on all tasks.
+    """The edge mass of a policy on all tasks."""
 
-    Attributes:
-        edges: float64 (tasks, 3, nodes, M), by kind of CoT.
-        exact: whether it is exact rather than estimated from sampled CoTs.
-    """
-
-    edges: np.ndarray
-    exact: bool
+    edges: np.ndarray  # float64 (tasks, 3, nodes, M), by kind of CoT
+    exact: bool  # whether it is exact rather than estimated from sampled CoTs
 
 
 def policy_edge_mass(oracle: MarkovChainOracle, policy: Any) -> EdgeMass:

@@ -28,51 +28,30 @@ class Box(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Which states of each layer share a row of the drawing.
+    """Which states of each layer share a row of the drawing."""
 
-    Attributes:
-        of_state: for each layer int64 (states,), the row of each state.
-        labels: for each layer, the name of each row.
-    """
-
-    of_state: list[np.ndarray]
-    labels: list[list[str]]
+    of_state: list[np.ndarray]  # for each layer int64 (states,), the row of each state
+    labels: list[list[str]]  # for each layer, the name of each row
 
 
 class Places(NamedTuple):
-    """Where the rows of each layer are.
+    """Where the rows of each layer are."""
 
-    Attributes:
-        x: float64 (L,).
-        y: for each layer float64 (rows,).
-        unit: the width of a ribbon with probability 1.
-    """
-
-    x: np.ndarray
-    y: list[np.ndarray]
-    unit: float
+    x: np.ndarray  # float64 (L,)
+    y: list[np.ndarray]  # for each layer float64 (rows,)
+    unit: float  # the width of a ribbon with probability 1
 
 
 class Ribbons(NamedTuple):
-    """The ribbons of one task: int64 or float64 (n,) each.
+    """The ribbons of one task: int64 or float64 (n,) each."""
 
-    Attributes:
-        kind: 0 easy, 1 hard, 2 invalid.
-        layer: the layer where it starts.
-        source: row where it starts.
-        target: row where it ends.
-        top: its upper end at the source.
-        end: its upper end at the target.
-        width: vertical width: unit * edge mass.
-    """
-
-    kind: np.ndarray
-    layer: np.ndarray
-    source: np.ndarray
-    target: np.ndarray
-    top: np.ndarray
-    end: np.ndarray
-    width: np.ndarray
+    kind: np.ndarray  # 0 easy, 1 hard, 2 invalid
+    layer: np.ndarray  # the layer where it starts
+    source: np.ndarray  # row where it starts
+    target: np.ndarray  # row where it ends
+    top: np.ndarray  # its upper end at the source
+    end: np.ndarray  # its upper end at the target
+    width: np.ndarray  # vertical width: unit * edge mass
 
 
 def tree_height(setting: TreeMarkovChain) -> float:

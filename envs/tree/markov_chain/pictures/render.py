@@ -31,19 +31,12 @@ _HARD_STEP = ("╌╌╌", ("╌┐ ", " ╎ ", " └╌"), ("╌┘ ", " ╎ ",
 
 
 class _Told(NamedTuple):
-    """The content of both renderings.
+    """The content of both renderings."""
 
-    Attributes:
-        task: its index.
-        states: the CoT so far.
-        edge_mass: float64 (3, nodes, M): the CoT so far, then the base model.
-        chances: probabilities of how the CoT will end, or how it has ended.
-    """
-
-    task: int
-    states: list[int]
-    edge_mass: np.ndarray
-    chances: list[str]
+    task: int  # its index
+    states: list[int]  # the CoT so far
+    edge_mass: np.ndarray  # float64 (3, nodes, M): the CoT so far, then the base model
+    chances: list[str]  # probabilities of how the CoT will end, or how it has ended
 
 
 def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:

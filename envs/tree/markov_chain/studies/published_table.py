@@ -77,27 +77,17 @@ def _flow(setting: TreeMarkovChain, **options: Any) -> TablePolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        name: name of the row in the paper.
-        theirs: the published numbers in %, in the order of `METRICS`.
-        rule: the authors' update; None if they do not train.
-        agent: the registered agent of that algorithm.
-        episodes: budget of the agent, for 1000 updates.
-        options: hyper-parameters of the agent, beyond those common to all rows.
-        theory: the agent's population flow after the same number of updates; None if it has none.
-        why: explanation of a difference between the published numbers and the agent.
-    """
-
-    name: str
-    theirs: tuple[float, float, float, float]
-    rule: Rule | None
-    agent: str
-    episodes: int
-    options: Mapping[str, Any]
+    name: str  # name of the row in the paper
+    theirs: tuple[float, float, float, float]  # the published numbers in %, in the order of `METRICS`
+    rule: Rule | None  # the authors' update; None if they do not train
+    agent: str  # the registered agent of that algorithm
+    episodes: int  # budget of the agent, for 1000 updates
+    options: Mapping[str, Any]  # hyper-parameters of the agent, beyond those common to all rows
+    #: the agent's population flow after the same number of updates; None if it has none
     theory: Callable[[TreeMarkovChain], TablePolicy] | None
-    why: str
+    why: str  # explanation of a difference between the published numbers and the agent
 
 
 _START = (
@@ -164,17 +154,11 @@ ROWS = (
 
 
 class Spread(NamedTuple):
-    """Mean and spread of runs, in %, for each of `METRICS`.
+    """Mean and spread of runs, in %, for each of `METRICS`."""
 
-    Attributes:
-        mean: the mean of runs, float64 (4,).
-        error: its standard error, float64 (4,).
-        deviation: the standard deviation of one further run estimated from 6000 CoTs, float64 (4,).
-    """
-
-    mean: np.ndarray
-    error: np.ndarray
-    deviation: np.ndarray
+    mean: np.ndarray  # the mean of runs, float64 (4,)
+    error: np.ndarray  # its standard error, float64 (4,)
+    deviation: np.ndarray  # the standard deviation of one further run estimated from 6000 CoTs, float64 (4,)
 
     @classmethod
     def of(cls, runs: np.ndarray) -> "Spread":

@@ -131,30 +131,19 @@ def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """The authors' script; its rules take a task, rows (runs, nodes, M), questions bool (runs, N) and `rng`.
+    """The authors' script; its rules take a task, rows (runs, nodes, M), questions bool (runs, N) and `rng`."""
 
-    Attributes:
-        initial_scale: standard deviation of the logits before pre-training.
-        pretraining: (updates, rate) of the phases of pre-training.
-        pool: number of questions in the pool.
-        updates: number of updates of fine-tuning.
-        learning_rate: learning rate of fine-tuning.
-        clip: PPO: the factor of an advantage is 1 plus or minus this.
-        tries: RL-rej: number of CoTs that must all fail.
-        completions: number of completions that estimate the value of a prefix.
-        strength: GRPO-KL: weight of the advantage in the exponent.
-        draws: number of draws of the values over which rows of GRPO-KL are averaged: error about .0003 in P(easy).
-    """
-
-    initial_scale: float = 0.1
+    initial_scale: float = 0.1  # standard deviation of the logits before pre-training
+    #: (updates, rate) of the phases of pre-training
     pretraining: tuple[tuple[int, float], ...] = ((2000, 0.05), (500, 0.025))
-    pool: int = 200
-    updates: int = 1000
-    learning_rate: float = 0.05
-    clip: float = 0.2
-    tries: int = 5
-    completions: int = 15
-    strength: float = 0.5
+    pool: int = 200  # number of questions in the pool
+    updates: int = 1000  # number of updates of fine-tuning
+    learning_rate: float = 0.05  # learning rate of fine-tuning
+    clip: float = 0.2  # PPO: the factor of an advantage is 1 plus or minus this
+    tries: int = 5  # RL-rej: number of CoTs that must all fail
+    completions: int = 15  # number of completions that estimate the value of a prefix
+    strength: float = 0.5  # GRPO-KL: weight of the advantage in the exponent
+    #: number of draws of the values over which rows of GRPO-KL are averaged: error about .0003 in P(easy)
     draws: int = 2000
 
     def reinforce(

@@ -75,14 +75,11 @@ def _scatter(easy: np.ndarray) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class PassAtK:
-    """pass@K of the first task against K: trained runs over their flows, fixed policies estimated from rollouts.
+    """pass@K of the first task against K: trained runs over their flows, fixed policies estimated from rollouts."""
 
-    Attributes:
-        learners: the training of each learner, by name.
-        questions: number of questions from which pass@K of a policy, or of all runs of a learner, is estimated.
-    """
-
+    #: the training of each learner, by name
     learners: Mapping[str, Training] = dataclasses.field(default_factory=lambda: LEARNERS)
+    #: number of questions from which pass@K of a policy, or of all runs of a learner, is estimated
     questions: int = 6000
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
