@@ -82,6 +82,7 @@ def test_runs_end_at_the_target_and_resume(folder):
     assert sweep(suite(), folder).resumed == 8
 
 
+@pytest.mark.rotating
 def test_a_run_alone_is_the_run_among_others(folder):
     together = {record.key: record for record in load_records(folder)}
     planned = plan(suite(batch_seeds=False))

@@ -133,7 +133,7 @@ def test_points_of_studies_lie_on_their_curves(name):
 def test_studies_say_what_they_find():
     bias, variance = (STUDY[name].result(seed=0, seeds=2) for name in ("v-hat-bias", "gradient-variance"))
     assert "At p = 0.1 and beta = 0.1 the bias is smaller than 0.05 from N = 28." in bias.notes
-    assert "V* gives 5.60 times the variance of V-hat = 0" in variance.notes[0]
+    assert "V* gives 5.60 times the variance at V-hat = 0" in variance.notes[0]
     rows = {row[:2]: row for row in bias.tables[0].rows}
     assert rows[0.1, 0.1][2:5] == pytest.approx((0.76978, 0.43047, 0.46577), abs=5e-6)
     assert variance.tables[0].rows[-1][-1] == 0.0

@@ -174,7 +174,7 @@ def test_pretraining_learns_the_base_chain():
     assert found[:, 0, 0].std() == pytest.approx(0.013, abs=0.003)  # a noisy model of it
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_the_rule_of_reinforce_is_the_agent_reinforce():
     runs, script = 300, Script(pool=2000)  # as good as fresh questions
     rows = script.finetune(ListedTask(PAPER, 0), base_logits(PAPER, runs), Script.reinforce, np.random.default_rng(3))

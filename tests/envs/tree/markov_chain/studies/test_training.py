@@ -36,7 +36,7 @@ def test_training_shows_squeezing_and_forgetting():
         assert len(chart.groups) == 3
 
 
-@pytest.mark.rotating
+@pytest.mark.slow
 def test_passes_are_counted_as_the_oracle_says():
     smaller = PassAtK({"REINFORCE": REINFORCE}, questions=1500)
     result = dataclasses.replace(STUDY["tree-pass-at-k"], run=smaller).result(seed=2, seeds=3)
