@@ -63,19 +63,12 @@ def episodes_to_learn(lab: Lab, agent: str, seeds: range, budget: int, points: i
 
 
 class Learner(NamedTuple):
-    """An agent whose cost of learning is measured at several sizes of a setting.
+    """An agent whose cost of learning is measured at several sizes of a setting."""
 
-    Attributes:
-        name: name in charts and tables.
-        agent: its registered name.
-        sizes: values of the parameter.
-        budget: maps a size to the episodes of a run.
-    """
-
-    name: str
-    agent: str
-    sizes: Sequence[int]
-    budget: Callable[[int], int]
+    name: str  # name in charts and tables
+    agent: str  # its registered name
+    sizes: Sequence[int]  # values of the parameter
+    budget: Callable[[int], int]  # maps a size to the episodes of a run
 
 
 def learning_costs(
@@ -115,18 +108,12 @@ class OutcomeGradient:
     """Squared norm of the outcome's gradient in the logits of a table of the view "local", at the uniform policy.
 
     Two independent halves of a sample are multiplied, so the estimate is unbiased.
-
-    Attributes:
-        stage: the stage at which the reward is given; 0 for the full task.
-        prediction: theory's value, given the oracle.
-        blocks: number of pairs of halves.
-        episodes: episodes of each half.
     """
 
-    stage: int
-    prediction: Prediction
-    blocks: int = 16
-    episodes: int = 8192
+    stage: int  # the stage at which the reward is given; 0 for the full task
+    prediction: Prediction  # theory's value, given the oracle
+    blocks: int = 16  # number of pairs of halves
+    episodes: int = 8192  # episodes of each half
 
     def predicted(self, oracle: Any) -> float:
         """Return theory's value."""

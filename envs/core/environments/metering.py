@@ -12,17 +12,12 @@ class Meter:
     """Episodes and steps of consecutive runs of environments, with a limit on episodes.
 
     An episode is charged at its first action.
-
-    Attributes:
-        limit: episodes each run may begin.
-        episodes: int64 (runs,), episodes begun so far.
-        steps: int64 (runs,), actions taken so far.
     """
 
-    limit: int
+    limit: int  # episodes each run may begin
     runs: int = 1
-    episodes: np.ndarray = dataclasses.field(init=False)
-    steps: np.ndarray = dataclasses.field(init=False)
+    episodes: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), episodes begun so far
+    steps: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), actions taken so far
 
     def __post_init__(self) -> None:
         """Start at zero."""

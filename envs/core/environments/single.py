@@ -25,18 +25,12 @@ def spaces_of(setting: Setting) -> tuple[gym.spaces.MultiDiscrete, gym.Space]:
 
 
 class AnswerKey:
-    """What the single and the vector environment share: the setting, its public policies and its answers.
-
-    Attributes:
-        setting: the frozen parameters and dynamics.
-        batch: the engine.
-        render_mode: None, "ansi" or "rgb_array".
-    """
+    """What the single and the vector environment share: the setting, its public policies and its answers."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}
-    setting: Setting
-    batch: Batch
-    render_mode: str | None
+    setting: Setting  # the frozen parameters and dynamics
+    batch: Batch  # the engine
+    render_mode: str | None  # None, "ansi" or "rgb_array"
     _oracle_class: Any
 
     def _open(self, env_id: str, parameters: dict[str, Any], scored: bool, render_mode: str | None) -> None:

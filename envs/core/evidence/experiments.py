@@ -24,13 +24,9 @@ def metric_of(oracle: Any, policy: Any, metric: str) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Predicted:
-    """An experiment whose prediction is given as a function.
+    """An experiment whose prediction is given as a function."""
 
-    Attributes:
-        prediction: what theory says, given the oracle.
-    """
-
-    prediction: Prediction
+    prediction: Prediction  # what theory says, given the oracle
 
     def predicted(self, oracle: Any) -> float:
         """What theory says."""
@@ -39,21 +35,13 @@ class Predicted:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainedMetric(Predicted):
-    """Mean over runs of a metric of the policy that an agent ends with.
+    """Mean over runs of a metric of the policy that an agent ends with."""
 
-    Attributes:
-        agent: its name.
-        metric: of the oracle, or "score".
-        budget: episodes of a run.
-        seeds: number of runs.
-        hyperparameters: of the agent.
-    """
-
-    agent: str
-    metric: str
-    budget: int
-    seeds: int
-    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    agent: str  # its name
+    metric: str  # of the oracle, or "score"
+    budget: int  # episodes of a run
+    seeds: int  # number of runs
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agent
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return the metric of each run, float64 (seeds,)."""
@@ -67,21 +55,14 @@ class TrainedMetric(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SolvedShare(Predicted):
-    """Share of runs that solve the task: of one agent, or of one less that of another with the same budget.
+    """Share of runs that solve the task: of one agent, or of one less that of another with the same budget."""
 
-    Attributes:
-        agents: one name, or two.
-        solved: (lab, policy, seed, run) -> whether the policy of the run solves the task.
-        budget: episodes of a run.
-        seeds: runs of each agent.
-        hyperparameters: of the agents.
-    """
-
-    agents: Sequence[str]
+    agents: Sequence[str]  # one name, or two
+    #: (lab, policy, seed, run) -> whether the policy of the run solves the task
     solved: Callable[[Lab, Any, int, int], bool]
-    budget: int
-    seeds: int
-    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    budget: int  # episodes of a run
+    seeds: int  # runs of each agent
+    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agents
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train and judge; where all runs are alike the interval is a point."""
@@ -95,13 +76,9 @@ class SolvedShare(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampleMean(Predicted):
-    """Mean of independent values: of runs, of groups of roll-outs, or of parts of a simulation.
+    """Mean of independent values: of runs, of groups of roll-outs, or of parts of a simulation."""
 
-    Attributes:
-        sample: (lab, seed) -> the values, float64 (n,).
-    """
-
-    sample: Callable[[Lab, int], np.ndarray]
+    sample: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> the values, float64 (n,)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train or simulate."""
@@ -110,13 +87,9 @@ class SampleMean(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Computed(Predicted):
-    """A number that has no interval, such as an exact value, a slope of exact values or a share of settings.
+    """A number that has no interval, such as an exact value, a slope of exact values or a share of settings."""
 
-    Attributes:
-        value: (lab, seed) -> the number.
-    """
-
-    value: Callable[[Lab, int], float]
+    value: Callable[[Lab, int], float]  # (lab, seed) -> the number
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Compute."""

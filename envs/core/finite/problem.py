@@ -43,48 +43,33 @@ class Problem:
     then a reading r is drawn from `law[situation[s, a], x]`, and the next node is `child[s, cell[a, r]]`. A next node
     s >= D is ending s - D, which pays `pay[s - D, x]`. Arrays of shape (D or 1, ...) may be given as one row where the
     node does not matter, and are held as D.
-
-    Attributes:
-        horizon: the largest number of actions.
-        child: int (D, cells).
-        pay: float64 (E, X).
-        law: float64 (laws, X, R), rows summing to 1; None where nothing is ever read (R = 1).
-        situation: int (D or 1, A), -1 for an action after which nothing is read, which is reading 0; None for law a
-            after action a.
-        cell: int (A, R), the column of `child`; None for a R + r.
-        legal: bool (D or 1, A); None where all actions are. A policy that takes an illegal one ends with 0.
-        gain: float64 (D or 1, cells), rewards of steps, such as negative prices; None for none.
-        jump: int (moves, X, quantiles); None where hidden states stay.
-        move: int (D or 1, A), -1 for an action that moves nothing; None for row 0 after every action.
-        start: int (C,), the node where each context begins; None for node 0 alone.
-        prior: float64 (C, X), summing to 1, from which a prompt draws context and hidden state; None for `begin`.
-        begin: int (C, worlds), the hidden state of each world: a prompt is a context and one of these, all equally
-            likely; None for one world for each state, or for `prior`.
-        shown: int (D, columns), the board of each node, or (C, columns), the prompt of each context; numbers >= 0.
-        replies: int (R, tokens), the numbers with which a reading is shown; None for one token, the reading itself.
-        reference: float64 (D, A), rows of the reference policy; None for the uniform one on legal actions.
-        initial: float64 (D, A), where agents start; None for the reference.
-        outcomes: float64 (E, X) by name: further numbers whose expectations at the end are metrics.
     """
 
-    horizon: int
-    child: np.ndarray
-    pay: np.ndarray
+    horizon: int  # the largest number of actions
+    child: np.ndarray  # int (D, cells)
+    pay: np.ndarray  # float64 (E, X)
     num_actions: int
-    law: Any = None
+    law: Any = None  # float64 (laws, X, R), rows summing to 1; None where nothing is ever read (R = 1)
+    #: int (D or 1, A), -1 for an action after which nothing is read, which is reading 0; None for law a after action a
     situation: Any = None
-    cell: Any = None
-    legal: Any = None
-    gain: Any = None
-    jump: Any = None
-    move: Any = None
-    start: Any = None
+    cell: Any = None  # int (A, R), the column of `child`; None for a R + r
+    legal: Any = None  # bool (D or 1, A); None where all actions are. A policy that takes an illegal one ends with 0
+    gain: Any = None  # float64 (D or 1, cells), rewards of steps, such as negative prices; None for none
+    jump: Any = None  # int (moves, X, quantiles); None where hidden states stay
+    move: Any = None  # int (D or 1, A), -1 for an action that moves nothing; None for row 0 after every action
+    start: Any = None  # int (C,), the node where each context begins; None for node 0 alone
+    #: float64 (C, X), summing to 1, from which a prompt draws context and hidden state; None for `begin`
     prior: Any = None
+    #: int (C, worlds), the hidden state of each world: a prompt is a context and one of these, all equally likely; None
+    #: for one world for each state, or for `prior`
     begin: Any = None
+    #: int (D, columns), the board of each node, or (C, columns), the prompt of each context; numbers >= 0
     shown: Any = None
+    #: int (R, tokens), the numbers with which a reading is shown; None for one token, the reading itself
     replies: Any = None
-    reference: Any = None
-    initial: Any = None
+    reference: Any = None  # float64 (D, A), rows of the reference policy; None for the uniform one on legal actions
+    initial: Any = None  # float64 (D, A), where agents start; None for the reference
+    #: float64 (E, X) by name: further numbers whose expectations at the end are metrics
     outcomes: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -32,15 +32,13 @@ class FiniteSetting(Setting):
     Where `state_in_prompt` is set, observations are boards: the prompt shows all that is known so far, number v as
     token A + v + 1, and every policy is a function of the board. Otherwise they are dialogues: the prompt shows the
     context and the response holds each action and the reading that followed it.
-
-    Attributes:
-        own_readings: whether readings have symbols of their own behind the actions, number v being symbol A + v; else
-            number v is symbol v, which it shares with action v.
-        rows: what the view of tables has one row for: "nodes", or "histories" of actions and readings.
     """
 
     policy_view: ClassVar[str] = "state"
+    #: whether readings have symbols of their own behind the actions, number v being symbol A + v; else number v is
+    #: symbol v, which it shares with action v
     own_readings: ClassVar[bool] = False
+    #: what the view of tables has one row for: "nodes", or "histories" of actions and readings
     rows: ClassVar[str] = "nodes"
 
     @functools.cached_property

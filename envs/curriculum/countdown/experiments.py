@@ -58,15 +58,10 @@ def prompt_mean(samples: np.ndarray) -> Interval:
 
 @dataclasses.dataclass(frozen=True)
 class SimulatedSuccess:
-    """Success of one of the oracle's policies, estimated from rollouts.
+    """Success of one of the oracle's policies, estimated from rollouts."""
 
-    Attributes:
-        episodes: number of rollouts.
-        tilted: whether the policy is the optimum under a KL penalty of temperature `BETA` instead of the base model.
-    """
-
-    episodes: int
-    tilted: bool
+    episodes: int  # number of rollouts
+    tilted: bool  # whether the policy is the optimum under a KL penalty of temperature `BETA` instead of the base model
 
     def predicted(self, oracle: CountdownOracle) -> float:
         """Mean of p, or of p e^(1/beta) / (1 + p (e^(1/beta) - 1))."""
@@ -82,15 +77,10 @@ class SimulatedSuccess:
 
 @dataclasses.dataclass(frozen=True)
 class BestOf:
-    """Share of prompts that are solved at least once in a number of rollouts of the base model.
+    """Share of prompts that are solved at least once in a number of rollouts of the base model."""
 
-    Attributes:
-        rollouts: rollouts of each prompt in a trial.
-        trials: number of trials.
-    """
-
-    rollouts: int
-    trials: int
+    rollouts: int  # rollouts of each prompt in a trial
+    trials: int  # number of trials
 
     def predicted(self, oracle: CountdownOracle) -> float:
         """Mean of 1 - (1 - p)^rollouts."""
@@ -106,15 +96,10 @@ class BestOf:
 
 @dataclasses.dataclass(frozen=True)
 class SearchCost:
-    """Rollouts that a search of a prompt needs: on the full task, or stage by stage, remembering solved stages.
+    """Rollouts that a search of a prompt needs: on the full task, or stage by stage, remembering solved stages."""
 
-    Attributes:
-        staged: whether stages are searched one after the other.
-        trials: number of searches of each prompt.
-    """
-
-    staged: bool
-    trials: int
+    staged: bool  # whether stages are searched one after the other
+    trials: int  # number of searches of each prompt
 
     def predicted(self, oracle: CountdownOracle) -> float:
         """Mean over prompts of 1/p, or of the sum over stages of 1/q_k."""
@@ -131,13 +116,9 @@ class SearchCost:
 
 @dataclasses.dataclass(frozen=True)
 class HintsAreStages:
-    """Ratio of the base model's success with a hint of all moves but the last two to that at stage 2.
+    """Ratio of the base model's success with a hint of all moves but the last two to that at stage 2."""
 
-    Attributes:
-        episodes: number of rollouts of either kind.
-    """
-
-    episodes: int
+    episodes: int  # number of rollouts of either kind
 
     def predicted(self, oracle: Oracle[Countdown]) -> float:
         """Return 1, since the states are the same."""
@@ -155,15 +136,10 @@ class HintsAreStages:
 
 @dataclasses.dataclass(frozen=True)
 class LearntByStages:
-    """Success on the full task of learners that train stage by stage.
+    """Success on the full task of learners that train stage by stage."""
 
-    Attributes:
-        seeds: number of runs.
-        times: the budget, in multiples of the episodes that theory predicts by stages.
-    """
-
-    seeds: int
-    times: int
+    seeds: int  # number of runs
+    times: int  # the budget, in multiples of the episodes that theory predicts by stages
 
     def predicted(self, oracle: Oracle[Countdown]) -> float:
         """Return 1: all prompts are solved."""

@@ -24,18 +24,13 @@ _PATIENCE = 64
 
 
 class Prompts(NamedTuple):
-    """m prompts of n numbers, each with one solution: the moves that made it.
+    """m prompts of n numbers, each with one solution: the moves that made it."""
 
-    Attributes:
-        targets: int64 (m,).
-        numbers: int32 (m, n - 1, n), the numbers left after the first h moves of the solution, in descending order,
-            padded with 0; [:, 0] are the given numbers.
-        solution: int64 (m, n - 1), its moves: actions on n slots.
-    """
-
-    targets: np.ndarray
+    targets: np.ndarray  # int64 (m,)
+    #: int32 (m, n - 1, n), the numbers left after the first h moves of the solution, in descending order, padded with
+    #: 0; [:, 0] are the given numbers
     numbers: np.ndarray
-    solution: np.ndarray
+    solution: np.ndarray  # int64 (m, n - 1), its moves: actions on n slots
 
 
 def in_scoring_pool(numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:

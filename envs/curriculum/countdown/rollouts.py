@@ -20,17 +20,12 @@ Probs = Callable[[np.ndarray], np.ndarray]
 
 
 class Followed(NamedTuple):
-    """The results of a policy; rows are prompts, or samples.
+    """The results of a policy; rows are prompts, or samples."""
 
-    Attributes:
-        success: float64 (any,).
-        kl: float64 (any,), KL divergence to the reference in nats; of winnable episodes only if others are left out.
-        sampled: whether rows are samples.
-    """
-
-    success: np.ndarray
+    success: np.ndarray  # float64 (any,)
+    #: float64 (any,), KL divergence to the reference in nats; of winnable episodes only if others are left out
     kl: np.ndarray
-    sampled: bool
+    sampled: bool  # whether rows are samples
 
 
 class _Nodes(NamedTuple):

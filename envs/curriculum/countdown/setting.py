@@ -24,49 +24,29 @@ NAMES = "ABCDEF"
 
 
 class State(NamedTuple):
-    """m games.
+    """m games."""
 
-    Attributes:
-        prompt: int64 (m,).
-        target: int32 (m,).
-        numbers: int32 (m, n), the remaining numbers, in descending order, padded with 0.
-        legal: int32 (m, 2 P), the legal actions, four per word.
-        position: int64 (m,), number of moves in the response.
-        response: (m, n - 1), their tokens.
-    """
-
-    prompt: Any
-    target: Any
-    numbers: Any
-    legal: Any
-    position: Any
-    response: Any
+    prompt: Any  # int64 (m,)
+    target: Any  # int32 (m,)
+    numbers: Any  # int32 (m, n), the remaining numbers, in descending order, padded with 0
+    legal: Any  # int32 (m, 2 P), the legal actions, four per word
+    position: Any  # int64 (m,), number of moves in the response
+    response: Any  # (m, n - 1), their tokens
 
 
 class Tables(NamedTuple):
-    """The prompts of an instance, and the moves on n slots (see `Prompts` and `Slots`).
+    """The prompts of an instance, and the moves on n slots (see `Prompts` and `Slots`)."""
 
-    Attributes:
-        targets: int32 (m,).
-        numbers: int32 (m (n - 1), n), row prompt (n - 1) + h: the numbers left after h moves of the prompt's solution.
-        solution: int64 (m (n - 1),), in the same row: its move number h.
-        digits: (10^4,) words of four tokens: the digits of each number, and padding for 0.
-        first: slot i of each pair.
-        second: slot j of each pair.
-        ordered: the index of each ordered pair.
-        left: the slot of the first number of each action.
-        right: the slot of its second number.
-    """
-
-    targets: np.ndarray
+    targets: np.ndarray  # int32 (m,)
+    #: int32 (m (n - 1), n), row prompt (n - 1) + h: the numbers left after h moves of the prompt's solution
     numbers: np.ndarray
-    solution: np.ndarray
-    digits: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    ordered: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    solution: np.ndarray  # int64 (m (n - 1),), in the same row: its move number h
+    digits: np.ndarray  # (10^4,) words of four tokens: the digits of each number, and padding for 0
+    first: np.ndarray  # slot i of each pair
+    second: np.ndarray  # slot j of each pair
+    ordered: np.ndarray  # the index of each ordered pair
+    left: np.ndarray  # the slot of the first number of each action
+    right: np.ndarray  # the slot of its second number
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,35 +19,21 @@ TOGETHER = {2: 2**13, 3: 2**11, 4: 2**8, 5: 2**5, 6: 2**2}
 
 
 class Layer(NamedTuple):
-    """The S states of some games with k numbers left; E = 5 k (k - 1) / 2 results (see `countdown_moves.Slots`).
+    """The S states of some games with k numbers left; E = 5 k (k - 1) / 2 results (see `countdown_moves.Slots`)."""
 
-    Attributes:
-        numbers: int32 (S, k), in descending order.
-        game: int64 (S,), the game of each state.
-        results: int32 (S, E), 0 where illegal.
-        won: bool (S, E), results that equal the target.
-        child: int64 (S, E), the state of the next layer to which a result leads; -1 if there is none.
-        sequences: float64 (S,), number of sequences of moves that lead to the state.
-    """
-
-    numbers: np.ndarray
-    game: np.ndarray
-    results: np.ndarray
-    won: np.ndarray
-    child: np.ndarray
-    sequences: np.ndarray
+    numbers: np.ndarray  # int32 (S, k), in descending order
+    game: np.ndarray  # int64 (S,), the game of each state
+    results: np.ndarray  # int32 (S, E), 0 where illegal
+    won: np.ndarray  # bool (S, E), results that equal the target
+    child: np.ndarray  # int64 (S, E), the state of the next layer to which a result leads; -1 if there is none
+    sequences: np.ndarray  # float64 (S,), number of sequences of moves that lead to the state
 
 
 class Values(NamedTuple):
-    """Values of the S states of a layer.
+    """Values of the S states of a layer."""
 
-    Attributes:
-        success: float64 (S,), p(s): probability of the target under uniform legal moves.
-        wins: float64 (S,), number of sequences of moves that reach the target.
-    """
-
-    success: np.ndarray
-    wins: np.ndarray
+    success: np.ndarray  # float64 (S,), p(s): probability of the target under uniform legal moves
+    wins: np.ndarray  # float64 (S,), number of sequences of moves that reach the target
 
 
 def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[Layer]:
@@ -126,27 +112,16 @@ def solve(numbers: np.ndarray, targets: np.ndarray, max_value: int = 9999) -> Va
 
 @dataclasses.dataclass(frozen=True)
 class Winnable:
-    """The W states, over all games of a pool, from which the target can be reached; all others have success 0.
+    """The W states, over all games of a pool, from which the target can be reached; all others have success 0."""
 
-    Attributes:
-        keys: int64 (W,), increasing hashes of target and numbers.
-        targets: int64 (W,).
-        numbers: int32 (W, n), in descending order, padded with 0.
-        success: float64 (W,), see `Values`.
-        wins: float64 (W,).
-        states: number of states that the games reach, winnable or not.
-        prefixes: number of sequences of moves after which a policy decides, over all games.
-        winnable_prefixes: number of those that lead to a winnable state.
-    """
-
-    keys: np.ndarray
-    targets: np.ndarray
-    numbers: np.ndarray
-    success: np.ndarray
-    wins: np.ndarray
-    states: int
-    prefixes: float
-    winnable_prefixes: float
+    keys: np.ndarray  # int64 (W,), increasing hashes of target and numbers
+    targets: np.ndarray  # int64 (W,)
+    numbers: np.ndarray  # int32 (W, n), in descending order, padded with 0
+    success: np.ndarray  # float64 (W,), see `Values`
+    wins: np.ndarray  # float64 (W,)
+    states: int  # number of states that the games reach, winnable or not
+    prefixes: float  # number of sequences of moves after which a policy decides, over all games
+    winnable_prefixes: float  # number of those that lead to a winnable state
 
     @classmethod
     def of(cls, numbers: np.ndarray, targets: np.ndarray, max_value: int) -> "Winnable":

@@ -14,15 +14,10 @@ from theorybench.envs.curriculum.countdown.experiments import rollouts_to_win
 
 @dataclasses.dataclass(frozen=True)
 class StageSuccess:
-    """The base model's success against the number of remaining moves, for prompts of several sizes.
+    """The base model's success against the number of remaining moves, for prompts of several sizes."""
 
-    Attributes:
-        counts: the numbers of numbers of a prompt.
-        episodes: number of episodes of each run at each stage.
-    """
-
-    counts: tuple[int, ...] = (3, 4, 5)
-    episodes: int = 2**13
+    counts: tuple[int, ...] = (3, 4, 5)  # the numbers of numbers of a prompt
+    episodes: int = 2**13  # number of episodes of each run at each stage
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Simulate the base model."""
@@ -51,15 +46,10 @@ class StageSuccess:
 
 @dataclasses.dataclass(frozen=True)
 class SearchGrowth:
-    """Rollouts that a search needs, direct and by stages, against the number of moves.
+    """Rollouts that a search needs, direct and by stages, against the number of moves."""
 
-    Attributes:
-        counts: numbers of numbers of a prompt at which searches are simulated.
-        drawn: those at which theory is drawn, including `counts`.
-    """
-
-    counts: tuple[int, ...] = (3, 4, 5)
-    drawn: tuple[int, ...] = (2, 3, 4, 5)
+    counts: tuple[int, ...] = (3, 4, 5)  # numbers of numbers of a prompt at which searches are simulated
+    drawn: tuple[int, ...] = (2, 3, 4, 5)  # those at which theory is drawn, including `counts`
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Search."""

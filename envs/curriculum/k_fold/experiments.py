@@ -63,18 +63,12 @@ class Gradient:
 
     A the chance that two episodes with the same s and v both earn the reward, D that of two with the same s. Pairs of
     episodes estimate both without bias. (In earlier hops it is 0: a uniform look-up after them earns 1/N.)
-
-    Attributes:
-        sees: "response": x and the response; "prompt": the whole prompt too; "table": the next hop and the entry.
-        blocks: number of independent samples.
-        episodes: number of episodes per block.
-        prompts: for "prompt": number of prompts per block.
     """
 
-    sees: str
-    blocks: int = 10
-    episodes: int = 20_000
-    prompts: int = 25
+    sees: str  # "response": x and the response; "prompt": the whole prompt too; "table": the next hop and the entry
+    blocks: int = 10  # number of independent samples
+    episodes: int = 20_000  # number of episodes per block
+    prompts: int = 25  # for "prompt": number of prompts per block
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """(1 - 1/N) / N^2 per visit for tables on the whole prompt; 0 for tables q_j(v | u) of two hops or more."""
@@ -122,12 +116,9 @@ class Search:
     """Score on the full task of rejection sampling on k N^2 ln(1 / (1 - .9^(1/k))) episodes of single hops.
 
     A search keeps the look-up of every pair (hop, entry) that got a reward.
-
-    Attributes:
-        trials: number of searches.
     """
 
-    trials: int = 240
+    trials: int = 240  # number of searches
 
     def predicted(self, oracle: KFoldOracle) -> float:
         """Return the probability that k given pairs, one of each hop, have been found.
@@ -171,20 +162,13 @@ class Ascent:
     """Score of REINFORCE with a mean baseline on tables q_j(v | u), from a fixed mixture of stage 1 and the full task.
 
     A step moves the logits of a row by `step_size` times its gradient per visit, as if rows were visited equally often.
-
-    Attributes:
-        share: share of each update's episodes at stage 1.
-        updates: number of updates.
-        episodes: number of episodes per update.
-        step_size: step size of the ascent.
-        runs: number of runs.
     """
 
-    share: float
-    updates: int = 40
-    episodes: int = 1_024
-    step_size: float = 4.0
-    runs: int = 4
+    share: float  # share of each update's episodes at stage 1
+    updates: int = 40  # number of updates
+    episodes: int = 1_024  # number of episodes per update
+    step_size: float = 4.0  # step size of the ascent
+    runs: int = 4  # number of runs
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """Return 1 with single hops among its episodes, 0 without."""
@@ -238,15 +222,10 @@ def staircase(lab: Lab, agent: str, seeds: range, budget: int, **hyperparameters
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """The order of J around the base model: the slope of ln(J - 1/N) in ln(tilt), with all hops tilted.
+    """The order of J around the base model: the slope of ln(J - 1/N) in ln(tilt), with all hops tilted."""
 
-    Attributes:
-        tilts: tilts towards the right tables.
-        episodes: number of episodes at each.
-    """
-
-    tilts: tuple[float, ...] = (0.5, 0.7, 1.0)
-    episodes: int = 60_000
+    tilts: tuple[float, ...] = (0.5, 0.7, 1.0)  # tilts towards the right tables
+    episodes: int = 60_000  # number of episodes at each
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """Return k, since each hop's factor (fix_j - 1)/(N - 1) is the tilt."""
@@ -265,13 +244,9 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class OneMissing:
-    """Accuracy on the full task with one uniform hop and all others known, averaged over the uniform hop.
+    """Accuracy on the full task with one uniform hop and all others known, averaged over the uniform hop."""
 
-    Attributes:
-        episodes: number of episodes for each missing hop.
-    """
-
-    episodes: int = 40_000
+    episodes: int = 40_000  # number of episodes for each missing hop
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """1/N: the mixed derivatives of order k - 1 and all lower ones are 0."""
@@ -289,15 +264,10 @@ class OneMissing:
 
 @dataclasses.dataclass(frozen=True)
 class Decay:
-    """Slope in k of the logarithm of a gradient's norm per visit, for policies that see x and the response.
+    """Slope in k of the logarithm of a gradient's norm per visit, for policies that see x and the response."""
 
-    Attributes:
-        gradient: how the norm is measured.
-        hops: values of k.
-    """
-
-    gradient: Gradient
-    hops: tuple[int, ...] = (1, 2, 3, 4)
+    gradient: Gradient  # how the norm is measured
+    hops: tuple[int, ...] = (1, 2, 3, 4)  # values of k
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """Return -ln(N - 1) / 2.
@@ -320,15 +290,10 @@ class Decay:
 
 @dataclasses.dataclass(frozen=True)
 class Staircase:
-    """Mean over r < k of the accuracy on r hops minus that on r + 1, after stage r of `curriculum-rlvr`.
+    """Mean over r < k of the accuracy on r hops minus that on r + 1, after stage r of `curriculum-rlvr`."""
 
-    Attributes:
-        budget: episodes of a run.
-        seeds: number of runs.
-    """
-
-    budget: int = 24_000
-    seeds: int = 4
+    budget: int = 24_000  # episodes of a run
+    seeds: int = 4  # number of runs
 
     def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
         """Return 1 - 1/N: a stage teaches its last hop, and the next one is uniform."""

@@ -67,17 +67,11 @@ Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Measured(NamedTuple):
-    """Results of a policy at one stage.
+    """Results of a policy at one stage."""
 
-    Attributes:
-        success: float64 (any,), whose mean is the probability of a reward.
-        kl: float64 (any,), whose mean is the divergence from the reference.
-        sampled: the names of those that are samples.
-    """
-
-    success: np.ndarray
-    kl: np.ndarray
-    sampled: tuple[str, ...] = ()
+    success: np.ndarray  # float64 (any,), whose mean is the probability of a reward
+    kl: np.ndarray  # float64 (any,), whose mean is the divergence from the reference
+    sampled: tuple[str, ...] = ()  # the names of those that are samples
 
 
 class KFoldOracle(Oracle[KFoldComposition]):

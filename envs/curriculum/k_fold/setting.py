@@ -21,41 +21,25 @@ PERMUTATIONS = 1
 
 
 class State(NamedTuple):
-    """n chains of hops.
+    """n chains of hops."""
 
-    Attributes:
-        prompt: int64 (n,).
-        given: int8 (n, k N + 3), the prompt's tokens.
-        hop: int64 (n,), number 0..k-1 of the next hop.
-        left: int64 (n,), number of remaining hops.
-        truth: int64 (n,), the current entry of the correct chain.
-        position: int64 (n,), hops made.
-        response: int64 (n, words), the response, one byte a token.
-    """
-
-    prompt: Any
-    given: Any
-    hop: Any
-    left: Any
-    truth: Any
-    position: Any
-    response: Any
+    prompt: Any  # int64 (n,)
+    given: Any  # int8 (n, k N + 3), the prompt's tokens
+    hop: Any  # int64 (n,), number 0..k-1 of the next hop
+    left: Any  # int64 (n,), number of remaining hops
+    truth: Any  # int64 (n,), the current entry of the correct chain
+    position: Any  # int64 (n,), hops made
+    response: Any  # int64 (n, words), the response, one byte a token
 
 
 class Tables(NamedTuple):
-    """An instance.
+    """An instance."""
 
-    Attributes:
-        hidden: int64 (k N,), pi_j(u) at j N + u, hops and entries counted from 0.
-        draws: int64 (ceil(k N / 2),), counters of the words that order the visible permutations.
-        places: int32 (k N,), the place of each entry within its permutation.
-        write: int64 (response tokens * N, words), the words that symbol s as response token t adds to
-            `State.response`, in row t N + s.
-    """
-
-    hidden: np.ndarray
-    draws: np.ndarray
-    places: np.ndarray
+    hidden: np.ndarray  # int64 (k N,), pi_j(u) at j N + u, hops and entries counted from 0
+    draws: np.ndarray  # int64 (ceil(k N / 2),), counters of the words that order the visible permutations
+    places: np.ndarray  # int32 (k N,), the place of each entry within its permutation
+    #: int64 (response tokens * N, words), the words that symbol s as response token t adds to `State.response`, in row
+    #: t N + s
     write: np.ndarray
 
 

@@ -20,17 +20,11 @@ AGENTS = {"stages 1, 2, ..., k": "curriculum-rlvr", "full tasks alone": "rlvr"}
 
 
 class Learner(NamedTuple):
-    """A policy class of the package's learners.
+    """A policy class of the package's learners."""
 
-    Attributes:
-        name: name of the policy class.
-        budget: episodes of a run.
-        options: hyper-parameters.
-    """
-
-    name: str
-    budget: int
-    options: Mapping[str, Any]
+    name: str  # name of the policy class
+    budget: int  # episodes of a run
+    options: Mapping[str, Any]  # hyper-parameters
 
 
 TABLES = Learner("tables", 24_000, {"policy": "auto", "episodes_per_update": 200})
@@ -45,21 +39,13 @@ NETWORK = Learner(
 
 @dataclasses.dataclass(frozen=True)
 class Barrier:
-    """J around the base model, and the gradient there of policies that see more or less.
+    """J around the base model, and the gradient there of policies that see more or less."""
 
-    Attributes:
-        hops: numbers of hops in the first chart.
-        tilts: tilts of its points.
-        episodes: episodes of each of its points.
-        depths: numbers of hops in the second chart's theory.
-        measured: how many of these are measured.
-    """
-
-    hops: tuple[int, ...] = (1, 2, 4, 8)
-    tilts: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 1.0)
-    episodes: int = 20_000
-    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    measured: int = 4
+    hops: tuple[int, ...] = (1, 2, 4, 8)  # numbers of hops in the first chart
+    tilts: tuple[float, ...] = (0.25, 0.5, 0.7, 0.85, 1.0)  # tilts of its points
+    episodes: int = 20_000  # episodes of each of its points
+    depths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)  # numbers of hops in the second chart's theory
+    measured: int = 4  # how many of these are measured
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Simulate."""
@@ -105,17 +91,11 @@ class Barrier:
 
 @dataclasses.dataclass(frozen=True)
 class Learning:
-    """Scores of tables and of networks over their budgets, with and without easier tasks.
+    """Scores of tables and of networks over their budgets, with and without easier tasks."""
 
-    Attributes:
-        updates: number of updates of REINFORCE on tables.
-        learners: registered agents.
-        points: number of points of their curves.
-    """
-
-    updates: int = 40
-    learners: tuple[Learner, ...] = (TABLES, NETWORK)
-    points: int = 12
+    updates: int = 40  # number of updates of REINFORCE on tables
+    learners: tuple[Learner, ...] = (TABLES, NETWORK)  # registered agents
+    points: int = 12  # number of points of their curves
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""
@@ -149,13 +129,9 @@ class Learning:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """Accuracies on chains of each length after each stage.
+    """Accuracies on chains of each length after each stage."""
 
-    Attributes:
-        learners: registered agents.
-    """
-
-    learners: tuple[Learner, ...] = (TABLES, NETWORK)
+    learners: tuple[Learner, ...] = (TABLES, NETWORK)  # registered agents
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""

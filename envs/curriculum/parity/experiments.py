@@ -31,17 +31,11 @@ def chances(setting: Parity, right: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Product:
-    """Expected reward of a table whose probabilities of a right claim differ between its rows.
+    """Expected reward of a table whose probabilities of a right claim differ between its rows."""
 
-    Attributes:
-        mean: mean of the probabilities.
-        spread: they go from mean - spread to mean + spread over the four rows of a position.
-        episodes: number of simulated episodes.
-    """
-
-    mean: float = 0.85
-    spread: float = 0.15
-    episodes: int = 400_000
+    mean: float = 0.85  # mean of the probabilities
+    spread: float = 0.15  # they go from mean - spread to mean + spread over the four rows of a position
+    episodes: int = 400_000  # number of simulated episodes
 
     def right(self, setting: Parity) -> np.ndarray:
         """Return the probabilities by position and row, float64 (k, 4)."""
@@ -70,15 +64,10 @@ def outcome_gradient(stage: int) -> OutcomeGradient:
 
 @dataclasses.dataclass(frozen=True)
 class Along:
-    """Derivative of the answer's expected reward along a function of the prompt, without a chain of thought.
+    """Derivative of the answer's expected reward along a function of the prompt, without a chain of thought."""
 
-    Attributes:
-        ignored: number of secret bits that the function ignores, 0 or 1.
-        episodes: number of simulated episodes.
-    """
-
-    ignored: int
-    episodes: int = 400_000
+    ignored: int  # number of secret bits that the function ignores, 0 or 1
+    episodes: int = 400_000  # number of simulated episodes
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
         """Return 1/4 along the parity of the secret bits itself, and 0 along functions that ignore one of them."""
@@ -102,14 +91,10 @@ class Leaning:
     rolled out, and only the episodes are random. Tables that differ by swapping the claims at a position have the same
     square, so one of each two suffices: the one that claims 0 after bit 0 and claim 0. Rows of claim 1 before the first
     claim are never visited.
-
-    Attributes:
-        blocks: number of estimates for each table, each the unbiased product of two simulations.
-        episodes: number of episodes per simulation.
     """
 
-    blocks: int = 16
-    episodes: int = 128
+    blocks: int = 16  # number of estimates for each table, each the unbiased product of two simulations
+    episodes: int = 128  # number of episodes per simulation
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
         """E[(2 J - 1)^2] = E[m_1^2 ... m_k^2], means of two signs and of four: 2 * 4^-k."""
@@ -136,12 +121,9 @@ class StageSearch:
 
     It claims at random in unknown rows. Once the earlier claims are right, an episode reveals the right claim of the
     row visited: the one made if there was a reward, else the other. A stage ends when all its rows have been visited.
-
-    Attributes:
-        trials: number of searches.
     """
 
-    trials: int = 1000
+    trials: int = 1000  # number of searches
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
         """Return a coupon collector's time over two rows at first and over four afterwards: 3 + (k - 1) 25/3."""

@@ -18,37 +18,23 @@ WORD = 8
 
 
 class State(NamedTuple):
-    """n responses.
+    """n responses."""
 
-    Attributes:
-        prompt: int64 (n,), x as an integer: x_i is its bit i.
-        goal: int64 (n,), the correct parity.
-        position: int64 (n,), number of claims made.
-        last: int64 (n,), the episode ends after this many claims.
-        tokens: int64 (n, words), the observation, one byte a token.
-    """
-
-    prompt: Any
-    goal: Any
-    position: Any
-    last: Any
-    tokens: Any
+    prompt: Any  # int64 (n,), x as an integer: x_i is its bit i
+    goal: Any  # int64 (n,), the correct parity
+    position: Any  # int64 (n,), number of claims made
+    last: Any  # int64 (n,), the episode ends after this many claims
+    tokens: Any  # int64 (n, words), the observation, one byte a token
 
 
 class Tables(NamedTuple):
-    """An instance.
+    """An instance."""
 
-    Attributes:
-        secret: int64 (k,), the secret positions S in their order.
-        masks: int64 (k + 1,), the first j secret positions as bits of an integer.
-        bits: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`.
-        claim: int64 (2 * claims, words), the words that claim a at position t adds, in row 2 t + a.
-    """
-
-    secret: np.ndarray
-    masks: np.ndarray
+    secret: np.ndarray  # int64 (k,), the secret positions S in their order
+    masks: np.ndarray  # int64 (k + 1,), the first j secret positions as bits of an integer
+    #: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`
     bits: np.ndarray
-    claim: np.ndarray
+    claim: np.ndarray  # int64 (2 * claims, words), the words that claim a at position t adds, in row 2 t + a
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -19,19 +19,12 @@ SHARE = 1_600
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Episodes to learn the task against k.
+    """Episodes to learn the task against k."""
 
-    Attributes:
-        direct: values of k of runs on the full task.
-        staged: values of k of runs by stages.
-        drawn: values of k at which theory is drawn.
-        limit: episodes of a run on the full task.
-    """
-
-    direct: tuple[int, ...] = (1, 2, 3, 4, 5)
-    staged: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
-    drawn: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)
-    limit: int = 60_000
+    direct: tuple[int, ...] = (1, 2, 3, 4, 5)  # values of k of runs on the full task
+    staged: tuple[int, ...] = (1, 2, 3, 4, 6, 8)  # values of k of runs by stages
+    drawn: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8)  # values of k at which theory is drawn
+    limit: int = 60_000  # episodes of a run on the full task
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train and search."""
@@ -59,13 +52,9 @@ class Cost:
 
 @dataclasses.dataclass(frozen=True)
 class Staircase:
-    """Success at every stage during a run by stages, and the gradient at the uniform policy.
+    """Success at every stage during a run by stages, and the gradient at the uniform policy."""
 
-    Attributes:
-        points: number of points of the curves.
-    """
-
-    points: int = 64
+    points: int = 64  # number of points of the curves
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train and simulate."""

@@ -42,18 +42,12 @@ class Search:
 
     It samples unknown picks uniformly, keeps the picks of the first rewarded response, and continues with the next
     task. One stream of episodes, split at its rewards, contains many such searches.
-
-    Attributes:
-        lab: the lab that simulates.
-        trials: number of searches.
-        prompt: search on this one prompt, as at inference time; None for a fresh prompt each episode.
-        limit: maximum number of episodes of one task.
     """
 
-    lab: Lab
-    trials: int
-    prompt: int | None = None
-    limit: int = LIMIT
+    lab: Lab  # the lab that simulates
+    trials: int  # number of searches
+    prompt: int | None = None  # search on this one prompt, as at inference time; None for a fresh prompt each episode
+    limit: int = LIMIT  # maximum number of episodes of one task
 
     def queries(self, tasks: list[Task], seed: int) -> np.ndarray:
         """Return the reward queries of each search: float64 (trials,), NaN if a task exceeds the limit."""
@@ -96,22 +90,16 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class QueryGrowth:
-    """Slope of the logarithm of a search's reward queries.
+    """Slope of the logarithm of a search's reward queries."""
 
-    Attributes:
-        against: "length": direct search, against L; "log-length": p = 1, against ln(L + 1); "increment": the cost of
-            each task, against p.
-        quantile: None for the mean over searches, or the share of prompts that the queries must solve.
-        trials: searches at each point.
-        lengths: the L of "log-length".
-        limit: episodes of one task at most.
-    """
-
+    #: "length": direct search, against L; "log-length": p = 1, against ln(L + 1); "increment": the cost of each task,
+    #: against p
     against: str
+    #: None for the mean over searches, or the share of prompts that the queries must solve
     quantile: float | None = None
-    trials: int = 400
-    lengths: tuple[int, ...] = (1, 3, 5, 7)
-    limit: int = LIMIT
+    trials: int = 400  # searches at each point
+    lengths: tuple[int, ...] = (1, 3, 5, 7)  # the L of "log-length"
+    limit: int = LIMIT  # episodes of one task at most
 
     def points(self, setting: ReasoningTree) -> list[tuple[float, int, int]]:
         """Return (place on the axis, L, increment) of each point."""
@@ -153,15 +141,10 @@ class QueryGrowth:
 
 @dataclasses.dataclass(frozen=True)
 class HintsAgainstDepth:
-    """Mean reward queries with ever shorter hints over those with ever later stages.
+    """Mean reward queries with ever shorter hints over those with ever later stages."""
 
-    Attributes:
-        trials: searches of each.
-        limit: episodes of one task at most.
-    """
-
-    trials: int = 2000
-    limit: int = LIMIT
+    trials: int = 2000  # searches of each
+    limit: int = LIMIT  # episodes of one task at most
 
     def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """Return 1: each task of either leaves one pick among d + 1."""
@@ -176,15 +159,10 @@ class HintsAgainstDepth:
 
 @dataclasses.dataclass(frozen=True)
 class TasksTwice:
-    """Mean reward queries with one new pick a task, every task being searched twice.
+    """Mean reward queries with one new pick a task, every task being searched twice."""
 
-    Attributes:
-        trials: searches.
-        limit: episodes of one task at most.
-    """
-
-    trials: int = 2000
-    limit: int = LIMIT
+    trials: int = 2000  # searches
+    limit: int = LIMIT  # episodes of one task at most
 
     def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """(L+1)(d+1) for the new picks, and one query to confirm at each task that has none."""
@@ -199,17 +177,11 @@ class TasksTwice:
 
 @dataclasses.dataclass(frozen=True)
 class ParityTests:
-    """Tests of wrong chains of L picks on m fresh prompts, under the parity verifier.
+    """Tests of wrong chains of L picks on m fresh prompts, under the parity verifier."""
 
-    Attributes:
-        confirmations: the number m of prompts.
-        survival: measure the share that passes all m, instead of the mean number of tests until the first failure.
-        blocks: how often each chain is tested.
-    """
-
-    confirmations: int
-    survival: bool
-    blocks: int = 4_000
+    confirmations: int  # the number m of prompts
+    survival: bool  # measure the share that passes all m, instead of the mean number of tests until the first failure
+    blocks: int = 4_000  # how often each chain is tested
 
     def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """2^-m survive; the number of tests is 1 + 1/2 + ... + 2^(1-m)."""

@@ -30,19 +30,12 @@ SAMPLES = {"exact": 4_096, "parity": 8_192}
 
 
 class Measured(NamedTuple):
-    """Results of a policy; rows are equally likely prompts, classes of them, or samples.
+    """Results of a policy; rows are equally likely prompts, classes of them, or samples."""
 
-    Attributes:
-        success: float64 (any, L + 1), at each stage.
-        path: float64 (any, L + 1), probability of each prefix of S.
-        kl: float64 (any,).
-        sampled: the names among "success" and "kl" whose rows are samples.
-    """
-
-    success: np.ndarray
-    path: np.ndarray
-    kl: np.ndarray
-    sampled: tuple[str, ...] = ()
+    success: np.ndarray  # float64 (any, L + 1), at each stage
+    path: np.ndarray  # float64 (any, L + 1), probability of each prefix of S
+    kl: np.ndarray  # float64 (any,)
+    sampled: tuple[str, ...] = ()  # the names among "success" and "kl" whose rows are samples
 
 
 class ReasoningTreeOracle(Oracle[ReasoningTree]):

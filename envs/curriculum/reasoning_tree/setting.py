@@ -18,37 +18,23 @@ WORD = 8
 
 
 class State(NamedTuple):
-    """n responses.
+    """n responses."""
 
-    Attributes:
-        prompt: int64 (n,), x as an integer: x_i is its bit i.
-        position: int64 (n,), picks made or given.
-        stage: int64 (n,), the stage: the episode ends after this many picks.
-        wrong: bool (n,), whether z_l differs from its value on the hidden path.
-        tokens: int64 (n, words), the observation, one byte a token.
-    """
-
-    prompt: Any
-    position: Any
-    stage: Any
-    wrong: Any
-    tokens: Any
+    prompt: Any  # int64 (n,), x as an integer: x_i is its bit i
+    position: Any  # int64 (n,), picks made or given
+    stage: Any  # int64 (n,), the stage: the episode ends after this many picks
+    wrong: Any  # bool (n,), whether z_l differs from its value on the hidden path
+    tokens: Any  # int64 (n, words), the observation, one byte a token
 
 
 class Tables(NamedTuple):
-    """An instance; pick a at position l has index l (d + 1) + a.
+    """An instance; pick a at position l has index l (d + 1) + a."""
 
-    Attributes:
-        path: int64 (L + 1,), the hidden path S, whose last entry is EOS = d.
-        bits: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`.
-        given: int64 (L + 1, words), the words that a hint of h picks adds.
-        pick: int64 ((L + 1)(d + 1), words), the words that a pick adds.
-    """
-
-    path: np.ndarray
+    path: np.ndarray  # int64 (L + 1,), the hidden path S, whose last entry is EOS = d
+    #: int64 (256 * bytes, words), the words that each value of each byte of the prompt adds to `State.tokens`
     bits: np.ndarray
-    given: np.ndarray
-    pick: np.ndarray
+    given: np.ndarray  # int64 (L + 1, words), the words that a hint of h picks adds
+    pick: np.ndarray  # int64 ((L + 1)(d + 1), words), the words that a pick adds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -31,25 +31,15 @@ _X = Axis("length L of the hidden path", ticks=(1, 2, 4, 6, 8, 10, 12))
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """Reward queries of searches and of learners against L, in training and at test time.
+    """Reward queries of searches and of learners against L, in training and at test time."""
 
-    Attributes:
-        direct: L that are searched on the full task.
-        learnt: L that are trained on it.
-        staged: L that are searched, and trained, stage by stage.
-        drawn: L of theory's lines.
-        trials: searches at each point.
-        limit: episodes of a run on the full task.
-        share: episodes of a run for each of its stages.
-    """
-
-    direct: tuple[int, ...] = (1, 2, 3, 4)
-    learnt: tuple[int, ...] = (1, 3, 5, 6)
-    staged: tuple[int, ...] = (1, 2, 4, 6, 8, 12)
-    drawn: tuple[int, ...] = tuple(range(1, 13))
-    trials: int = 400
-    limit: int = 60_000
-    share: int = 2_000
+    direct: tuple[int, ...] = (1, 2, 3, 4)  # L that are searched on the full task
+    learnt: tuple[int, ...] = (1, 3, 5, 6)  # L that are trained on it
+    staged: tuple[int, ...] = (1, 2, 4, 6, 8, 12)  # L that are searched, and trained, stage by stage
+    drawn: tuple[int, ...] = tuple(range(1, 13))  # L of theory's lines
+    trials: int = 400  # searches at each point
+    limit: int = 60_000  # episodes of a run on the full task
+    share: int = 2_000  # episodes of a run for each of its stages
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Search and train."""
@@ -99,27 +89,16 @@ class Lengths:
 
 @dataclasses.dataclass(frozen=True)
 class Verifiers:
-    """Chains that the parity verifier accepts, and what agents learn from it and from the exact one.
+    """Chains that the parity verifier accepts, and what agents learn from it and from the exact one."""
 
-    Attributes:
-        confirmations: values of m for the parity verifier.
-        size: d and L of the small tree all of whose chains are tested.
-        blocks: how often each chain is tested.
-        budget: episodes of a run.
-        points: number of points of its curve.
-        responses: number of responses from which a policy is examined.
-        delta: probability that a search with the parity verifier ends at a wrong chain.
-        costed: values of L in its table.
-    """
-
-    confirmations: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10)
-    size: int = 3
-    blocks: int = 400
-    budget: int = 12_000
-    points: int = 24
-    responses: int = 4_096
-    delta: float = 0.1
-    costed: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
+    confirmations: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 10)  # values of m for the parity verifier
+    size: int = 3  # d and L of the small tree all of whose chains are tested
+    blocks: int = 400  # how often each chain is tested
+    budget: int = 12_000  # episodes of a run
+    points: int = 24  # number of points of its curve
+    responses: int = 4_096  # number of responses from which a policy is examined
+    delta: float = 0.1  # probability that a search with the parity verifier ends at a wrong chain
+    costed: tuple[int, ...] = (1, 2, 3, 4, 6, 8)  # values of L in its table
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Test chains and train."""
@@ -215,21 +194,13 @@ def _look(lab: Lab, policy: object, responses: int, key: int) -> tuple[float, fl
 
 @dataclasses.dataclass(frozen=True)
 class Curricula:
-    """What stages and hints cost, what larger steps do, and how REINFORCE learns from both.
+    """What stages and hints cost, what larger steps do, and how REINFORCE learns from both."""
 
-    Attributes:
-        searched: L of searches.
-        drawn: L of theory's lines.
-        trials: searches at each point.
-        budget: episodes of a run.
-        points: of its curve.
-    """
-
-    searched: tuple[int, ...] = (1, 2, 4, 6, 8, 12)
-    drawn: tuple[int, ...] = tuple(range(1, 13))
-    trials: int = 400
-    budget: int = 12_000
-    points: int = 24
+    searched: tuple[int, ...] = (1, 2, 4, 6, 8, 12)  # L of searches
+    drawn: tuple[int, ...] = tuple(range(1, 13))  # L of theory's lines
+    trials: int = 400  # searches at each point
+    budget: int = 12_000  # episodes of a run
+    points: int = 24  # of its curve
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Search and train."""

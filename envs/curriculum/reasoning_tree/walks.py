@@ -20,15 +20,10 @@ from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 
 
 class Chain(NamedTuple):
-    """A policy that sees the number of picks and the last token.
+    """A policy that sees the number of picks and the last token."""
 
-    Attributes:
-        first: float64 (2, d + 1), probabilities of the first pick after a prompt that ends in bit 0 or 1.
-        rows: float64 (L, d, d + 1), those at position l + 1 after each last pick.
-    """
-
-    first: np.ndarray
-    rows: np.ndarray
+    first: np.ndarray  # float64 (2, d + 1), probabilities of the first pick after a prompt that ends in bit 0 or 1
+    rows: np.ndarray  # float64 (L, d, d + 1), those at position l + 1 after each last pick
 
 
 def chain_kl(chain: Chain) -> np.ndarray:

@@ -50,19 +50,12 @@ def vertex(xi: tuple[float, ...], logs: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class SizeRatio:
-    """Ratio of the theorem's sample sizes at two relative budgets.
+    """Ratio of the theorem's sample sizes at two relative budgets."""
 
-    Attributes:
-        there: relative budget of the numerator.
-        here: relative budget of the denominator.
-        parts: simulations of 4,096 episodes per block, at each.
-        blocks: number of independent estimates.
-    """
-
-    there: float
-    here: float
-    parts: tuple[int, int] = (1, 1)
-    blocks: int = 8
+    there: float  # relative budget of the numerator
+    here: float  # relative budget of the denominator
+    parts: tuple[int, int] = (1, 1)  # simulations of 4,096 episodes per block, at each
+    blocks: int = 8  # number of independent estimates
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """n(there) / n(here)."""
@@ -83,15 +76,10 @@ class SizeRatio:
 
 @dataclasses.dataclass(frozen=True)
 class LeastSize:
-    """Relative budget at which n is smallest: the minimum of a parabola through ln n over ln xi.
+    """Relative budget at which n is smallest: the minimum of a parabola through ln n over ln xi."""
 
-    Attributes:
-        budgets: the relative budgets of the points.
-        blocks: number of independent estimates at each, from 4,096 episodes.
-    """
-
-    budgets: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8)
-    blocks: int = 10
+    budgets: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8)  # the relative budgets of the points
+    blocks: int = 10  # number of independent estimates at each, from 4,096 episodes
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """Return the minimum for exact sample sizes."""
@@ -108,19 +96,12 @@ class LeastSize:
 
 @dataclasses.dataclass(frozen=True)
 class Tilted:
-    """The base model's solutions re-weighted by exp(-i eta T), eta = 1/(2H): i tilts.
+    """The base model's solutions re-weighted by exp(-i eta T), eta = 1/(2H): i tilts."""
 
-    Attributes:
-        stationary: whether to compare early with late tokens; else the relative budget before and after.
-        tilts: the number i of tilts.
-        ample: the horizon in units of the setting's, chosen so no solution is cut off.
-        parts: simulations of 4,096 episodes, each an estimate.
-    """
-
-    stationary: bool = False
-    tilts: int = 4
-    ample: float = 5.0
-    parts: int = 24
+    stationary: bool = False  # whether to compare early with late tokens; else the relative budget before and after
+    tilts: int = 4  # the number i of tilts
+    ample: float = 5.0  # the horizon in units of the setting's, chosen so no solution is cut off
+    parts: int = 24  # simulations of 4,096 episodes, each an estimate
 
     def predicted(self, oracle: RelativeBudgetOracle) -> float:
         """Gain of xi for each tilt, in units of 1/(2K): below 1 - p. Stationary: 0."""
@@ -154,16 +135,12 @@ class BestStep:
 
     The step is the optimum under a KL penalty. Its gain is E[(w - 1) R] over responses of the base model, w being the
     ratio of probabilities, and its divergence E[w ln w].
-
-    Attributes:
-        budgets: where it is measured; with several, the place of the greatest gain, where a parabola turns.
-        beta: weight of the penalty.
-        parts: simulations of 4,096 episodes, each an estimate.
     """
 
+    #: where it is measured; with several, the place of the greatest gain, where a parabola turns
     budgets: tuple[float, ...]
-    beta: float = 20.0
-    parts: int = 10
+    beta: float = 20.0  # weight of the penalty
+    parts: int = 10  # simulations of 4,096 episodes, each an estimate
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """sd(R), in units of itself; or where sd(R) turns."""
@@ -241,13 +218,10 @@ def one_step(
 
 @dataclasses.dataclass(frozen=True)
 class TableStep:
-    """Gain of one step of REINFORCE with a table on sub-steps.
+    """Gain of one step of REINFORCE with a table on sub-steps."""
 
-    Attributes:
-        fixed: whether at a fixed KL divergence, in units of sqrt(2 kappa) sd(R); else for each unit of the learning
-            rate, in units of Var[R].
-    """
-
+    #: whether at a fixed KL divergence, in units of sqrt(2 kappa) sd(R); else for each unit of the learning rate, in
+    #: units of Var[R]
     fixed: bool
 
     def predicted(self, oracle: RelativeBudgetOracle) -> float:
@@ -263,17 +237,11 @@ class TableStep:
 
 @dataclasses.dataclass(frozen=True)
 class ScoreRatio:
-    """Score that one step gains at one relative budget, in units of what it gains at a smaller one.
+    """Score that one step gains at one relative budget, in units of what it gains at a smaller one."""
 
-    Attributes:
-        agent: "rlvr" or "grpo".
-        there: the larger relative budget.
-        here: the smaller one; both are ample.
-    """
-
-    agent: str
-    there: float = 8.0
-    here: float = 4.0
+    agent: str  # "rlvr" or "grpo"
+    there: float = 8.0  # the larger relative budget
+    here: float = 4.0  # the smaller one; both are ample
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """Return here / there for RLVR, and 1 for GRPO."""

@@ -12,13 +12,9 @@ KAPPA = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class TokenLaw:
-    """The law of T, the tokens to the first solution, up to a horizon of H tokens.
+    """The law of T, the tokens to the first solution, up to a horizon of H tokens."""
 
-    Attributes:
-        arrivals: float64 (H,), P(T = t) for t = 1..H; the remaining probability is P(T > H).
-    """
-
-    arrivals: np.ndarray
+    arrivals: np.ndarray  # float64 (H,), P(T = t) for t = 1..H; the remaining probability is P(T > H)
 
     @classmethod
     def negative_binomial(cls, steps: int, chance: float, horizon: int) -> "TokenLaw":

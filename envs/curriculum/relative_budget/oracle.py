@@ -42,15 +42,10 @@ class ChancePolicy(PolicyOfSetting):
 
 
 class Followed(NamedTuple):
-    """A policy that was followed forward.
+    """A policy that was followed forward."""
 
-    Attributes:
-        arrivals: float64 (K, H): the probability that sub-step i is done with token t, t = 1..H.
-        kl: KL divergence to the reference, in nats.
-    """
-
-    arrivals: np.ndarray
-    kl: float
+    arrivals: np.ndarray  # float64 (K, H): the probability that sub-step i is done with token t, t = 1..H
+    kl: float  # KL divergence to the reference, in nats
 
 
 class SmallStep(NamedTuple):

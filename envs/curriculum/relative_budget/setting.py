@@ -18,31 +18,19 @@ MAX_HORIZON = 4096
 
 
 class State(NamedTuple):
-    """n attempts.
+    """n attempts."""
 
-    Attributes:
-        prompt: int64 (n,), always 0.
-        progress: int64 (n,), number of completed sub-steps.
-        used: int64 (n,), tokens used.
-        goal: int64 (n,), sub-steps of a solution.
-    """
-
-    prompt: Any
-    progress: Any
-    used: Any
-    goal: Any
+    prompt: Any  # int64 (n,), always 0
+    progress: Any  # int64 (n,), number of completed sub-steps
+    used: Any  # int64 (n,), tokens used
+    goal: Any  # int64 (n,), sub-steps of a solution
 
 
 class Tables(NamedTuple):
-    """An instance.
+    """An instance."""
 
-    Attributes:
-        right: int64 (K,), the right action of each sub-step.
-        rewards: float64 (H + 1,), (H - T + 1) / H by tokens T.
-    """
-
-    right: np.ndarray
-    rewards: np.ndarray
+    right: np.ndarray  # int64 (K,), the right action of each sub-step
+    rewards: np.ndarray  # float64 (H + 1,), (H - T + 1) / H by tokens T
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

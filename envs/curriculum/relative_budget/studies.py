@@ -63,15 +63,10 @@ LEARNERS: tuple[Learner, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class Regimes:
-    """Score of learners after the same episodes against the relative budget, over what theory says of each.
+    """Score of learners after the same episodes against the relative budget, over what theory says of each."""
 
-    Attributes:
-        budgets: where agents are trained.
-        line: where theory is drawn, those of agents included.
-    """
-
-    budgets: tuple[float, ...] = BUDGETS
-    line: tuple[float, ...] = LINE
+    budgets: tuple[float, ...] = BUDGETS  # where agents are trained
+    line: tuple[float, ...] = LINE  # where theory is drawn, those of agents included
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""
@@ -125,13 +120,9 @@ class Regimes:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-    """What one gradient step gains: at a fixed KL divergence, and as a score for each unit of learning rate.
+    """What one gradient step gains: at a fixed KL divergence, and as a score for each unit of learning rate."""
 
-    Attributes:
-        budgets: where a step is taken.
-    """
-
-    budgets: tuple[float, ...] = (0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 8.0)
+    budgets: tuple[float, ...] = (0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 8.0)  # where a step is taken
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Take the steps."""
@@ -181,17 +172,11 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """How many samples a step needs against the relative budget, and where they are fewest.
+    """How many samples a step needs against the relative budget, and where they are fewest."""
 
-    Attributes:
-        lengths: numbers of sub-steps.
-        budgets: where samples are drawn.
-        parts: simulations of 4,096 episodes in a block.
-    """
-
-    lengths: tuple[int, ...] = (1, 2, 4, 8)
-    budgets: tuple[float, ...] = BUDGETS
-    parts: int = 2
+    lengths: tuple[int, ...] = (1, 2, 4, 8)  # numbers of sub-steps
+    budgets: tuple[float, ...] = BUDGETS  # where samples are drawn
+    parts: int = 2  # simulations of 4,096 episodes in a block
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Simulate the base model."""

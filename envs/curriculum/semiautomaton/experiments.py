@@ -75,17 +75,11 @@ def over_machines(estimate: Callable[[np.ndarray], float], above: np.ndarray) ->
 
 @dataclasses.dataclass(frozen=True)
 class Decay:
-    """Slope in T of the logarithm of agreement above chance.
+    """Slope in T of the logarithm of agreement above chance."""
 
-    Attributes:
-        lengths: words' lengths.
-        twins: other machines.
-        episodes: of each machine and length.
-    """
-
-    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    twins: int = 32
-    episodes: int = 5_000
+    lengths: tuple[int, ...] = (1, 2, 3, 4, 5, 6)  # words' lengths
+    twins: int = 32  # other machines
+    episodes: int = 5_000  # of each machine and length
 
     def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """ln(1 - 1/(N-1))."""
@@ -105,17 +99,11 @@ class Decay:
 
 @dataclasses.dataclass(frozen=True)
 class FactorialLength:
-    """Agreement above chance at the word length where it should be 1/N!, on the line through two lengths around it.
+    """Agreement above chance at the word length where it should be 1/N!, on the line through two lengths around it."""
 
-    Attributes:
-        lengths: one below and one above.
-        twins: other machines.
-        episodes: of each machine and length.
-    """
-
-    lengths: tuple[int, int] = (6, 8)
-    twins: int = 32
-    episodes: int = 10_000
+    lengths: tuple[int, int] = (6, 8)  # one below and one above
+    twins: int = 32  # other machines
+    episodes: int = 10_000  # of each machine and length
 
     def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """1/N!, at the length (ln N! + ln(1 - 1/N)) / -ln(1 - 1/(N-1)), which is of order N^2 ln N."""
@@ -134,17 +122,11 @@ class FactorialLength:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkBlind:
-    """Reward of networks (`policy="mlp"`) that were trained on the outcome of the full task.
+    """Reward of networks (`policy="mlp"`) that were trained on the outcome of the full task."""
 
-    Attributes:
-        budget: episodes of a run.
-        seeds: runs.
-        episodes: of the simulation of each.
-    """
-
-    budget: int = 16_000
-    seeds: int = 3
-    episodes: int = 4096
+    budget: int = 16_000  # episodes of a run
+    seeds: int = 3  # runs
+    episodes: int = 4096  # of the simulation of each
 
     def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
         """Chance."""

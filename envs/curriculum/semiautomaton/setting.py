@@ -18,35 +18,21 @@ START, LETTER = 0, 1
 
 
 class State(NamedTuple):
-    """n runs of the machine.
+    """n runs of the machine."""
 
-    Attributes:
-        prompt: int64 (n,).
-        truth: int64 (n,), the machine's own state after the letters that it has read.
-        position: int64 (n,), claims made.
-        last: int64 (n,), the episode ends after this many claims.
-        tokens: (n, 1 + T + claims) of the observation's type, the observation.
-    """
-
-    prompt: Any
-    truth: Any
-    position: Any
-    last: Any
-    tokens: Any
+    prompt: Any  # int64 (n,)
+    truth: Any  # int64 (n,), the machine's own state after the letters that it has read
+    position: Any  # int64 (n,), claims made
+    last: Any  # int64 (n,), the episode ends after this many claims
+    tokens: Any  # (n, 1 + T + claims) of the observation's type, the observation
 
 
 class Tables(NamedTuple):
-    """An instance.
+    """An instance."""
 
-    Attributes:
-        moves: int64 (m N,), the state after letter a in state s at a N + s.
-        swaps: int64 (m, 2), the two states that letter a of a shuffle may exchange; no rows in other families.
-        places: int64 (T,), 0..T - 1.
-    """
-
-    moves: np.ndarray
-    swaps: np.ndarray
-    places: np.ndarray
+    moves: np.ndarray  # int64 (m N,), the state after letter a in state s at a N + s
+    swaps: np.ndarray  # int64 (m, 2), the two states that letter a of a shuffle may exchange; no rows in other families
+    places: np.ndarray  # int64 (T,), 0..T - 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

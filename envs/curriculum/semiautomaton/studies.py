@@ -19,19 +19,12 @@ DIRECT, STAGED = "long words alone", "ever longer words"
 
 
 class Trained(NamedTuple):
-    """A policy class of the package's learners.
+    """A policy class of the package's learners."""
 
-    Attributes:
-        name: of the policies.
-        options: hyper-parameters.
-        staged: further ones of training on ever longer words.
-        budget: episodes of a run.
-    """
-
-    name: str
-    options: Mapping[str, Any]
-    staged: Mapping[str, Any]
-    budget: int
+    name: str  # of the policies
+    options: Mapping[str, Any]  # hyper-parameters
+    staged: Mapping[str, Any]  # further ones of training on ever longer words
+    budget: int  # episodes of a run
 
 
 TABLES = Trained("tables", {}, {}, 8_000)
@@ -47,21 +40,13 @@ TRANSFORMER = Trained(
 
 @dataclasses.dataclass(frozen=True)
 class Parting:
-    """Agreement of two machines above chance against the length of words, for several alphabets.
+    """Agreement of two machines above chance against the length of words, for several alphabets."""
 
-    Attributes:
-        alphabets: their letters.
-        twins: other machines whose exact agreement is averaged.
-        episodes: of each machine and length.
-        lengths: of words that are simulated.
-        states: of the table of horizons.
-    """
-
-    alphabets: tuple[int, ...] = (6, 50, 500, 4096)
-    twins: int = 8
-    episodes: int = 10_000
-    lengths: tuple[int, ...] = (1, 2, 4, 6, 8, 10)
-    states: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 20, 50, 1000)
+    alphabets: tuple[int, ...] = (6, 50, 500, 4096)  # their letters
+    twins: int = 8  # other machines whose exact agreement is averaged
+    episodes: int = 10_000  # of each machine and length
+    lengths: tuple[int, ...] = (1, 2, 4, 6, 8, 10)  # of words that are simulated
+    states: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 20, 50, 1000)  # of the table of horizons
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Simulate other machines."""
@@ -99,15 +84,10 @@ class Parting:
 
 @dataclasses.dataclass(frozen=True)
 class Lengths:
-    """Score of learners after the same budget against the length of words.
+    """Score of learners after the same budget against the length of words."""
 
-    Attributes:
-        trained: lengths.
-        budget: episodes of a run.
-    """
-
-    trained: tuple[int, ...] = (1, 2, 3, 4, 6, 8)
-    budget: int = 20_000
+    trained: tuple[int, ...] = (1, 2, 3, 4, 6, 8)  # lengths
+    budget: int = 20_000  # episodes of a run
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""
@@ -133,19 +113,12 @@ class Lengths:
 
 @dataclasses.dataclass(frozen=True)
 class Networks:
-    """How tables and transformers fare on words of each length while they train, and after each stage.
+    """How tables and transformers fare on words of each length while they train, and after each stage."""
 
-    Attributes:
-        policies: that are trained.
-        points: of a curve.
-        episodes: that measure each of them.
-        right: accuracy that counts as right.
-    """
-
-    policies: tuple[Trained, ...] = (TABLES, TRANSFORMER)
-    points: int = 20
-    episodes: int = 512
-    right: float = 0.95
+    policies: tuple[Trained, ...] = (TABLES, TRANSFORMER)  # that are trained
+    points: int = 20  # of a curve
+    episodes: int = 512  # that measure each of them
+    right: float = 0.95  # accuracy that counts as right
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""
