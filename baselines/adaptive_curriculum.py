@@ -1,20 +1,18 @@
-"""Adaptive curriculum: REINFORCE that moves to the next sub-task when the one before is mastered.
+"""Adaptive curriculum: REINFORCE that moves to the next sub-task once the current one is mastered.
 
-A fixed schedule must be right for the hardest sub-task, and wastes episodes on all others. Measured success decides
-here: arXiv 2511.07372 counts the reward queries of each sub-task until its increment is learnt, and that is what is
-spent.
+A fixed schedule must be long enough for the hardest sub-task, and wastes episodes on all others. Here measured success
+decides, so each sub-task costs the reward queries until its increment is learnt, as arXiv 2511.07372 counts them.
 
 Implementation details:
 
-1. All episodes of an update ask for the run's present sub-task. When the share of them that earn a reward reaches
-   `threshold`, the run moves on; it never moves back. The rollouts that train are those that measure, so that nothing
-   is spent on measuring.
-2. `review`: so large a share of an update's episodes, on average, asks for earlier sub-tasks instead, all of them
-   equally likely. They do not count for the threshold, and rewards are compared within a sub-task, as in
-   `mixture-rlvr`. A network that is judged by its last step alone forgets the steps before it: it answers from the
-   prompt as long as tasks are short enough to be learnt by heart, and then longer ones find nothing to build on. Tables
-   need no review.
-3. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the full task with ever shorter hints.
+1. All episodes of an update are on the run's current sub-task. When the share of rewarded episodes reaches
+   `threshold`, the run moves on; it never moves back. The training rollouts also measure success, so measuring costs
+   nothing.
+2. `review`: this share of an update's episodes, on average, is on earlier sub-tasks instead, all equally likely. They
+   do not count for the threshold, and rewards are compared within a sub-task, as in `mixture-rlvr`. A network that is
+   rewarded for its last step only forgets the earlier ones: it answers from the prompt as long as tasks are short
+   enough to be memorised, and then has nothing to build longer ones on. Tables need no review.
+3. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the full task with successively shorter hints.
 4. On each sub-task it is `rlvr`, with all of its options; the optimiser's state is kept from sub-task to sub-task.
 5. On a setting without sub-tasks it is plain `rlvr`.
 
@@ -38,13 +36,13 @@ from theorybench.envs.core.validation import real
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdaptiveCurriculum(Curriculum, RLVR):
-    """REINFORCE on a sub-task until it is mastered."""
+    """REINFORCE on each sub-task until it is mastered."""
 
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded episodes of an update from which a sub-task is mastered")
     review: float = real(0.0, 0.0, 0.99, "share of episodes on earlier sub-tasks")
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out on each run's sub-task and those before it, update, move on where it is mastered."""
+        """Roll out on each run's sub-task and earlier ones, update, and move on once it is mastered."""
         tasks = sub_tasks(trainer.setting, self.curriculum)
         number = np.zeros(trainer.runs, np.int64)
         while trainer.remaining >= self.episodes_per_update:
@@ -62,7 +60,7 @@ class AdaptiveCurriculum(Curriculum, RLVR):
             number = np.minimum(number + (mastered & present.any(axis=1)), len(tasks) - 1)
 
     def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
-        """Compare rewards within a group, or else within a sub-task."""
+        """Compare rewards within a group, or otherwise within a sub-task."""
         if not self.review or self.group_size > 1:
             return super().above_others(blocks, data)
         return leave_one_out(blocks[:, 0], data.values.reshape(-1, self.block)[:, 0])[:, None]

@@ -5,18 +5,18 @@ Implementation details:
 1. *Stage 1, offline.* For each prompt of a fixed set, N samples of the reference estimate the optimal value
    V-hat(x) = beta_1 ln mean_j exp(r_j / beta_1), computed by log-sum-exp.
 2. *Stage 2, on-policy.* One response a prompt from the current policy; least squares of the optimal advantage,
-   loss (beta_2 ln(pi/pi_ref)(y|x) + V-hat(x) - r(x, y))^2, the sampling frozen.
-3. *Prompts:* all of them where the setting has few, else as many as `first_stage` of the budget pays for. Stage 2 draws
-   from them with replacement, again and again.
+   loss (beta_2 ln(pi/pi_ref)(y|x) + V-hat(x) - r(x, y))^2, not differentiated through the sampling.
+3. *Prompts:* all of them if the setting has few, else as many as a share `first_stage` of the budget allows. Stage 2
+   draws from them with replacement.
 4. `beta_1` and `beta_2` are the beta of the setting's objective, at which V-hat and the regression have its optimum;
    0.5 and 0.05 where it has no KL term.
 5. Both stages are charged to the budget.
 
-It logs the policy after each update of stage 2, so that its first score comes when stage 1 is over, with `reward`,
-`length` and `log_ratio` of the batch (see `Samples.scalars`).
+It logs the policy after each update of stage 2, so its first score comes after stage 1, with `reward`, `length` and
+`log_ratio` of the batch (see `Samples.scalars`).
 
-Where it deviates: where prompts are endless, those of stage 1 are the training set, instead of a given corpus; Adam at
-0.1, since tables and small models are trained.
+Where it deviates: if there are infinitely many prompts, those of stage 1 are the training set, instead of a given
+corpus; Adam at 0.1, since tables and small models are trained.
 """
 
 import dataclasses
@@ -61,12 +61,12 @@ class AStarPO(GradientAgent):
         return episodes, values[every, pick].ravel()
 
     def estimate(self, trainer: Trainer, allowance: int, **asked: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Stage 1: return prompts (R, P) and V-hat (R, P), for about so many episodes.
+        """Run stage 1; return prompts (R, P) and V-hat (R, P), within about `allowance` episodes.
 
         Args:
-            trainer: of R runs.
-            allowance: episodes of each run; one prompt is always paid for.
-            asked: of `Trainer.collect`: who answers, and on which sub-task.
+            trainer: the trainer of R runs.
+            allowance: episodes of each run; there is always at least one prompt.
+            asked: options of `Trainer.collect`: who answers, and on which sub-task.
         """
         affordable = max(1, allowance // self.reference_samples)
         known = trainer.setting.num_prompts

@@ -1,9 +1,9 @@
 """Best-of-N from comparisons: answer N times, keep the answer that wins most often.
 
-1. All of `best-of-n`, but that the score of a response is learned from labels: +1/2 for each win and -1/2 for each loss
-   against another response of the base model, on average P(y > pi_ref) - 1/2, its Borda score under the base model.
-2. A comparison costs one episode and teaches the scores of both responses.
-3. Where preferences are cyclic the response of the highest score need not win against every other, whatever N.
+1. As `best-of-n`, but the score of a response is learned from labels: +1/2 for each win and -1/2 for each loss against
+   another response of the base model, on average P(y > pi_ref) - 1/2, its Borda score under the base model.
+2. A comparison costs one episode and updates the scores of both responses.
+3. If preferences are cyclic, the response with the highest score need not win against every other, for any N.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """

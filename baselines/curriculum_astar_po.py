@@ -1,17 +1,17 @@
 """Curriculum A*-PO: optimal-advantage regression on easy sub-tasks first (arXiv 2505.20686, 2511.07372).
 
-Alone, A*-PO learns nothing where the base model earns nothing: V-hat is 0 on every prompt and no response of stage 2 is
-rewarded either. With sub-tasks each is likely for the policy of the one before.
+A*-PO alone learns nothing if the base model gets no rewards: V-hat is 0 on every prompt and no response of stage 2 is
+rewarded either. With sub-tasks, the policy of one sub-task is likely to get rewards on the next.
 
 Implementation details:
 
 1. *Sub-tasks* as in `curriculum-rlvr`, on its fixed schedule: `curriculum` "depth" or "hint", equal shares of the
    budget or `rung_episodes` each.
-2. *A reference for each sub-task:* the policy with which the sub-task begins, frozen. Against the base model, KL would
-   charge beta_2 s ln(1 / chance) for s steps that are right, more than a reward of 1 pays.
+2. *A reference for each sub-task:* the policy at its beginning, frozen. With the base model as reference, the KL term
+   of s right steps would be beta_2 s ln(1 / chance), which exceeds a reward of 1.
 3. *Stage 1 on each sub-task:* N samples of that reference for each prompt, V-hat as in `astar-po`; `first_stage` of the
-   sub-task's episodes at most, on the last sub-task too: of its `rung_episodes`, not of all that is left, where these
-   are given. *Stage 2:* regression on the sub-task, with ln(pi / pi_task).
+   sub-task's episodes at most, also on the last sub-task: of its `rung_episodes`, if given, not of the rest of the
+   budget. *Stage 2:* regression on the sub-task, with ln(pi / pi_task).
 4. Every episode of both stages counts.
 5. On a setting without sub-tasks it is plain `astar-po`.
 
@@ -48,12 +48,12 @@ class CurriculumAStarPO(ScheduledCurriculum, AStarPO):
                 self.learn(trainer, trainer.remaining - left, task.stage, hint)
 
     def estimate(self, trainer: Trainer, allowance: int, **asked: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Stage 1: return prompts (R, P) and V-hat (R, P), for about so many episodes."""
+        """Run stage 1; return prompts (R, P) and V-hat (R, P), within about this many episodes."""
         most = int(self.rung_episodes * self.first_stage) if self.rung_episodes else allowance
         return super().estimate(trainer, min(allowance, most), **asked)
 
     def learn(self, trainer: Trainer, episodes: int, stage: int, hint: int | None) -> None:
-        """Estimate V-hat under the present policy, then regress, within so many episodes."""
+        """Estimate V-hat under the current policy, then regress, within this many episodes."""
         end = trainer.remaining - episodes
         start = trainer.parameters.detach().clone()
         prompts, values = self.estimate(trainer, int(episodes * self.first_stage), stage=stage, hint=hint)

@@ -5,18 +5,18 @@ before is learnt.
 
 Implementation details:
 
-1. The sub-tasks of a setting are asked for in order. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the
-   full task with ever shorter hints.
-2. *Schedule:* each sub-task gets an equal share of the budget, the last one what rounding leaves. With `rung_episodes`
-   each sub-task but the last gets so many episodes, and the last one the rest of the budget.
-3. Every episode counts, also those of easy sub-tasks. The score is that of the full task alone.
+1. It trains on the sub-tasks of a setting in order. `curriculum="depth"`: stage after stage; `curriculum="hint"`: the
+   full task with successively shorter hints.
+2. *Schedule:* each sub-task gets an equal share of the budget, up to rounding. With `rung_episodes` each sub-task but
+   the last gets this many episodes, and the last one the rest of the budget.
+3. Every episode counts, also those of easy sub-tasks. The score is that of the full task only.
 4. On each sub-task it is `rlvr`, with all of its options; the optimiser's state is kept from sub-task to sub-task.
 5. On a setting without sub-tasks it is plain `rlvr`.
 
 It logs the policy after each update, with `reward`, `length` and `log_ratio` of the batch (see `Samples.scalars`).
 
-Where it deviates: sub-tasks follow each other on a fixed schedule, not when one is mastered, so that nothing has to be
-measured on the way; `adaptive-curriculum` measures.
+Where it deviates: sub-tasks follow a fixed schedule, regardless of success, so nothing needs to be measured during
+training; `adaptive-curriculum` measures.
 """
 
 import dataclasses

@@ -1,19 +1,19 @@
-"""Curriculum search: ask the verifier sub-task by sub-task, keep what it pays, and train nothing (arXiv 2511.07372).
+"""Curriculum search: search sub-task by sub-task, keep the rewarded actions, and train nothing (arXiv 2511.07372).
 
-Searching for a whole response costs the inverse of the base model's chance; sub-task by sub-task it costs the sum of
-those of the sub-tasks. The paper counts reward queries at test time in this way; here the search begins from the base
-model and its result is a table.
+Searching for a whole response costs the inverse of the base model's success probability; sub-task by sub-task it costs
+the sum of these inverses. The paper counts reward queries at inference time in this way; here the search starts from
+the base model and its result is a table.
 
 Implementation details:
 
-1. *Sub-tasks:* `curriculum="depth"` asks for stage after stage, "hint" for the full task with ever shorter hints,
-   "none" for the full task alone, which is plain rejection sampling.
-2. *Keep:* on each sub-task, rounds of `episodes_per_round` responses. Each step of a response that earns a reward is
-   kept: from then on the policy takes that action in that row of its table. Other rows stay the base model's.
+1. *Sub-tasks:* `curriculum="depth"` is stage after stage, "hint" the full task with successively shorter hints, "none"
+   the full task only, which is plain rejection sampling.
+2. *Keep:* on each sub-task, rounds of `episodes_per_round` responses. Each step of a rewarded response is kept: from
+   then on the policy takes that action in that row of its table. Other rows stay the base model's.
 3. *Confirm:* a sub-task is done when the share of rewarded responses in a round reaches `threshold`. The search ends
-   when all responses of `confirmations` rounds in a row earn the reward of the full task.
-4. *Forget:* a response of kept actions alone that fails shows that one of them is wrong (a verifier that judges one bit
-   pays half of the wrong ones). Those of its actions that the present sub-task has added are forgotten.
+   when all responses of `confirmations` successive rounds get the reward of the full task.
+4. *Forget:* a failed response that consists of kept actions shows that one of them is wrong (a one-bit verifier rewards
+   half of the wrong ones). Those of its actions that the current sub-task has added are forgotten.
 
 It logs the policy after each round, with `reward` (mean of the round), `rung` (its number, from 1) and `kept` (rows).
 
@@ -52,7 +52,7 @@ class CurriculumSearch(ConfiguredAgent):
 
     @property
     def strategy(self) -> Literal["direct", "curriculum"]:  # type: ignore[override]
-        """Whether it asks sub-task by sub-task."""
+        """Whether it searches sub-task by sub-task."""
         return "direct" if self.curriculum == "none" else "curriculum"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
@@ -83,7 +83,7 @@ class _Found:
     """A table that keeps rewarded actions.
 
     Args:
-        setting: whose own view the table has.
+        setting: the setting, whose own view the table uses.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -93,7 +93,7 @@ class _Found:
         self._sure = np.zeros(len(self._start), bool)
 
     def policy(self) -> Policy:
-        """Take the kept actions; elsewhere be the base model."""
+        """Return the kept actions, and the base model's probabilities in all other rows."""
         logits = self._start.copy()
         rows = np.flatnonzero(self.kept >= 0)
         logits[rows] = -np.inf
@@ -116,5 +116,5 @@ class _Found:
         self.kept[rows[new][free]] = episodes.actions[new][free]
 
     def keep(self) -> None:
-        """Forget nothing of what this sub-task has added."""
+        """Make all actions that this sub-task has added permanent."""
         self._sure = self.kept >= 0

@@ -10,21 +10,20 @@ that over bad ones (E-) side by side:
 
     E+ softplus(-ln rho) + E- softplus(ln rho).
 
-No model of preferences stands behind it: its minimiser is p+, whatever p+ and p- are.
+It assumes no model of preferences: its minimiser is p+ for all p+ and p-.
 
 Implementation details:
 
 1. *Stabilisation:* ln rho is infinite at u = 1/t, which a bad response must not reach and gradient steps do. From
-   u = (1 - margin)/t on, ln rho goes on as the straight line in ln u that touches it there. Then the gradient of a
-   response is at most 1/margin, and it points back. The minimiser stays what it is where every response is bad with a
-   probability of more than `margin`.
+   u = (1 - margin)/t on, ln rho continues as its tangent in ln u. Then the gradient of a response is at most 1/margin,
+   and it points back. The minimiser is unchanged if every response is bad with a probability of more than `margin`.
 2. `good_share` is t: the share of good labels in the data ("data"), or a number. A wrong one biases the minimiser.
 3. `variant="two-term"`: with l = ln u, the loss E+ [(1+t) softplus(l) - l] + E- [(1-t) softplus(l)], which regresses p+
    on the mixture instead of on p-. It is finite everywhere and needs no margin; its minimiser is p+ as well. (For its
    stability arXiv 2604.04410 proposes such a relative density ratio.)
 4. All responses come from the initial policy, one label each; `gradient_steps` follow, which shrink linearly to 0.
-   Equal episodes are merged, and each step then sees all labels; where that does not pay, mini-batches of
-   `episodes_per_update`, whose own means and share of good labels count.
+   Equal episodes are merged, and each step then sees all labels; if few are equal, mini-batches of
+   `episodes_per_update` are used, with their own means and share of good labels.
 5. Responses of several steps have the sum of their log-ratios.
 
 It logs the policy once, after the fit, and `good`, the share of good labels.
@@ -47,7 +46,7 @@ DATA = "data"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DDRO(LabelAgent):
-    """Fits the density ratio of good to bad responses that the policy implies."""
+    """Fit the density ratio of good to bad responses that the policy implies."""
 
     variant: str = choice("ratio", ("ratio", "two-term"), "which density ratio is fitted: p+/p-, or p+/mixture")
     good_share: float = real(

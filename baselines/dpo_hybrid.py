@@ -1,12 +1,12 @@
 """Hybrid DPO: one response from the policy, the other from a preferential G-optimal design (arXiv 2601.08421).
 
 On-policy pairs differ in a direction of the features only as often as the policy varies along it. Here the second
-response is chosen to be informative, whatever the policy: the design p minimises the worst
+response is chosen to be informative for any policy: the design p minimises the largest
 
     g(x, y) = ||phi(x, y) - phibar_pi(x)||^2 in A(p)^-1,   A(p) = E_p (phi - phibar_pi)(phi - phibar_pi)^T,
 
-whose least value is the dimension d (Kiefer and Wolfowitz). Two rounds suffice: one that finds the region of the
-optimum from anywhere, and one whose pairs are those of the optimum.
+whose minimum is the dimension d (Kiefer and Wolfowitz). Two rounds suffice: one that comes close to the optimum from
+any initial policy, and one with the pairs of the optimum.
 
 Implementation details:
 
@@ -16,7 +16,7 @@ Implementation details:
 3. The design is over contexts and responses: it chooses the context of a pair as well, and the policy answers there.
 4. Settings without features have one for each context and response: each context then has a design of its own, and
    contexts are uniform.
-5. A comparison costs one episode, whatever it compares.
+5. A comparison costs one episode.
 
 It logs the policy after each round, with `design_gap`: max g - d of the round's design (the worst of all contexts).
 

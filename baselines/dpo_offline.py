@@ -1,13 +1,13 @@
 """Offline DPO (Rafailov et al. 2023): all pairs come from the initial policy, then one fit.
 
-When the initial policy covers the optimum badly (large C), the directions it never explores are never labelled.
+If the initial policy covers the optimum badly (large C), the directions that it never explores are never labelled.
 
 Implementation details:
 
-1. The same loss, solver and number of labels as `dpo-on-policy`; only the sampler stays where it started.
+1. The same loss, solver and number of labels as `dpo-on-policy`; only the sampler stays fixed.
 2. Pairs are drawn from the *initial* policy, which need not be the reference that the loss names.
 3. `solver="gradient"` takes as many mini-batch steps as `dpo-on-policy` takes in its six rounds.
-4. Tables and networks learn nothing of responses that the initial policy hardly gives: features alone carry over.
+4. Tables and networks learn nothing about responses that the initial policy hardly gives: only features generalise.
 
 It logs the policy once, after the fit, and no scalars.
 

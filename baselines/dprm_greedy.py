@@ -2,13 +2,13 @@
 
 R(prefix) = (1 / lambda) ln E[exp(lambda r) | prefix] under the base model, r being the learned outcome reward (see
 `dprm-sample`). It grows with lambda from the mean of r (lambda to 0: `prm-greedy` with these values) to its maximum
-(lambda to infinity: the best response that was seen under the prefix), so lambda says how far a step is judged by its
-best continuations instead of by its average ones.
+(lambda to infinity: the best response seen under the prefix), so lambda interpolates between judging a step by its
+average and by its best continuations.
 
 1. r is the mean reward of each response in roll-outs of the base model, 0 where unseen; expectations use the base
    model's own probabilities.
-2. Ties (within 1e-12, relatively) keep the base model's proportions. Where nothing under a prefix was rewarded, the
-   base model goes on.
+2. Ties (within 1e-12, relatively) keep the base model's proportions. If nothing under a prefix was rewarded, the base
+   model continues.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.

@@ -1,6 +1,6 @@
 """GRPO: group relative policy optimisation (Shao et al. 2024, arXiv 2402.03300; options as TRL names them).
 
-G responses to each prompt are judged against each other; there is no critic. With rho_it = pi(a_it | s_it) /
+G responses to each prompt are compared with each other; there is no critic. With rho_it = pi(a_it | s_it) /
 pi_old(a_it | s_it) and group advantage A_i, one run minimises
 
     - mean_i (1/|o_i|) sum_t [ min(rho_it A_i, clip(rho_it, 1 - epsilon, 1 + epsilon_high) A_i) - beta k3_it ].
@@ -8,16 +8,16 @@ pi_old(a_it | s_it) and group advantage A_i, one run minimises
 Implementation details:
 
 1. *Group advantage* (eq. of section 4.1.2): A_i = (R_i - mean of the group) / (deviation of the group + 1e-4), the
-   deviation with G - 1 in the denominator, as TRL has it. A group whose rewards are all equal teaches nothing.
+   deviation with G - 1 in the denominator, as in TRL. A group whose rewards are all equal has zero advantages.
 2. `scale_rewards`: "group" is the paper's; "batch" divides by the deviation of the whole batch; "none" does not divide,
-   which is Dr. GRPO (arXiv 2503.20783): dividing weighs questions up that are almost always or almost never solved.
+   which is Dr. GRPO (arXiv 2503.20783): dividing gives more weight to questions almost always or almost never solved.
 3. *Clipping*, by token: `epsilon` below and `epsilon_high` above (0.28 is DAPO's, arXiv 2503.14476). With
    `num_iterations = 1` every ratio is 1, nothing is clipped, and the gradient is the policy gradient with these
    advantages.
 4. `beta`: weight of the KL estimate k3 = pi_ref/pi - 1 - ln(pi_ref/pi) of each token, which is >= 0 (section 4.1.1).
    Its expectation is KL(pi || pi_ref) of the token; its *gradient* is not an unbiased one of that KL, since the
-   sampling is not differentiated. Unless given it is that of the setting's objective, and 0, TRL's default, where it
-   has none. It balances *scaled* advantages, so that the fixed point is not the optimum of the objective.
+   sampling is not differentiated. By default it is that of the setting's objective, or 0, TRL's default, if it has
+   none. It balances *scaled* advantages, so the fixed point is not the optimum of the objective.
 5. `loss_type`: "grpo" averages over the tokens of a response, then over responses; "dapo" over all tokens of the batch;
    "dr_grpo" divides their sum by responses times horizon. The three agree where all responses have the length of the
    horizon.
@@ -25,8 +25,8 @@ Implementation details:
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
-Where it deviates: rewards of the outcome only (the paper also has process rewards); the reference stays what it is (the
-paper's outer loop renews it); Adam at 0.1, without warm-up or decay, since tables and small networks are trained.
+Where it deviates: rewards of the outcome only (the paper also has process rewards); the reference is fixed (the paper's
+outer loop updates it); Adam at 0.1, without warm-up or decay, since tables and small networks are trained.
 """
 
 import dataclasses

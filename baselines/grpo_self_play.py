@@ -1,15 +1,15 @@
-"""GRPO from comparisons: a response is paid +1/2 for a win and -1/2 for a loss against another of the same policy.
+"""GRPO from comparisons: a response gets +1/2 for a win and -1/2 for a loss against another of the same policy.
 
 Implementation details:
 
-1. All of `grpo`, but that the rewards are labels: a group of G responses to a prompt is G / 2 pairs, each labelled
-   once. A comparison costs one episode, so that an update of `episodes_per_update` responses costs half as many.
-2. Wins and losses balance in each group: the advantage is the reward over its deviation, which is about 1/2.
+1. As `grpo`, but the rewards are labels: a group of G responses to a prompt is G / 2 pairs, each labelled once. A
+   comparison costs one episode, so an update of `episodes_per_update` responses costs half as many.
+2. Wins and losses balance in each group: the advantage is the reward over its standard deviation, which is about 1/2.
 3. The expected pay-off of y is P(y > pi) - 1/2: self-play. Without KL term and scaling this is the replicator dynamics
-   of a symmetric game, which circles around the Nash policy of a cyclic one and does not approach it; the KL term
-   damps.
+   of a symmetric game, which cycles around the Nash policy of a cyclic game without approaching it; the KL term damps
+   the cycles.
 4. The gradient of the KL estimate k3 is that of KL(pi_ref || pi), and balances advantages that are scaled by about 2:
-   the fixed point is near, and not at, pi ~ pi_ref exp(P(. > pi) / beta).
+   the fixed point is near, but not at, pi ~ pi_ref exp(P(. > pi) / beta).
 
 It logs the policy after each batch, with its `reward` (0 by symmetry), `length` and `log_ratio`.
 
@@ -36,7 +36,7 @@ class GRPOSelfPlay(GRPO):
             raise ParameterError("group_size", self.group_size, "an even number: responses are compared in pairs")
 
     def run(self, trainer: Trainer) -> None:
-        """Compare, update, until the budget does not pay for a batch."""
+        """Compare and update until the budget is too small for another batch."""
         pairs = self.episodes_per_update // 2
         while trainer.remaining >= pairs:
             data = trainer.samples(trainer.collect(pairs, group_size=self.group_size // 2).responses())

@@ -1,14 +1,14 @@
 """IPO: identity preference optimisation (Azar et al. 2023, arXiv 2310.12036).
 
-DPO's logistic loss drives the margin of a pair that has one label to infinity, whatever the KL coefficient. IPO
-regresses the margin on a finite target: with h = ln pi/pi_ref (winner) - ln pi/pi_ref (loser), one run minimises
+DPO's logistic loss drives the margin of a pair with a single label to infinity for any KL coefficient. IPO regresses
+the margin on a finite target: with h = ln pi/pi_ref (winner) - ln pi/pi_ref (loser), one run minimises
 
     mean (h - 1 / (2 tau))^2   (eq. 17).
 
 Implementation details:
 
-1. Squares do not see which response is named first, so each label +-1 is regressed: (h - label / (2 tau))^2, h now
-   being that of the first response less that of the second. In expectation its minimiser has
+1. Squares are symmetric in the two responses, so each label +-1 is regressed: (h - label / (2 tau))^2, where h is now
+   that of the first response minus that of the second. In expectation its minimiser has
    h = (P(y wins) - P(y' wins)) / (2 tau): preference probabilities take the place of rewards.
 2. `tau`: with Bradley-Terry labels of small margins P(y wins) - P(y' wins) = tanh((r - r') / 2) is about (r - r') / 2,
    so that tau = beta / 4 has nearly the optimum of the KL coefficient beta: the default, with the setting's beta (1

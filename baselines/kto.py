@@ -11,16 +11,16 @@ Implementation details:
    response of the episode before (that of the first is the last one's), at least 0, and has no gradient: as in
    `trl.KTOTrainer`, with which the loss agrees.
 2. All responses come from the initial policy, one label each; `gradient_steps` follow, which shrink linearly to 0.
-   Equal episodes are merged, and each step then sees all labels and the baseline of all; where that does not pay,
-   mini-batches of `episodes_per_update` that hold labelled and mismatched responses.
-3. The sigmoid saturates, so that KTO is not consistent: it empties each response whose bad labels weigh more than its
-   good ones, however many good ones it has. The oracle of GoodBadLabels knows where that ends.
+   Equal episodes are merged, and each step then sees all labels and the baseline of all; if few are equal, mini-batches
+   of `episodes_per_update` labelled and mismatched responses are used.
+3. The sigmoid saturates, so KTO is not consistent: a response whose bad labels weigh more than its good ones gets
+   probability 0, even if it has many good ones. The oracle of GoodBadLabels computes this limit.
 4. The weights are 1, as in TRL; the paper chooses them such that good and bad labels weigh 1 to 4/3 together.
 
 It logs the policy once, after the fit, and `good`, the share of good labels.
 
 Where it deviates: the paper's labels are a data set, here they are drawn for the run and charged to its budget; the
-reference is not trained on good responses first. Responses have one step: mismatched ones are looked up, not played.
+reference is not trained on good responses first. Responses have one step: mismatched ones are looked up, not sampled.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ from theorybench.envs.core.validation import real
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class KTO(LabelAgent):
-    """Rewards that saturate, measured from a baseline of mismatched responses."""
+    """Fit saturating utilities of log-ratios relative to a baseline of mismatched responses."""
 
     beta: float = kl_weight(0.1, "scale of the rewards", open_low=True)
     desirable_weight: float = real(1.0, 0.0, 1000.0, "weight of good labels")

@@ -1,20 +1,20 @@
 """Mixture RLVR: REINFORCE on easy and hard tasks together (arXiv 2505.23683).
 
-Easy tasks pay from the first day, and what they teach makes hard ones pay: no schedule decides when.
+Easy tasks give rewards from the beginning, and learning them makes hard ones give rewards: no schedule is needed.
 
 Implementation details:
 
-1. Each episode asks for a sub-task of the setting, drawn afresh: the full task with probability `hard_share`, else one
-   of the other sub-tasks, all equally likely.
-2. On each batch it is `rlvr`, with its `kl`. With `baseline="leave-one-out"` what counts is compared on the same
-   sub-task, since sub-tasks pay differently; an episode alone on its sub-task counts nothing.
-3. Every episode counts. The score is that of the full task alone.
+1. Each episode is on a random sub-task of the setting: the full task with probability `hard_share`, else one of the
+   other sub-tasks, all equally likely.
+2. On each batch it is `rlvr`, with its `kl`. With `baseline="leave-one-out"` rewards are compared within a sub-task,
+   since mean rewards differ between sub-tasks; an episode alone on its sub-task has weight 0.
+3. Every episode counts. The score is that of the full task only.
 4. On a setting without sub-tasks it is plain `rlvr`.
 
 It logs the policy after each update, with `reward`, `length` and `log_ratio` of the batch (see `Samples.scalars`).
 
-Where it deviates: the paper mixes data of given answers, hard and easy in equal parts; here answers are the policy's
-own and sub-tasks are drawn.
+Where it deviates: the paper mixes supervised data, hard and easy in equal parts; here answers are the policy's own and
+sub-tasks are random.
 """
 
 import dataclasses
@@ -44,7 +44,7 @@ class MixtureRLVR(Curriculum, GradientAgent):
             drawn = trainer.uniforms(2 * self.episodes_per_update).reshape(trainer.runs, 2, -1)
             easy = (drawn[:, 1] * max(len(tasks) - 1, 1)).astype(np.int64)
             numbers = np.where((drawn[:, 0] < self.hard_share) | (len(tasks) == 1), len(tasks) - 1, easy)
-            # The sub-task of each episode takes the place of a value, so that the loss can tell them apart.
+            # The sub-task of each episode takes the place of a value, so the loss can distinguish them.
             episodes = collect_sub_tasks(trainer, tasks, numbers)
             trainer.update(self.loss, trainer.samples(episodes, values=numbers.ravel().astype(np.float64)))
 

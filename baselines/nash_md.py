@@ -13,7 +13,7 @@ Implementation details:
    are taken: [ln pi/pi_t^m (y) - eta l]^2 + [ln pi/pi_t^m (y') + eta l]^2 for a pair of the mixture with the label l.
    Its minimiser, normalised, is pi_{t+1}. Solvers are those of `sppo`.
 2. `mixture="schedule"`: the weight of the reference is 2 / (t + 2) in round t = 0, 1, ..., and eta_t = weight / tau, as
-   in Theorem 1. The first round acts with the reference and its result is the best reply to it; later ones average.
+   in Theorem 1. The first round acts with the reference and its result is the best response to it; later ones average.
    A number is that weight in every round, with eta = weight / tau: the fixed point is then
    pi ~ pi_ref exp(P(. > pi^m) / tau), that of an opponent who stays nearer to the reference, and rounds approach it
    where tau is large enough.

@@ -1,8 +1,8 @@
 """Non-linear GRPO: inference-aware alignment (arXiv 2602.01603).
 
-Where a policy is used through best-of-N, or another operator, what it is worth is not an average over its responses but
-a function G(pi) of its whole law. Its first variation phi, the derivative by the probability of each response, takes
-the place of the reward: E_pi[phi grad ln pi] is the gradient of G. M responses of a prompt estimate it, and one run
+If a policy is used through best-of-N or another operator, its value is not an average over its responses but a function
+G(pi) of its whole distribution. The first variation phi, the derivative of G in the probability of each response, takes
+the place of the reward: E_pi[phi grad ln pi] is the gradient of G. M responses to a prompt estimate phi, and one run
 then minimises the loss of `grpo` on these estimates.
 
 Implementation details:
@@ -41,20 +41,20 @@ from theorybench.baselines.grpo import GRPO
 from theorybench.envs.core.validation import choice, integer, preset
 from theorybench.envs.preference.inference_alignment.operators import Inference
 
-#: Nothing is done at inference time.
+#: The identity operator: responses are used as sampled.
 PLAIN = Inference("best-of-n", 1, 1.0, "sum", np.ones(1), 1.0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NonlinearGRPO(GRPO):
-    """GRPO on the estimated first variation of what a policy is worth at inference time."""
+    """GRPO on the estimated first variation of a policy's value at inference time."""
 
     group_size: int = preset(GRPO, "group_size", 32)
     samples: int = integer(0, 0, 4096, "N of best-of-N; 0: the setting's, 1 where it has none")
     penalty: str = choice("reward", ("reward", "k3"), "how the KL term enters: in the reward, or as in grpo")
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out, estimate, update, until the budget does not pay for a batch."""
+        """Roll out, estimate and update until the budget is too small for another batch."""
         learner = dataclasses.replace(self, beta=0.0) if self.penalty == "reward" else self
         while trainer.remaining >= self.episodes_per_update:
             episodes = trainer.collect(self.episodes_per_update, group_size=self.group_size)
@@ -78,7 +78,7 @@ def estimated_variation(values: np.ndarray, inference: Inference) -> np.ndarray:
 
     Args:
         values: float64 (groups, M, m), criteria of the responses.
-        inference: what is done at inference time.
+        inference: the operator applied at inference time.
 
     Returns:
         float64 (groups, M), up to a constant of each group.

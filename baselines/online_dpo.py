@@ -13,8 +13,8 @@ Implementation details:
 3. `gradient_steps` in the run, on mini-batches of `episodes_per_update` episodes of the round; they shrink linearly to
    0 over the budget.
 4. `beta` is that of the setting's objective unless given, and 1 where it has no KL term.
-5. *Labels:* where the feedback is good or bad, a pair is a good response beside a bad one, and rewards are not even
-   ordinal. A good y has the law p+ and a bad y' the law p-, so that sigma(beta h) fits
+5. *Labels:* if the feedback is good or bad, a pair is a good and a bad response, whose rewards are not even ordinal. A
+   good y has the law p+ and a bad y' the law p-, so sigma(beta h) fits
    p+(y) p-(y') / (p+(y) p-(y') + p-(y) p+(y')): the minimiser is pi ~ pi_ref (p+ / p-)^(1 / beta), not p+.
 6. Responses of several steps have the sum of their log-ratios.
 
@@ -57,7 +57,7 @@ class OnlineDPO(GradientAgent):
             trainer.report()
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
-        """Mean loss of the pairs that are no ties."""
+        """Mean loss of the pairs that are not ties."""
         ratios = (log_probs - data.reference).sum(1).reshape(-1, 2)
         rewards = data.rewards.reshape(-1, 2)
         better = torch.sign(rewards[:, 0] - rewards[:, 1])  # 0 for ties

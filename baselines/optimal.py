@@ -1,4 +1,4 @@
-"""Optimal: the answer key's own policy; its score is 1 by definition. Privileged: drawn as a line, never ranked."""
+"""Optimal: the oracle's optimal policy; its score is 1 by definition. Privileged: drawn as a line, never ranked."""
 
 from typing import Any
 

@@ -6,21 +6,21 @@ With rho_t = pi(a_t | s_t) / pi_old(a_t | s_t) and advantages A_t, one run minim
 
 Implementation details:
 
-1. *Steps and reward:* gamma = 1, since episodes end by themselves. The reward of the outcome stands at the last action;
-   with `kl` each step also pays -kl ln(pi_old/pi_ref)(a_t), as in RLHF. Unless given it is the beta of the setting's
-   objective, and 0 where it has no KL term.
+1. *Steps and reward:* gamma = 1, since episodes end by themselves. The outcome reward is given at the last action; with
+   `kl` each step also has the reward -kl ln(pi_old/pi_ref)(a_t), as in RLHF. By default it is the beta of the setting's
+   objective, and 0 if it has no KL term.
 2. `advantage="gae"` (arXiv 1506.02438): A_t = sum_l gae_lambda^l delta_(t+l), delta_t = r_t + V(s_(t+1)) - V(s_t), and
    V = 0 after the end. The critic V is a table over what the policy sees, or a network beside the policy's, with an
    Adam of its own; it starts at 0 and is fitted to A_t + V(s_t) by half the mean squared error, values unclipped.
-3. `advantage="process"` (PPO of arXiv 2511.07368): V is fixed. A first stage, `process_stage` of the budget and charged
-   as the rest is, rolls out the reference; V(prefix) is the mean reward of the roll-outs through it, 0 where none went:
-   a Monte-Carlo process reward model. Then A_t = r_t + V(s_(t+1)) - V(s_t), GAE at lambda = 0: each step earns the
-   potential it gains, and without `kl` the sum over a response is its reward minus V of the prompt, whatever V is.
+3. `advantage="process"` (PPO of arXiv 2511.07368): V is fixed. A first stage, a share `process_stage` of the budget,
+   rolls out the reference; V(prefix) is the mean reward of the rollouts through it, 0 if there were none: a Monte-Carlo
+   process reward model. Then A_t = r_t + V(s_(t+1)) - V(s_t), GAE at lambda = 0: each step gets the potential it
+   gains, and without `kl` the sum over a response is its reward minus V of the prompt, for any V.
 4. `epochs` passes over each batch, each in `minibatches` random parts of whole episodes; 4 and 1, as TRL has them.
 5. `normalize_advantages`: (A - mean) / (deviation + 1e-8) over the steps of each mini-batch; only with a critic that
-   learns. A fixed potential gains on average while the policy improves, most of it late: centring would push down the
-   first steps of the right path.
-6. Policy and critic share nothing: two losses, two optimisers, no weight between them. No entropy bonus, no early stop.
+   learns. With a fixed potential, mean advantages are positive while the policy improves, most of all in late steps:
+   centring would lower the first steps of the right path.
+6. Policy and critic share nothing: two losses, two optimisers, no loss weight. No entropy bonus, no early stopping.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
@@ -65,7 +65,7 @@ class PPO(GradientAgent):
             raise ParameterError("episodes_per_update", self.episodes_per_update, allowed)
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out, estimate advantages, update both, until the budget does not pay for a batch."""
+        """Roll out, estimate advantages and update both until the budget is too small for another batch."""
         critic = trainer.critic(self.critic_learning_rate)
         process = self.process_model(trainer) if self.advantage == "process" else None
         while trainer.remaining >= self.episodes_per_update:

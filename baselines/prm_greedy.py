@@ -1,17 +1,17 @@
 """Greedy search on process rewards (PRM): at each step take the child with the highest process reward.
 
 1. The process reward of a prefix is the mean reward of the base model's roll-outs through it, learned from the budget
-   (automatic process annotation, Math-Shepherd, arXiv 2312.08935). A child that was never seen scores 0, and so does
-   one whose roll-outs were never rewarded.
-2. Ties keep the base model's proportions. So where nothing under a prefix was rewarded, the base model goes on.
-3. The policy does not depend on the base model's probabilities but for ties; illegal children are never taken.
+   (automatic process annotation, Math-Shepherd, arXiv 2312.08935). A child that was never seen, or whose rollouts were
+   never rewarded, scores 0.
+2. Ties keep the base model's proportions. So if nothing under a prefix was rewarded, the base model continues.
+3. Except for ties, the policy does not depend on the base model's probabilities; illegal children are never taken.
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
-With exact values it is one step of policy improvement on the base model. Where the reward is a consistency the value
-of a child is the mass of agreement under it: greedy search follows what is common and ends on one answer, whose pass@K
-is flat in K.
+With exact values it is one step of policy improvement on the base model. If the reward measures consistency, the value
+of a child is the probability of agreement under it: greedy search follows common steps and always returns one answer,
+whose pass@K is constant in K.
 """
 
 import dataclasses

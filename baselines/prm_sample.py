@@ -7,19 +7,19 @@ over steps telescopes, and the law of the response is
 
     pi(o) r(o) / E[r] = pi(o | success):
 
-Bayes' rule, one token at a time. It is what rejection sampling against the judge returns, and the rule of FUDGE
-(arXiv 2104.05218). Sampling by V alone would not be: it forgets how probable a step is.
+Bayes' rule, one token at a time. It has the law of rejection sampling with the verifier, and is the rule of FUDGE
+(arXiv 2104.05218). Sampling by V alone would not: it ignores how probable a step is.
 
-1. V is learned as in `prm-greedy`: the mean reward of roll-outs through the prefix, 0 where none went or where it is
-   negative. Learned values are no exact martingale, so each row is normalised by its own sum.
-2. Where all children score 0 the base model goes on.
+1. V is learned as in `prm-greedy`: the mean reward of rollouts through the prefix, 0 if there were none or if it is
+   negative. Learned values are not an exact martingale, so each row is normalised by its own sum.
+2. If all children score 0, the base model continues.
 3. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
-Where the reward is a consistency proportional to pi itself, correct answers come out with probability proportional to
-pi squared: the common gains. On the first task of the canonical `TreeMarkovChain`, with exact values: easy .938, hard
-.062, invalid 0.
+If the reward measures consistency, proportional to pi itself, correct answers get probability proportional to pi
+squared, which favours common ones. On the first task of the canonical `TreeMarkovChain`, with exact values: easy .938,
+hard .062, invalid 0.
 """
 
 import dataclasses

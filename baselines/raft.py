@@ -1,19 +1,19 @@
 """RAFT: reward-ranked fine-tuning, or rejection sampling (Dong et al. 2023, arXiv 2304.06767, algorithm 1).
 
-K responses to each prompt; the best of them is kept, and the likelihood of what is kept is maximised:
+Of K responses to each prompt the best is kept, and the likelihood of the kept responses is maximised:
 
     - mean over kept prompts of  sum_i w_i ln pi(o_i),    w_i = 1 / (number of best) for the best of the group, else 0.
 
 Implementation details:
 
-1. *Ranking:* the best of a group has its highest reward. Where several share it, each gets an equal part of the weight:
+1. *Ranking:* the best of a group has its highest reward. If several share it, each gets an equal part of the weight:
    the expectation of a fair draw among them, with less variance.
 2. `keep`: "rewarded" drops a prompt whose best reward is 0, "best" keeps every prompt, as the paper does. With rewards
    0 and 1 the best of failures is no better than the rest, and imitating it is noise.
-3. `num_iterations` gradient steps on each batch; each begins where the one before ended, as fine-tuning does.
-4. A response is imitated whatever its probability, so that what is common already grows fastest: with rewards 0 or 1
-   the population step is ascent on the sum of pass@k / k over k up to K; a group of one would be REINFORCE without a
-   baseline.
+3. `num_iterations` gradient steps on each batch, as in fine-tuning.
+4. Responses are imitated with equal weight regardless of their probability, so common ones grow fastest: with rewards
+   0 or 1 the population step is ascent on the sum of pass@k / k over k up to K; a group of one would be REINFORCE
+   without a baseline.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 

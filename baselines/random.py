@@ -1,4 +1,4 @@
-"""Random: uniform over the actions. The floor that every learner should leave. It spends and logs nothing."""
+"""Random: uniform over the actions, a lower baseline for every learner. It spends and logs nothing."""
 
 from typing import Any
 

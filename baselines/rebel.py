@@ -17,7 +17,7 @@ Implementation details:
    gradient is that of `rloo` times 4 / eta.
 4. `solver="newton"`: least squares of the linearised log-ratios with a ridge of `ridge` to theta_t, solved exactly. In
    settings of one step, where tables and linear policies have linear differences of log-ratios, that is the minimiser;
-   elsewhere it is a Gauss-Newton step. Each fits its own batch to the end, so that `eta` alone bounds what noise does.
+   elsewhere it is a Gauss-Newton step. Each fits its own batch completely, so only `eta` limits the effect of noise.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
@@ -65,7 +65,7 @@ class REBEL(GroupAgent):
         trainer.set_parameters((parameters - steps[..., 0].reshape(parameters.shape)).numpy())
 
     def errors(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
-        """What the log-ratios miss of the rewards, relative to the group: (groups, group_size)."""
+        """Return the residuals of the rewards, relative to the group: (groups, group_size)."""
         rewards = data.rewards - self.beta * (data.sampled - data.reference).sum(1)
         missed = ((log_probs - data.sampled).sum(1) / self.eta - rewards).reshape(-1, self.group_size)
         return missed - missed.mean(1, keepdim=True)

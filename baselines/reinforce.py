@@ -1,10 +1,10 @@
-"""REINFORCE as the authors of arXiv 2511.07368 code it: one chain of thought a step, and nothing else.
+"""REINFORCE as in the script of the authors of arXiv 2511.07368: one chain of thought per step, no baseline.
 
     theta <- theta + 0.05 R grad sum_t ln pi_theta(a_t | s_t)
 
 Implementation details, each a preset of `rlvr`:
 
-1. `episodes_per_update = 1`, `baseline = "none"`, `kl = 0`: a step is one CoT; an unrewarded one moves nothing.
+1. `episodes_per_update = 1`, `baseline = "none"`, `kl = 0`: a step is one CoT; an unrewarded one changes nothing.
 2. `optimizer = "sgd"`, `learning_rate = 0.05`: no momentum, no schedule. Their script takes 1000 steps.
 3. `policy = "markov"`: logits of (layer, state), shared by all tasks; hence training on one task forgets another.
 4. `start = "reference"`: the exact base model. (Their script trains the base model first, 2000 + 500 steps.)
@@ -22,7 +22,7 @@ from theorybench.envs.core.validation import preset
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reinforce(RLVR):
-    """REINFORCE, one response a step."""
+    """REINFORCE, one response per step."""
 
     policy: str = preset(RLVR, "policy", "markov")
     start: str = preset(RLVR, "start", "reference")

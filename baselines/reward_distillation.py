@@ -5,12 +5,12 @@ r(x, y) - r(x, y') of pair j, one run minimises
 
     mean_j (beta (ln pi/pi_ref (y_j) - ln pi/pi_ref (y'_j)) - Delta_j)^2.
 
-Where Delta is exact and the pairs span the features, that is 0 at pi* alone: as many pairs as dimensions suffice, at
-any coverage. A logistic loss of comparisons needs wins *and* losses along every direction.
+If Delta is exact and the pairs span the features, this is 0 at pi* only: as many pairs as dimensions suffice, at any
+coverage. A logistic loss of comparisons needs wins *and* losses along every direction.
 
 Implementation details:
 
-1. *Feedback:* comparisons, so that differences of rewards have to be estimated. Each pair is compared `repeats` times;
+1. *Feedback:* comparisons, so differences of rewards must be estimated. Each pair is compared `repeats` times;
    under Bradley-Terry labels Delta = ln(p / (1 - p)) of the probability p that y wins, and p is estimated as
    (wins + c) / (repeats + 2 c), c = `smoothing`. c = 1/2 removes the bias of order 1 / repeats (Haldane 1956).
    The noise of Delta is about 1 / (repeats p (1 - p)) in variance.
@@ -22,8 +22,8 @@ Implementation details:
 
 It logs the policy after each round, and no scalars.
 
-Where it deviates: the papers take rewards from a trained reward model; here from the frequencies of labels. Pairs count
-equally, whatever the precision of their Delta.
+Where it deviates: the papers take rewards from a trained reward model; here from the frequencies of labels. Pairs have
+equal weight, regardless of the precision of their Delta.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class RewardDistillation(SampledPairAgent):
     smoothing: float = real(0.5, 0.0, 1000.0, "wins and losses that are added to those of each pair", open_low=True)
 
     def round(self, trainer: Trainer, labels: int) -> None:
-        """Draw pairs, compare each often, fit."""
+        """Draw pairs, compare each `repeats` times, and fit."""
         repeats = min(self.repeats, labels)
         count = labels // repeats
         pairs = self.pairs(trainer, count)
@@ -64,7 +64,7 @@ class RewardDistillation(SampledPairAgent):
         self.fit(trainer, self.distilled(pairs, wins, repeats))
 
     def distilled(self, pairs: Episodes, wins: np.ndarray, repeats: int) -> Episodes:
-        """Return each pair its estimated difference of rewards: log-odds of its smoothed share of wins."""
+        """Return each pair's estimated difference of rewards: the log-odds of its smoothed share of wins."""
         odds = (wins + self.smoothing) / (repeats - wins + self.smoothing)
         return dataclasses.replace(pairs, rewards=np.log(odds))
 

@@ -17,8 +17,8 @@ Implementation details:
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
-Where it deviates: `beta` is the setting's by default (TRL: 0.05), as for the other general agents, so that all of them
-climb the same objective; no clipping of rewards; Adam at 0.1, since tables and small networks are trained.
+Where it deviates: `beta` is the setting's by default (TRL: 0.05), as for the other general agents, so all of them
+ascend the same objective; no clipping of rewards; Adam at 0.1, since tables and small networks are trained.
 """
 
 import dataclasses

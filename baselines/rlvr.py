@@ -5,8 +5,8 @@ A_i = R_i.
 
 Implementation details:
 
-1. *On-policy:* each step rolls out `episodes_per_update` fresh episodes, takes one gradient step and forgets them. No
-   discount: all tokens of a response share its advantage. A batch that the budget does not pay for is not begun.
+1. *On-policy:* each step rolls out `episodes_per_update` fresh episodes, takes one gradient step and discards them. No
+   discount: all tokens of a response share its advantage. A batch larger than the remaining budget is not begun.
 2. `baseline="leave-one-out"`: A_i = R_i - mean of the others' rewards (of its group, when groups share a prompt): same
    expected gradient, less variance.
 3. `kl`: R_i - kl ln(pi/pi_ref)(response): ascent on E R - kl KL(pi || pi_ref). Unless given it is the beta of the
@@ -17,8 +17,8 @@ Implementation details:
 
 It logs the policy after each update, with `reward`, `length` and `log_ratio` of the batch (see `Samples.scalars`).
 
-Where it deviates: the paper takes one response a step, without a baseline, by gradient ascent at 0.05: that is
-`reinforce`. Here 64 responses with a baseline and Adam at 0.1, so that one setting serves all environments.
+Where it deviates: the paper takes one response per step, without a baseline, by gradient ascent at 0.05: that is
+`reinforce`. Here 64 responses with a baseline and Adam at 0.1, so the same defaults serve all environments.
 """
 
 import dataclasses
@@ -81,7 +81,7 @@ class RLVR(GradientAgent):
 
         Args:
             blocks: float64 (prompts, group_size), rewards.
-            data: of the episodes.
+            data: batch of the episodes.
 
         Returns:
             float64 (prompts, group_size).

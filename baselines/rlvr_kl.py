@@ -7,10 +7,10 @@ Implementation details, a preset of `rlvr`:
 1. `kl = 0.1`: the penalty is in the reward, R_i - kl ln(pi/pi_ref)(o_i), so that its gradient is unbiased.
 2. Everything else is `rlvr`: leave-one-out baseline, 64 episodes a step, Adam.
 
-Why 0.1: a response of reference probability p is worth learning while ln(1/p) kl < 1, so that a long hidden path wants
-a small weight. Where rewards are common a larger one keeps more of the base model: after 1000 exact steps on the first
-task of the canonical tree, 0.1, 0.2, 0.5 and 1 keep .25, .32, .56 and .78 of the mass on hard correct CoTs. The limit
-of 0.1 keeps .006: a small weight delays the squeeze more than it stops it.
+Why 0.1: a response of reference probability p is worth learning if ln(1/p) kl < 1, so a long hidden path needs a small
+weight. If rewards are common, a larger one preserves more of the base model: after 1000 exact steps on the first task
+of the canonical tree, 0.1, 0.2, 0.5 and 1 keep .25, .32, .56 and .78 of the mass on hard correct CoTs. The limit of 0.1
+keeps .006: a small weight delays squeezing more than it prevents it.
 
 It logs what `rlvr` logs.
 """

@@ -1,4 +1,4 @@
-"""RLVR on hard questions alone: one that a further sample of the current model solves is skipped (arXiv 2511.07368).
+"""RLVR on hard questions only: questions that a further sample of the current model solves are skipped (2511.07368).
 
 With n further samples the expected gradient is E[(1 - M)^n grad M], M being the policy's chance of a question: ascent
 on pass@(n+1) / (n+1). So its limit keeps the rare correct responses that pass@(n+1) needs.
@@ -6,8 +6,8 @@ on pass@(n+1) / (n+1). So its limit keeps the rare correct responses that pass@(
 Implementation details, a preset of `rlvr`:
 
 1. `reject_easy = 5`: the paper's five samples. The further samples only judge; they are not learnt from.
-2. `episodes_per_update = 192`: 32 questions of 6 episodes. Rejected questions are paid for, which is the method's
-   price: compare it with others at equal updates and at equal episodes.
+2. `episodes_per_update = 192`: 32 questions of 6 episodes. Rejected questions cost episodes too: compare it with others
+   at equal updates and at equal episodes.
 3. `baseline = "none"`, as in the paper. The leave-one-out baseline over kept and skipped questions is as unbiased; it
    did worse on pass@4 of the canonical tree (.78 against .94 of the optimum's gain, 5 seeds, default budget).
 4. Everything else is `rlvr`: Adam at 0.1.

@@ -6,8 +6,8 @@ Implementation details:
 2. *Masks:* before each action it asks our vector environments which are legal, and sets the logits of the others to
    -10^8, so that their probability is 0 when it samples, in the ratio and in the entropy. So does the policy that is
    scored.
-3. Where a setting has no illegal actions it is `sb3-ppo`, but for its own classes.
-4. The global generators that it seeds are put back afterwards.
+3. If a setting has no illegal actions it is `sb3-ppo`, with classes of its own.
+4. The global generators that it seeds are restored afterwards.
 
 It logs the policy at the start of a roll-out where a score is due, and no scalars.
 
@@ -23,6 +23,6 @@ from theorybench.baselines.sb3_ppo import SB3PPO
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SB3MaskablePPO(SB3PPO):
-    """sb3-contrib's PPO, which takes legal actions alone."""
+    """sb3-contrib's PPO, which takes only legal actions."""
 
     algorithm: ClassVar[str] = "MaskablePPO"

@@ -2,21 +2,21 @@
 
 Implementation details:
 
-1. Our vector environments stand behind its `VecEnv`; it sees observations and rewards, nothing else.
+1. Our vector environments are adapted to its `VecEnv`; it sees only observations and rewards.
 2. *Network:* its default `MlpPolicy` (two hidden layers of 64 tanh units for policy and value each) on one-hot tokens,
    its own pre-processing of MultiDiscrete observations.
 3. Discounting is off (gamma = 1): every setting has a horizon of its own.
-4. A roll-out is `steps_per_update` steps of each of `num_envs` environments, across the ends of episodes. What is not a
-   hyper-parameter below is at its default there: advantages normalised by mini-batch, value loss weighed by 0.5,
-   gradients clipped at 0.5.
-5. The global generators that it seeds are put back afterwards.
+4. A rollout is `steps_per_update` steps of each of `num_envs` environments, across the ends of episodes. Everything
+   that is not a hyper-parameter below has the library's default: advantages normalised by mini-batch, value loss with
+   weight 0.5, gradients clipped at 0.5.
+5. The global generators that it seeds are restored afterwards.
 
 It logs the policy at the start of a roll-out where a score is due, and no scalars.
 
 Where it deviates from our own agents: it starts within a few per cent of the uniform policy instead of the base model.
-Nothing is lost where the base model is uniform, as it is by default in the settings with stages; where the base model
-alone finds rewards, as on a random tree of `TreeMarkovChain-v0`, it finds none. And it knows no action masks, as
-`sb3-maskable-ppo` does, so that it learns what is illegal from episodes that end.
+Nothing is lost if the base model is uniform, as it is by default in the settings with stages; if only the base model
+finds rewards, as on a random tree of `TreeMarkovChain-v0`, it finds none. Unlike `sb3-maskable-ppo` it does not use
+action masks, so it learns which actions are illegal from episodes that they end.
 """
 
 import dataclasses

@@ -1,14 +1,14 @@
 """SPPO: self-play preference optimisation (Wu et al. 2024, arXiv 2405.00675).
 
-Multiplicative weights against oneself, pi_{t+1} ~ pi_t exp(eta P(. > pi_t)), whose average loses to no response as
-rounds go on (Theorem 4.1: eta of the order 1 / sqrt T, a duality gap of the order 1 / sqrt T). A round is a regression,
-with the normalising constant ln Z of the step taken for that of even chances, eta / 2 (eq. 4.7):
+Multiplicative weights in self-play, pi_{t+1} ~ pi_t exp(eta P(. > pi_t)), whose average converges to the Nash policy
+(Theorem 4.1: for eta of the order 1 / sqrt T the duality gap is of the order 1 / sqrt T). A round is a regression, with
+the log normalising constant ln Z of the step replaced by that of equal probabilities, eta / 2 (eq. 4.7):
 
     pi_{t+1} = argmin E_{y ~ pi_t} [ ln pi/pi_t (y) - eta (P(y > pi_t) - 1/2) ]^2.
 
 Implementation details:
 
-1. Rounds of equal size; both responses of a pair are drawn from pi_t. One label says something of both: the loss of a
+1. Rounds of equal size; both responses of a pair are drawn from pi_t. A label informs about both: the loss of a
    pair is (ln pi/pi_t (y) - eta l)^2 + (ln pi/pi_t (y') + eta l)^2 with the label l = +1/2 where y wins and -1/2 where
    it loses, P(y > pi_t) - 1/2 in expectation over y'. In TRL it is the loss `sppo_hard` with beta = 1 / eta.
 2. `solver="exact"` (tables): the least squares of each context and response, taken alone, is a mean: logits move by
@@ -17,13 +17,13 @@ Implementation details:
 3. `solver="gradient"` (any class): `gradient_steps` in the run, on mini-batches of `episodes_per_update` pairs of the
    round; they shrink linearly to 0 over the budget. Policies are normalised, which moves the minimiser by the third
    order of eta.
-4. There is no KL term: pi_ref is where training begins, and no more.
+4. There is no KL term: pi_ref is only the initial policy.
 
 It logs the policy after each round, and no scalars.
 
 Where it deviates: each pair is labelled once, where the paper compares each of five responses with the others by a
 model of preferences; the last policy is the result, as in the paper's experiments, while its theorem is about the mean
-of all. In a cycle the last policy goes round, and does not converge.
+of all. With cyclic preferences the last policy cycles and does not converge.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ from theorybench.envs.core.validation import choice, preset, real
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SPPO(RoundsAgent):
-    """Regression of log-ratios on win rates against oneself."""
+    """Regression of log-ratios on win rates in self-play."""
 
     rounds: int = preset(RoundsAgent, "rounds", 20)
     eta: float | str = real(1.0, 0.0, 1000.0, "step size of multiplicative weights", open_low=True)
@@ -81,7 +81,7 @@ class SPPO(RoundsAgent):
         """Take the mean of the targets of each context and response, beside the policy that acted: (R, rows, A).
 
         Raises:
-            ParameterError: the policy class is no table.
+            ParameterError: the policy class is not a table.
         """
         softmax = trainer.softmax
         if not isinstance(softmax, TabularSoftmax):

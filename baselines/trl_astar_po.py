@@ -5,29 +5,29 @@ Implementation details:
 1. `trl.experimental.a2po.A2POTrainer`, with its defaults where nothing is said below; its reward function is the
    setting, and each call of it is metered, those of the first stage as well.
 2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
-3. *Prompts:* each stands once in the data set: all of a setting that has no more than `prompts`, else so many at
-   random; fewer where the first stage would cost more than half of the budget. Settings of fewer than 16 prompts have
-   them repeated until they fill an update.
-4. First stage: `value_samples` completions of the base model for each of them, from which V-hat is made. Prompts of
-   which none was right are dropped unless `keep_hopeless`. TRL knows prompts by their text: where a text stands more
-   than once, one unsolved copy would drop them all, so that nothing is dropped there.
+3. *Prompts:* each occurs once in the data set: all of a setting that has at most `prompts`, else this many at random;
+   fewer if the first stage would cost more than half of the budget. Settings of fewer than 16 prompts have them
+   repeated until they fill an update.
+4. First stage: `value_samples` completions of the base model for each prompt, from which V-hat is computed. Prompts for
+   which none was right are dropped unless `keep_hopeless`. TRL identifies prompts by their text: if a text occurs more
+   than once, one unsolved copy would drop them all, so nothing is dropped then.
 5. Second stage: one completion of each prompt, and squared error of beta_2 ln(pi / pi_ref) on r - V-hat, until the
    budget is spent. Updates are smaller than `episodes_per_update` where few prompts are left.
 6. Illegal words have the probability 0 within the model, when sampling and in the loss.
-7. The global generators that it seeds are put back afterwards.
+7. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 
 Where it deviates from our `astar-po`: V-hat is kept by the text of the prompt, and prompts are dropped; float32 and a
-language model instead of a table, so that what is learnt on one prompt moves the others; AdamW at 0.003. On
-`OptimalAdvantage-v0` that costs dear. Its base model is the same whatever the prompt, and pre-training probably teaches
-a model to ignore prompts, which training then has to undo: 8,000 episodes bring a table to a score of 0.97 and this to
-0.4, 32,000 to 0.85, with `keep_hopeless`. Without it, what chance has dropped is not made good, and it stays below 0.4.
-With 1,000 episodes neither gets anywhere.
+language model instead of a table, so updates on one prompt affect the others; AdamW at 0.003. On `OptimalAdvantage-v0`
+this is costly. Its base model is the same for every prompt, and pre-training probably teaches a model to ignore
+prompts, which training must then undo: after 8,000 episodes a table has a score of 0.97 and this agent 0.4, after
+32,000 0.85, with `keep_hopeless`. Without it, prompts dropped by chance are never learnt, and it stays below 0.4. With
+1,000 episodes neither learns.
 
-TRL's documentation says that A*-PO cannot exceed the base model's pass@K. With `keep_hopeless` false that is so for a
-table and K = `value_samples` + 1, but not for a language model, which learns prompts that were dropped from others
-that share a rule with them: see `theorybench.envs.preference.optimal_advantage.pass_at_k`.
+TRL's documentation says that A*-PO cannot exceed the base model's pass@K. With `keep_hopeless` false that is true for a
+table and K = `value_samples` + 1, but not for a language model, which can learn dropped prompts from others that
+share a rule with them: see `theorybench.envs.preference.optimal_advantage.pass_at_k`.
 """
 
 import dataclasses
@@ -67,7 +67,7 @@ class TRLAStarPO(TRLAgent):
         return session.train(
             "a2po.A2PO",
             session.rows({"prompt": texts, "index": indices.tolist()}),
-            # How many prompts will be dropped is not known yet: only the end of the budget ends a constant schedule.
+            # The number of dropped prompts is not known yet: a constant schedule ends with the budget.
             steps=left if self.schedule == "constant" else left // batch,
             batch=batch,
             reward_funcs=session.reward,
@@ -79,7 +79,7 @@ class TRLAStarPO(TRLAgent):
         )
 
     def draw(self, session: "Session", most: int) -> np.ndarray:
-        """Draw the prompts of the data set by index, int64 (rows,): at most so many."""
+        """Draw the prompts of the data set by index, int64 (rows,): at most this many."""
         known = session.task.setting.num_prompts
         if known is None or known > most:
             drawn = session.task.draw(4 * most)

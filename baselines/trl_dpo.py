@@ -7,7 +7,7 @@ Implementation details:
 3. All comparisons of the budget are of pairs of the initial policy, drawn for the run.
 4. It passes over them `epochs` times in mini-batches of `episodes_per_update`.
 5. Illegal words have the probability 0 within the model, when sampling and in the loss.
-6. The global generators that it seeds are put back afterwards.
+6. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 

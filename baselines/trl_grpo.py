@@ -8,16 +8,16 @@ Implementation details:
 3. Prompts are drawn at random, `group_size` completions each, sampled at temperature 1 by `generate`.
 4. One gradient step for each batch of completions (`num_iterations = 1`), so that nothing is clipped.
 5. Illegal words have the probability 0 within the model, when sampling and in the loss.
-6. *Turns:* where the environment replies between actions, or each action answers a prompt of its own, a `rollout_func`
-   plays the episodes and hands them over as rows: replies are not trained on (`env_mask`), and where the prompt moves
-   each step is a row with the return of its episode as its reward, compared with the same step of its group. The
-   probability of an action is that of `LanguagePolicy`, given the observation alone.
-7. The global generators that it seeds are put back afterwards.
+6. *Turns:* if the environment replies between actions, or the prompt changes with every action, a `rollout_func` runs
+   the episodes and returns them as rows: replies are not trained on (`env_mask`), and if the prompt changes, each step
+   is a row with the return of its episode as its reward, compared with the same step of its group. The probability of
+   an action is that of `LanguagePolicy`, given only the observation.
+7. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 
-Where it deviates from our `grpo`: float32 and a language model instead of a table; AdamW; its own KL estimator. Where
-the prompt moves, `loss_type="grpo"` weighs all steps alike, not all episodes.
+Where it deviates from our `grpo`: float32 and a language model instead of a table; AdamW; its own KL estimator. If the
+prompt changes during an episode, `loss_type="grpo"` gives equal weight to steps, not to episodes.
 """
 
 import dataclasses

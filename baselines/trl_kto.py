@@ -4,11 +4,11 @@ Implementation details:
 
 1. `trl.KTOTrainer`, with its defaults where nothing is said below.
 2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
-3. All episodes of the budget are responses of the initial policy, good where they earned something, else bad.
+3. All episodes of the budget are responses of the initial policy, good if they were rewarded, else bad.
 4. The rarer of good and bad weighs more, so that both weigh the same together.
 5. It passes over them `epochs` times in mini-batches of `episodes_per_update`.
 6. Illegal words have the probability 0 within the model, when sampling and in the loss.
-7. The global generators that it seeds are put back afterwards.
+7. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 

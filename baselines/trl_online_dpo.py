@@ -5,10 +5,10 @@ Implementation details:
 1. `trl.experimental.online_dpo.OnlineDPOTrainer`, with its defaults where nothing is said below; its reward function is
    the setting, and each call of it is metered: a pair costs two episodes.
 2. *Model:* one of `theorybench.agents.language`, pre-trained to the base model of the setting; kept on disk.
-3. Two completions of each prompt are sampled at temperature 1; the one that earns more is preferred, and where both
-   earn the same the first.
+3. Two completions of each prompt are sampled at temperature 1; the one with the larger reward is preferred, the first
+   in a tie.
 4. Illegal words have the probability 0 within the model, when sampling and in the loss.
-5. The global generators that it seeds are put back afterwards.
+5. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 

@@ -8,14 +8,14 @@ Implementation details:
 3. Prompts are drawn at random, `group_size` completions each; the baseline of one is the mean reward of the others.
 4. The KL divergence to the base model is part of the reward there, weighed by `beta`.
 5. Illegal words have the probability 0 within the model, when sampling and in the loss.
-6. The global generators that it seeds are put back afterwards.
+6. The global generators that it seeds are restored afterwards.
 
 It logs the policy after the steps at which a score is due, and no scalars.
 
-Where it deviates from our `rloo`: float32 and a language model instead of a table, so that what is learnt on one prompt
-moves the others; AdamW at 0.003. On `OptimalAdvantage-v0` that costs dear. Its base model is the same whatever the
-prompt, and pre-training probably teaches a model to ignore prompts, which training then has to undo: 8,000 episodes
-bring a table to a score of 0.93 and this to 0.37 (0.05 at 0.001, the rate of the other trainers), 32,000 to 0.91.
+Where it deviates from our `rloo`: float32 and a language model instead of a table, so updates on one prompt affect the
+others; AdamW at 0.003. On `OptimalAdvantage-v0` this is costly. Its base model is the same for every prompt, and
+pre-training probably teaches a model to ignore prompts, which training must then undo: after 8,000 episodes a table has
+a score of 0.93 and this agent 0.37 (0.05 at 0.001, the rate of the other trainers), after 32,000 0.91.
 """
 
 import dataclasses

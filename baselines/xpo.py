@@ -10,8 +10,8 @@ raises the value of all others, which the policy then tries.
 
 Implementation details:
 
-1. Rounds, labels and the second term are those of `dpo-on-policy`, with steps of gradient alone: ln pi(y~) is no margin
-   of a pair, so that the exact fit does not apply.
+1. Rounds, labels and the second term are those of `dpo-on-policy`, with gradient steps only: ln pi(y~) is not a margin
+   of a pair, so the exact fit does not apply.
 2. `alpha` is a tenth of the setting's beta unless given, and .1 where the objective has no KL term.
 3. `opponent="policy"` draws both responses from the policy, and y~ is the second; `history=False` fits each round's own
    pairs. With both and alpha = 0 it is `dpo-on-policy` with `solver="gradient"`, bit for bit.
@@ -20,7 +20,7 @@ Implementation details:
 It logs the policy after each round, and no scalars.
 
 Where it deviates: a round labels many pairs where the paper's labels one, and the minimum is approached by mini-batch
-steps. Its theory, like DPO's, takes labels to be Bradley-Terry: general preferences are outside of it.
+steps. Its theory, like DPO's, assumes Bradley-Terry labels and does not cover general preferences.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ from theorybench.envs.core.validation import boolean, choice
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XPO(DPOOnPolicy):
-    """DPO on pairs of the policy and the reference, with a bonus for what the reference rarely gives."""
+    """DPO on pairs of the policy and the reference, with a bonus for responses that are rare under the reference."""
 
     solver: str = choice("gradient", ("gradient",), "gradient steps; the bonus has no exact fit")
     alpha: float = kl_weight(0.1, "weight of the exploration bonus", share=0.1)
