@@ -1,4 +1,4 @@
-"""What an agent is: Agent, Policy, Budget, roll-outs, the trainer and adapters."""
+"""The agent API: Agent, Policy, Budget, rollouts, the trainer and adapters."""
 
 if __name__ == "agents":
     raise ImportError(

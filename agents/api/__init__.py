@@ -1,1 +1,1 @@
-"""What an agent is, what it may spend, and how it is trained, found and checked."""
+"""The agent interface, budgets, and the training, loading and checking of agents."""

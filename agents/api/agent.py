@@ -1,4 +1,4 @@
-"""What an agent is."""
+"""The interface of agents and their logs."""
 
 import dataclasses
 from typing import Any, ClassVar, Literal, Protocol

@@ -1,4 +1,4 @@
-"""What an agent may spend, counted in the environments themselves."""
+"""The budget of an agent, counted in the environments themselves."""
 
 from typing import Any
 

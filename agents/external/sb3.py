@@ -82,7 +82,7 @@ class VectorBridge(vec_env.VecEnv):
         return to_numpy(self._envs.unwrapped.action_masks())
 
     def close(self) -> None:
-        """Close nothing: the environments belong to whoever made them."""
+        """Do nothing: the environments belong to their creator."""
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute, once for each environment asked for."""
@@ -99,7 +99,7 @@ class VectorBridge(vec_env.VecEnv):
         return [rows[i] for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """No environment is wrapped on its own."""
+        """Return False for each environment: none is wrapped individually."""
         return [False] * len(list(self._get_indices(indices)))
 
 

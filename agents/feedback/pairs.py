@@ -119,7 +119,7 @@ class SampledPairAgent(PairAgent):
             super().run(trainer)
 
     def pairs(self, trainer: Trainer, count: int) -> Episodes:
-        """Label pairs of whom `sampler` names."""
+        """Label pairs of the policy that `sampler` names."""
         return initial_pairs(trainer, count) if self.sampler == "offline" else super().pairs(trainer, count)
 
 

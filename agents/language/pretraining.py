@@ -94,7 +94,7 @@ def pretrained(
 
 
 def _keep(model: Any, place: Path) -> None:
-    """Write a model to a new folder, all or nothing; whoever comes first stays."""
+    """Write a model to a new folder, atomically; an existing folder is kept."""
     place.parent.mkdir(parents=True, exist_ok=True)
     written = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
     try:

@@ -1,4 +1,4 @@
-"""Curricula: easier sub-tasks of a setting before the full task, and what agents that ask for them have in common."""
+"""Curricula: easier sub-tasks of a setting before the full task, and the base of agents that use them."""
 
 import dataclasses
 from typing import ClassVar, Literal, NamedTuple
@@ -17,7 +17,7 @@ CURRICULA = ("depth", "hint")
 
 
 class SubTask(NamedTuple):
-    """What episodes ask for."""
+    """The sub-task of episodes."""
 
     stage: int  # of the setting
     hint: int  # response tokens that are given
@@ -25,7 +25,7 @@ class SubTask(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Curriculum:
-    """Of an agent that asks for sub-tasks; stands before the agent's base class."""
+    """Hyper-parameters of an agent that trains on sub-tasks; a mixin that precedes the agent's base class."""
 
     strategy: ClassVar[Literal["direct", "curriculum"]] = "curriculum"
 
@@ -34,7 +34,7 @@ class Curriculum:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScheduledCurriculum(Curriculum):
-    """Of an agent that asks for one sub-task after the other, each for a fixed share of the budget."""
+    """Hyper-parameters of an agent that trains on sub-tasks in order, each for a fixed share of the budget."""
 
     rung_episodes: int = integer(0, 0, 10**9, "episodes of each sub-task but the last; 0: equal shares of the budget")
 

@@ -26,7 +26,7 @@ class GroupAgent(GradientAgent):
             raise ParameterError("episodes_per_update", self.episodes_per_update, allowed)
 
     def run(self, trainer: Trainer) -> None:
-        """Roll out, update, until the budget does not pay for a batch."""
+        """Roll out and update until the budget is too small for another batch."""
         while trainer.remaining >= self.episodes_per_update:
             data = trainer.samples(trainer.collect(self.episodes_per_update, group_size=self.group_size))
             self.step(trainer, data)

@@ -90,7 +90,7 @@ class UnknownNameError(TheoryBenchError, KeyError):
         super().__init__(kind, name, self.known)
 
     def __str__(self) -> str:
-        """Name what was asked for and the closest names."""
+        """Return the requested name and the closest known names."""
         return f"unknown {self.kind} {self.name!r}; {closest(self.name, self.known)}"
 
 

@@ -85,7 +85,7 @@ class Oracle(ABC, Generic[S]):
         are off by float64's rounding alone stay as they are, bit for bit.
 
         Raises:
-            PolicyError: they are no distributions.
+            PolicyError: its rows are not probability distributions.
         """
         rows = checked_probs(policy, observations, self.setting.num_actions)
         sums = rows.sum(axis=1, keepdims=True)
@@ -104,7 +104,7 @@ class Oracle(ABC, Generic[S]):
 
         Raises:
             ParameterError: an unknown metric.
-            PolicyError: the policy's probabilities are no distributions.
+            PolicyError: the policy's rows are not probability distributions.
         """
         if isinstance(metrics, str):
             metrics = [metrics]

@@ -11,7 +11,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
-#: The largest table a view may ask for.
+#: The largest table of a view.
 MAX_ROWS = 2**22
 
 

@@ -21,7 +21,7 @@ BOARD_SCHEMA = 3
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
 LADDER_DRAWS = 300
-#: How the numbers are made, for whoever reads the board.
+#: How the numbers are computed, for readers of the board.
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
@@ -177,7 +177,7 @@ def make_board(
 
 
 def _leaders(standing: Standing) -> str:
-    """Say in a sentence who is first; "" where nobody is ranked."""
+    """Say in a sentence which agent is first; "" if none is ranked."""
     first = [f"{row.label} ({row.score.value:.2f})" for row in standing.rows if row.rank == 1]
     if not first:
         return ""
@@ -187,7 +187,7 @@ def _leaders(standing: Standing) -> str:
 
 
 def _highest(ladder: LadderBoard) -> str:
-    """Say in a sentence who learns the hardest task of a ladder."""
+    """Say in a sentence which agents learn the hardest task of a ladder."""
     first = ladder.results[0]
     if first.top == 0:
         return ""

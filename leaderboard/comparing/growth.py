@@ -47,7 +47,7 @@ class Fit(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-    """What is known of the growth of a cost."""
+    """Estimates of how a cost grows."""
 
     #: by which the cost grows for each unit of size, if its growth is exponential; None where too few levels were
     #: solved

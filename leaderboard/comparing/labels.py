@@ -1,4 +1,4 @@
-"""Short names that tell the environments and agents of a board apart."""
+"""Short names that distinguish the environments and agents of a board."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Subject(NamedTuple):
-    """What a label is made for."""
+    """An environment or agent that needs a label."""
 
     name: str  # an id of an environment or a reference to an agent
     label: str | None  # the label that was asked for, or None

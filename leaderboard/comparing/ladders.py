@@ -1,4 +1,4 @@
-"""Ladders of difficulty on a board: what learning costs each agent on each level, beside what theory asks for."""
+"""Ladders of difficulty on a board: the cost of learning for each agent and level, and theory's prediction."""
 
 import dataclasses
 import itertools
@@ -48,7 +48,7 @@ class LadderResult:
 
 @dataclasses.dataclass(frozen=True)
 class LawLine:
-    """What theory asks for along a ladder."""
+    """The costs that theory predicts along a ladder."""
 
     strategy: str  # "direct" or "curriculum"
     growth: str  # "exponential" or "polynomial"
@@ -92,7 +92,7 @@ class LadderBoard:
 
     @property
     def title(self) -> str:
-        """What gets harder."""
+        """The parameter that gets harder."""
         return f"{self.label} along {self.parameter}"
 
 
@@ -187,7 +187,7 @@ def _law_line(difficulty: Difficulty, strategy: str, oracles: dict[float, Any]) 
 def _result(
     groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int, seed: int
 ) -> LadderResult:
-    """Return what became of one agent: one group and one size for each level."""
+    """Return the results of one agent: one group and one size for each level."""
     rung = groups[0].records[0].rung
     assert rung is not None
     found = [[episodes_to(record, rung.target) for record in group.records] for group in groups]

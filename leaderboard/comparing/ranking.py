@@ -26,7 +26,7 @@ RESOLUTION = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What a table says of one agent. Intervals are of 95 %; their ends are NaN where an environment has one run only.
+    """The row of one agent. Intervals are of 95 %; their ends are NaN if an environment has only one run.
 
     Attributes:
         agent: id of the agent.

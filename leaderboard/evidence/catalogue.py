@@ -1,4 +1,4 @@
-"""What there is: environments, agents, suites, claims and studies, as rows for the command line."""
+"""Registered environments, agents, suites, claims and studies, as rows for the command line."""
 
 import sys
 from collections.abc import Callable, Sequence

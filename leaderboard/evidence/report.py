@@ -1,4 +1,4 @@
-"""What checking claims and running studies gave: the rows that tables and pages show."""
+"""Results of checking claims and running studies: the rows that tables and pages show."""
 
 import dataclasses
 import time
@@ -14,7 +14,7 @@ from theorybench.leaderboard.running.runner import describe
 
 @dataclasses.dataclass(frozen=True)
 class CheckedClaim:
-    """A claim and what came of it; numbers are None where it could not be measured, and `error` says why."""
+    """A claim and its result; numbers are None if it could not be measured, and `error` says why."""
 
     id: str
     environment: str

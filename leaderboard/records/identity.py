@@ -1,4 +1,4 @@
-"""What is known of a run before it is run, and the key that follows from it."""
+"""The identity of a run, known before it is run, and its key."""
 
 import dataclasses
 import functools
@@ -56,7 +56,7 @@ def identify(
     agent_label: str | None = None,
     rung: dict[str, Any] | None = None,
 ) -> Identity:
-    """Say which run this is.
+    """Return the identity of a run.
 
     Args:
         env_id: a registered id.

@@ -32,7 +32,7 @@ from theorybench.envs.core.errors import RecordError
 
 #: Version of the schema; stores and files of another one are refused.
 SCHEMA = 1
-#: What the key is made of.
+#: The fields from which the key is computed.
 KEY_FIELDS = (
     "env_id",
     "parameters",
@@ -111,7 +111,7 @@ class Rung(_Strict):
 
     ladder: Name  # the parameter of the setting that is raised from rung to rung
     target: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]  # the score at which the task counts as learnt
-    #: how the agent goes about it, "direct" or "curriculum": which law of theory is about it
+    #: the agent's strategy, "direct" or "curriculum", which selects the law of theory that applies
     way: Literal["direct", "curriculum"]
 
 
@@ -250,7 +250,7 @@ def record_key(
     budget: int,
     rung: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the key of the run that these values ask for: what "nothing run twice" means.
+    """Return the key of the run that these values describe; runs with equal keys are not repeated.
 
     Raises:
         RecordError: parameters or hyper-parameters that JSON cannot hold.

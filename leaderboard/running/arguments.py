@@ -1,4 +1,4 @@
-"""What the arguments of the command line mean: which suite, which policy, which values."""
+"""Interpretation of command-line arguments: suites, policies, values."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import load_module, lookup, resolve_env
 from theorybench.leaderboard.running.config import AgentEntry, Suite, load_suite, make_suite, named_suite
 
-#: The suite that is run when none is asked for.
+#: The default suite.
 DEFAULT_SUITE = "starter"
 
 

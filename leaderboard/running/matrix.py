@@ -73,11 +73,11 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a suite amounts to."""
+    """The runs of a suite."""
 
     jobs: list[Job]  # in the order of the suite
     skipped: list[tuple[str, str]]  # names of the (environment, agent) pairs whose feedback does not match
-    #: names of the pairs for which theory asks for more episodes than the budget holds
+    #: names of the pairs for which theory predicts more episodes than the budget holds
     infeasible: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
@@ -93,7 +93,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a sweep did."""
+    """Counts of what a sweep did."""
 
     runs: int  # of the suite
     resumed: int  # runs whose records were there before
@@ -101,20 +101,20 @@ class Outcome:
 
 
 class Watcher:
-    """Is told what a sweep does; this one says nothing."""
+    """Listener to the events of a sweep; this one ignores them."""
 
     def begin(self, plan: Plan, jobs: Sequence[Job]) -> None:
-        """Hear what the suite amounts to, and which jobs remain."""
+        """Called once with the plan of the suite and the remaining jobs."""
 
     def see(self, event: Event, records: Sequence[Record]) -> None:
-        """Hear what happened to a job, and the records that were saved."""
+        """Called for each event of a job, with the records that were saved."""
 
     def end(self) -> None:
-        """Hear that there is nothing more to come."""
+        """Called when the sweep ends."""
 
 
 def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, retry: bool = False) -> Outcome:
-    """Run what a suite asks for and a folder has no record of; each record is saved the moment its run ends.
+    """Run the runs of a suite that a folder has no record of; each record is saved as soon as its run ends.
 
     A sweep that is stopped, by whatever means, loses nothing but the runs under way: call this again.
 
@@ -135,7 +135,7 @@ def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, r
 def fulfil(
     planned: Plan, folder: str | Path, workers: int, *, watcher: Watcher | None = None, retry: bool = False
 ) -> Outcome:
-    """Run what a plan asks for and a folder has no record of, as `sweep` does.
+    """Run the runs of a plan that a folder has no record of, as `sweep` does.
 
     Raises:
         RecordError: the folder holds a record store that is damaged or foreign.
@@ -227,7 +227,7 @@ def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
 
 
 def _asks_for(id: str, setting: Setting, ladder: str, strategy: str) -> float:
-    """Return the episodes that theory asks for, 0 where it is silent."""
+    """Return the episodes that theory predicts, 0 if it makes no prediction."""
     return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), strategy) or 0.0
 
 
@@ -277,7 +277,7 @@ def _refuse_mismatch(suite: Suite, agents: Sequence[AgentSpec], offered: set[str
 
 
 def _refuse_twice(jobs: Sequence[Job]) -> None:
-    """Refuse runs that are asked for twice, and different ones that boards would call the same."""
+    """Refuse runs that occur twice, and different ones that boards would give the same name."""
     seen: dict[Any, Job] = {}
     for job in jobs:
         first = job.runs[0]

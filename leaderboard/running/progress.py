@@ -1,4 +1,4 @@
-"""What a sweep shows while it runs: a bar with what runs and what remains, or plain lines where nobody looks."""
+"""Progress of a sweep: a bar with running and remaining jobs on a terminal, otherwise plain lines."""
 
 import statistics
 from collections.abc import Sequence

@@ -54,7 +54,7 @@ def peak_memory() -> int | None:
 
 @functools.cache
 def warm_up() -> None:
-    """Let torch load what it loads when it is first used (seconds), so that no run pays for it."""
+    """Make torch load what it loads on first use (seconds), so it is not charged to a run."""
     import torch
 
     parameters = torch.zeros(1, 1, requires_grad=True)

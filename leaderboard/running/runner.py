@@ -181,7 +181,7 @@ def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
 
 @dataclasses.dataclass
 class Attempt:
-    """What came of one run."""
+    """The outcome of one run."""
 
     #: UTC, ISO 8601
     started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
@@ -215,7 +215,7 @@ def _attempt(
     progress: Progress | None,
     fractions: Sequence[float],
 ) -> list[Attempt]:
-    """Train runs together and score each; nothing where several fail together, for who is to blame is then unknown."""
+    """Train runs together and score each; return no attempts if several fail together: the culprit is then unknown."""
     first = identities[0]
     oracle = oracle_of(first.env_id, setting)
     attempts = [Attempt(lifted=len(identities)) for _ in identities]
@@ -280,7 +280,7 @@ def _score(
 
 
 def record_of(identity: Identity, attempt: Attempt) -> Record:
-    """Write down what was asked for and what came of it; a run that failed has no score."""
+    """Return the record of a run and its outcome; a run that failed has no score."""
     metrics = attempt.curve[-1]["metrics"] if attempt.curve else {}
     return make_record(
         **identity.fields,

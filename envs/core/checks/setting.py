@@ -177,5 +177,5 @@ def _check_prompts(setting: Setting, seed: int) -> None:
         same = all(np.array_equal(a, b) for a, b in zip(drawn[0], again, strict=True))
         require(same, "a replayed prompt begins another episode: draw what a prompt decides from rng.of(prompts)")
     batch.reset(batch.options({"prompt": np.arange(EPISODES) % 2 * top}))
-    require(set(batch.state.prompt.tolist()) == {0, top}, "state.prompt is not the prompt that was asked for")
+    require(set(batch.state.prompt.tolist()) == {0, top}, "state.prompt is not the requested prompt")
     check_observations(setting, batch.state)

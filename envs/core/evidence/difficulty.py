@@ -81,7 +81,7 @@ class Difficulty:
         return next((law for law in self.laws if law.strategy == strategy), None)
 
     def queries(self, oracle: Any, strategy: str) -> float | None:
-        """Return the episodes that theory asks for, infinity where learning is infeasible, None where it is silent.
+        """Return the episodes that theory predicts, infinity if learning is infeasible, None without a prediction.
 
         Raises:
             ParameterError: a law that gives no positive number.

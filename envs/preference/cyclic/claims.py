@@ -1,4 +1,4 @@
-"""What theory says of CyclicPreference (arXiv 2312.00886, 2405.00675, 2310.12036), as tests that run."""
+"""Theory of CyclicPreference (arXiv 2312.00886, 2405.00675, 2310.12036), as executable claims."""
 
 import dataclasses
 import functools
@@ -63,7 +63,7 @@ CLAIMS: tuple[Claim, ...] = (
         "borda-rival",
         BORDA_FAVOURITE,
         source=_LIMITS,
-        statement="It is the Borda winner even where another response beats everyone (a Condorcet winner)",
+        statement="That favourite is the Borda winner even if another response beats all others (a Condorcet winner)",
         falsified_by=_OTHER_PAIRS,
         formula="1, of all contexts",
         parameters={"structure": "rival"},
@@ -72,7 +72,7 @@ CLAIMS: tuple[Claim, ...] = (
         "below-threshold",
         favourite_margin(0.8),
         source=_LIMITS,
-        statement="Below c* that favourite cannot be exploited",
+        statement="Below c* the favourite of a Bradley-Terry fit to uniform pairs cannot be exploited",
         falsified_by=_OTHER_PAIRS,
         formula="0 at c = .8 c*",
         tolerance=1e-9,
@@ -82,8 +82,8 @@ CLAIMS: tuple[Claim, ...] = (
         "above-threshold",
         favourite_margin(1.3),
         source=_LIMITS,
-        statement="Above c* the best response against the favourite wins the oracle's margin: the fit does not "
-        "see the ring",
+        statement="Above c* the best response against the favourite wins by the oracle's margin: the fit does not "
+        "detect the ring",
         falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the first response that beats it",
         tolerance=1e-9,
@@ -93,7 +93,7 @@ CLAIMS: tuple[Claim, ...] = (
         "above-threshold-rival",
         favourite_margin(1.3),
         source=_LIMITS,
-        statement="The same where the rival of the best response is the Condorcet winner",
+        statement="Above c* the same holds if the rival of the best response is the Condorcet winner",
         falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the rival",
         tolerance=1e-9,
@@ -112,7 +112,7 @@ CLAIMS: tuple[Claim, ...] = (
         "win-rate",
         NashWinRate(),
         source="von Neumann winners",
-        statement="Nash beats the exploitable favourite in half of the labels: it is in the support",
+        statement="The Nash policy beats the exploitable favourite in half of the labels if it is in the support",
         falsified_by="labels of another table of preferences",
         formula="1/2, by complementary slackness",
     ),
@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         "win-rate-outside",
         NashWinRate(),
         source="von Neumann winners",
-        statement="Outside of the support the favourite loses to Nash more often: the rival beats it",
+        statement="A favourite outside the support loses to the Nash policy more often: the rival beats it",
         falsified_by="labels of another table of preferences",
         formula="P(rival > best) = 1 - (1 - c) sigma(d) - c (1/2 - a)",
         parameters={"structure": "rival"},
@@ -142,7 +142,7 @@ CLAIMS: tuple[Claim, ...] = (
             "dpo-offline", _LOST, lambda oracle: metric_of(oracle, oracle.dpo_limit, _LOST), 60_000, gradient_steps=600
         ),
         source="Bradley-Terry is an assumption",
-        statement="Offline DPO goes to pi_ref exp(r / beta), r the Bradley-Terry fit to pairs of the reference",
+        statement="Offline DPO converges to pi_ref exp(r / beta), r the Bradley-Terry fit to pairs of the reference",
         falsified_by="pairs that are not the reference's; a learner of win rates",
         formula="1/2 - min_y P(pi_ref e^(r / beta) > y)",
         tolerance=0.005,
@@ -178,7 +178,7 @@ CLAIMS: tuple[Claim, ...] = (
         _learnt("ipo", "score", lambda oracle: 1.0, 60_000, tau=0.5, rounds=12, gradient_steps=400),
         source="Theorem 1 against oneself",
         statement="On-policy IPO with tau = beta has the fixed point of the game: it reaches J* = 1/2",
-        falsified_by="pairs that stay the reference's, or a reference that moves",
+        falsified_by="pairs always drawn from the reference, or a reference that moves",
         formula="1",
         tolerance=0.03,
         tolerance_reason="labels of the last round, and gradients near the minimum",
@@ -188,7 +188,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sppo-last",
         _circles("last"),
         source="exponential weights",
-        statement="Self-play without a KL term circles in a ring: its last policy stays exploitable",
+        statement="Self-play without a KL term cycles in a ring: its last policy stays exploitable",
         falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(pi_T > y) of pi_{t+1} ~ pi_t exp(eta P(. > pi_t))",
         tolerance=0.01,
@@ -198,7 +198,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sppo-distance",
         _circles("distance"),
         source="exponential weights",
-        statement="It even moves away from the von Neumann winner, each round by ln E_{pi_t} exp(eta (P(y > "
+        statement="Self-play even moves away from the von Neumann winner, each round by ln E_{pi_t} exp(eta (P(y > "
         "pi_t) - 1/2)) > 0",
         falsified_by="an opponent that is mixed with the reference",
         formula="KL(Nash || pi_T) = KL(Nash || pi_ref) + sum_t ln E_{pi_t} exp(eta (P(y > pi_t) - 1/2))",
@@ -209,7 +209,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sppo-mean",
         _circles("mean"),
         source="Theorem 4.1",
-        statement="The mean of its policies, of which the theorem speaks, loses a seventh of what the last loses",
+        statement="The mean of its policies, to which the theorem applies, loses a seventh of what the last loses",
         falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(mean_t pi_t > y), at most ln(1 / min pi_ref) / (eta T) + eta / 8",
         tolerance=0.005,

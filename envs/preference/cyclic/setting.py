@@ -30,7 +30,7 @@ class CyclicTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CyclicPreference(ContextualBandit):
-    """A contextual bandit whose preferences may run in circles, so that no reward explains them.
+    """A contextual bandit whose preferences may be cyclic, so no reward explains them.
 
     ## Description
     A context x is shown, the agent answers with two responses i and j, and a label says which is better:
@@ -41,17 +41,17 @@ class CyclicPreference(ContextualBandit):
     +1, the cyclicity c and the strength a <= 1/2. At c = 0 there is a best response; at c = 1 scores do not matter.
 
     `structure="ring"`, rock-paper-scissors of K responses: by rank of the score, each beats the next (K - 1) / 2 and
-    loses to those before it, around the circle. The best response loses to the worst, yet every row of S adds up to 0,
-    so that average win rates (Borda scores) and Bradley-Terry fits to uniform pairs see no cycle at all, whatever c is.
+    loses to those before it, around the circle. The best response loses to the worst, yet every row of S sums to 0, so
+    average win rates (Borda scores) and Bradley-Terry fits to uniform pairs do not depend on the cycle, for any c.
 
-    `structure="rival"`: the second-best response beats the best one, which beats all others; the rest is even. Where c
-    is large the rival beats everyone (a Condorcet winner), and from K = 5 on the best response still has the highest
+    `structure="rival"`: the second-best response beats the best one, which beats all others; other pairs are even. If c
+    is large the rival beats all others (a Condorcet winner), and for K >= 5 the best response still has the highest
     average.
 
-    `structure="random"`: the signs of S are drawn.
+    `structure="random"`: the signs of S are random.
 
-    The goal is the policy of greatest J(pi) = min over pi' of P(pi > pi') + beta KL(pi' || pi_ref)
-    - beta KL(pi || pi_ref), mean over contexts: to do well against every reply, both staying near pi_ref. The minimum
+    The goal is the policy with the largest J(pi) = min over pi' of P(pi > pi') + beta KL(pi' || pi_ref)
+    - beta KL(pi || pi_ref), mean over contexts: to do well against every opponent, with both near pi_ref. The minimum
     has a closed form, J(pi) = -beta KL(pi || pi_ref) - beta ln E_{y' ~ pi_ref} exp(-P(pi > y') / beta), derived in
     `envs/preference/games.py`. pi_ref ~ exp(tilt z), with z = -1, ..., 1 from the worst to the best score; learning
     starts there.
@@ -76,11 +76,11 @@ class CyclicPreference(ContextualBandit):
     A setting in which J* - J(pi_ref) is below .001 is refused: a uniform reference in a ring at c = 1 is the optimum.
 
     ## Optimum
-    The game is symmetric, so that J* = 1/2, and the optimum is its own best reply: the one solution of
-    pi ~ pi_ref exp(P(. > pi) / beta). What it loses to the best response against it, its `exploitability`
-    1/2 - min_y P(pi > y), is at most beta max ln(1 / pi_ref): with beta it tends to a von Neumann winner, which loses
-    to nothing. The oracle finds the former by Newton's method, certified by 1/2 - J <= 1e-12, and the latter by a
-    linear programme.
+    The game is symmetric, so J* = 1/2, and the optimum is the best response to itself: the unique solution of
+    pi ~ pi_ref exp(P(. > pi) / beta). Its loss against the best response to it, its `exploitability`
+    1/2 - min_y P(pi > y), is at most beta max ln(1 / pi_ref): as beta goes to 0 it tends to a von Neumann winner, which
+    loses to no response. The oracle finds the former by Newton's method, certified by 1/2 - J <= 1e-12, and the latter
+    by a linear programme.
 
     ## What theory predicts
     1. A Bradley-Terry fit to uniform pairs ranks responses by their Borda scores, so its favourite is the Borda winner.
@@ -91,9 +91,9 @@ class CyclicPreference(ContextualBandit):
     3. P(Nash > favourite) stays 1/2 wherever the favourite is in the support of a von Neumann winner: a win rate
        against the best policy does not show the fault.
     4. `nash-md` reaches the fixed point, and exploitability falls to 0 with beta. On-policy `ipo` with tau = beta has
-       the same fixed point, and its rounds approach it where beta is large enough, from about .3 on by default; below,
-       they go around it. A learner whose reference moves loses the KL term and goes elsewhere.
-    5. Self-play without KL term (`sppo`) goes around in circles, and the mean of its policies converges.
+       the same fixed point, and its rounds converge to it if beta is large enough, from about .3 on by default; below,
+       they cycle around it. A learner whose reference moves loses the KL term and does not converge to it.
+    5. Self-play without a KL term (`sppo`) cycles, but the mean of its policies converges.
 
     ## References
     - arXiv 2312.00886: Munos et al., Nash learning from human feedback (2023).
@@ -105,7 +105,7 @@ class CyclicPreference(ContextualBandit):
     - v0: first release.
     """
 
-    question: ClassVar[str] = "what is best when A beats B beats C beats A, and who finds it?"
+    question: ClassVar[str] = "what is optimal when A beats B beats C beats A, and which algorithms find it?"
     feedback: ClassVar[str] = "preference"
 
     num_responses: int = integer(5, 3, 64, "number of responses K; rings of even K have ties")

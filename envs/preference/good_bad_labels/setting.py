@@ -36,23 +36,23 @@ class GoodBadLabels(ContextualBandit):
     """A contextual bandit that labels single responses good or bad; the target is the law of the good ones.
 
     ## Description
-    A context x is shown, the agent gives one response y of K, and a label says whether it was good. Nothing is compared
-    with anything. Two laws make the labels: p+(y|x) of good and p-(y|x) of bad responses. A response of the initial
-    policy is good with the share t, so that this policy is the mixture t p+ + (1-t) p-, exactly, and
+    A context x is shown, the agent gives one response y of K, and a label says whether it was good; there are no
+    comparisons. Two laws define the labels: p+(y|x) of good and p-(y|x) of bad responses. A response of the initial
+    policy is good with probability t, so this policy is exactly the mixture t p+ + (1-t) p-, and
 
         P(good | x, y) = t p+(y|x) / (t p+(y|x) + (1-t) p-(y|x)).
 
-    An agent is to *become* p+: not to give the response that is good most often, but to answer as good responses are
-    distributed. No Bradley-Terry model, or any other, stands behind the labels.
+    The task is to *match* p+: not to give the response that is good most often, but to answer as good responses are
+    distributed. The labels assume no Bradley-Terry or other model.
 
     With `labels="mixture"` p+ and p- are drawn from a Dirichlet distribution. With `labels="cyclic"` the initial policy
-    is drawn instead, and y is good when it beats a hidden response y' of that policy under a preference that runs in a
-    circle: with the K responses in a hidden circular order, y beats the responses of the half circle after it with
-    probability .95, those before it with .05, and the opposite one and itself with 1/2. Then t = 1/2 whatever the
-    policy, and p+(y) = 2 pi(y) E P(y beats y'). No scores of single responses give such preferences.
+    is drawn instead, and y is good when it beats a hidden response y' of that policy under a cyclic preference: with
+    the K responses in a hidden circular order, y beats the responses of the half circle after it with probability .95,
+    those before it with .05, and the opposite one and itself with 1/2. Then t = 1/2 for every policy, and
+    p+(y) = 2 pi(y) E P(y beats y'). No scores of single responses give such preferences.
 
-    The reference pi_ref, which losses name, is the mixture too. With `contamination` c > 0 it is not: it is 1-c times
-    the mixture plus c times the uniform distribution, while offline responses and labels stay what they were.
+    The reference pi_ref of the losses is the same mixture. With `contamination` c > 0 it is 1-c times the mixture plus
+    c times the uniform distribution, while offline responses and labels are unchanged.
 
     ## Action Space
     `Discrete(K)`: the response.
@@ -78,10 +78,10 @@ class GoodBadLabels(ContextualBandit):
     1. The minimisers of direct density ratio optimisation (DDRO) and of its two-term variant are p+, and from n labels
        n E[TV^2] tends to a constant that the oracle computes: .09 to .12 times K-1 on average, for one context and
        t = 1/2.
-    2. DPO, given pairs of a good and a bad response, ends at pi_ref (p+/p-)^(1/beta) / Z: for beta = 1 and t = 1/2 at a
+    2. DPO on pairs of a good and a bad response converges to pi_ref (p+/p-)^(1/beta) / Z: for beta = 1 and t = 1/2 at a
        total variation of .30 for K = 6, .43 for 20 and .56 for 100, on average over instances.
-    3. KTO empties each response whose good labels weigh less than its bad ones, and spreads over the others by
-       water-filling.
+    3. KTO gives probability 0 to each response whose good labels weigh less than its bad ones, and distributes the rest
+       by water-filling.
     4. A wrong t, or a pi_ref that is not the mixture, biases DDRO by an amount that the oracle computes.
 
     ## References
@@ -93,7 +93,7 @@ class GoodBadLabels(ContextualBandit):
     - v0: first release.
     """
 
-    question: ClassVar[str] = "what do thumbs up and down teach, when nothing is compared?"
+    question: ClassVar[str] = "what can be learnt from thumbs up and down, without comparisons?"
     feedback: ClassVar[str] = "label"
 
     num_responses: int = integer(20, 2, 128, "number of responses K, from 3 if cyclic")

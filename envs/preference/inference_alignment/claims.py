@@ -1,4 +1,4 @@
-"""What arXiv 2602.01603 says of InferenceAlignment, as tests that run."""
+"""Statements of arXiv 2602.01603 about InferenceAlignment, as executable claims."""
 
 import dataclasses
 import functools
@@ -78,8 +78,8 @@ CLAIMS: tuple[Claim, ...] = (
         "smoothness",
         Computed(value=sharpest_bend, prediction=lambda oracle: oracle.smoothness),
         source=f"{_PROX}, constant L",
-        statement="Best-of-4 of a criterion that is passed or failed bends by L = 1.2656 relative to KL at "
-        "worst, and no more",
+        statement="Best-of-4 of a binary criterion is L-smooth relative to KL with L = 1.2656, and with no smaller "
+        "constant",
         falsified_by="L without the factor N - 1",
         formula="L = (N - 1) (1 - 1/N)^(N - 1)",
         tolerance=1e-4,
@@ -90,8 +90,8 @@ CLAIMS: tuple[Claim, ...] = (
         "prox-bound",
         Computed(value=share_below_bound, prediction=lambda oracle: 1.0),
         source=_PROX,
-        statement="Exact prox steps never are farther from J* than the theorem says, in 60 random settings at 60 "
-        "steps each (that L is the best constant is another claim)",
+        statement="Exact prox steps are never farther from J* than the theorem's bound, in 60 random settings with 60 "
+        "steps each (another claim tests that L is the best constant)",
         falsified_by="L four times too small, in steps and bound",
         formula="J* - J <= beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1)",
     ),
@@ -109,7 +109,7 @@ CLAIMS: tuple[Claim, ...] = (
         "compromise",
         Computed(value=mass_at_middle, prediction=lambda oracle: 1.0),
         source=_OPPOSED,
-        statement="The naive optimum, N = 1, is the point y = 1/2",
+        statement="The naive optimum, for N = 1, is the point y = 1/2",
         falsified_by="N = 2, whose optimum is uniform",
         formula="1 at y = 1/2",
         tolerance=1e-9,
@@ -166,8 +166,8 @@ CLAIMS: tuple[Claim, ...] = (
         "learner",
         _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
         source=_OPPOSED,
-        statement="Non-linear GRPO ends at the aligned optimum",
-        falsified_by="a learner that is paid the reward",
+        statement="Non-linear GRPO converges to the aligned optimum",
+        falsified_by="a learner that maximises the reward",
         formula="J*",
         tolerance=0.002,
         tolerance_reason=_LEARNING,
@@ -176,8 +176,8 @@ CLAIMS: tuple[Claim, ...] = (
         "naive-learner",
         _learnt("grpo", "plain_optimum", **LARGE),
         source=_OPPOSED,
-        statement="GRPO ends at the naive optimum, far below the uniform reference",
-        falsified_by="a learner that knows of inference",
+        statement="GRPO converges to the naive optimum, far below the uniform reference",
+        falsified_by="an inference-aware learner",
         formula="J(naive optimum) = 3/4",
         tolerance=0.002,
         tolerance_reason=_LEARNING,
@@ -186,8 +186,8 @@ CLAIMS: tuple[Claim, ...] = (
         "learner-kl",
         _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
         source="objective with KL term",
-        statement="With a KL term and a reference that prefers small y, non-linear GRPO ends at the aligned optimum",
-        falsified_by="a learner that is paid the reward",
+        statement="With a KL term and a reference that prefers small y, non-linear GRPO reaches the aligned optimum",
+        falsified_by="a learner that maximises the reward",
         formula="J*",
         tolerance=0.0045,
         tolerance_reason=_LEARNING,
@@ -196,8 +196,8 @@ CLAIMS: tuple[Claim, ...] = (
         "naive-learner-kl",
         _learnt("rloo", "plain_optimum"),
         source="objective with KL term",
-        statement="There a learner with the exact KL term that is unaware of inference ends at pi_ref e^(r / beta) / Z",
-        falsified_by="a learner that knows of inference",
+        statement="There a learner with the exact KL term that ignores inference converges to pi_ref e^(r / beta) / Z",
+        falsified_by="an inference-aware learner",
         formula="J(pi_ref e^(r / beta) / Z)",
         tolerance=0.0045,
         tolerance_reason=_LEARNING,

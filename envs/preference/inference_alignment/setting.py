@@ -35,11 +35,11 @@ class ResponseTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InferenceAlignment(ContextualBandit):
-    """Responses that are chosen among at inference time: the best policy is one to choose from.
+    """Responses are selected at inference time, so the optimal policy offers a good selection, not one good response.
 
     ## Description
-    A response y lies on a grid of [0, 1]. Criteria r_1, ..., r_m judge it; at inference time a user who cares for
-    criterion i has an *operator* T_i at hand that knows r_i, and uses T_i pi in place of the policy pi:
+    A response y lies on a grid of [0, 1] and is judged by criteria r_1, ..., r_m. At inference time a user with
+    criterion i applies an *operator* T_i, which uses r_i, and gets T_i pi in place of the policy pi:
 
     - `operator="best-of-n"`: the best by r_i of N = `samples` responses;
     - `operator="soft-best-of-n"`: the tilt pi e^{r_i / tau} / Z, tau = `temperature`, its limit for many samples.
@@ -51,7 +51,7 @@ class InferenceAlignment(ContextualBandit):
     `"random"`: sums of a few waves, drawn by the instance and scaled to [0, 1]. The reference is pi_ref ~ e^{tilt y}.
 
     The criteria are public, as reward models are: `setting.criteria(observations, actions)` gives them for responses
-    that were sampled, float64 (n, m). A learner that is unaware of inference sees the reward alone.
+    that were sampled, float64 (n, m). A learner that ignores inference sees only the reward.
 
     ## Action Space
     `Discrete(K)`: the response, K = `num_points`; action k is y = k / (K - 1).
@@ -63,8 +63,8 @@ class InferenceAlignment(ContextualBandit):
     There is one prompt.
 
     ## Reward
-    The aggregate g of the criteria of the response itself, r_1(y), ..., r_m(y): what one response is worth where
-    nothing happens at inference time.
+    The aggregate g of the criteria of the response itself, r_1(y), ..., r_m(y): the value of one response without an
+    operator at inference time.
 
     ## Episode End
     After one response (`terminated`); never truncated.
@@ -78,8 +78,8 @@ class InferenceAlignment(ContextualBandit):
     bounds J* - J of it, 1e-14 as a rule. (At beta = 0 and large N many policies are as good: the optimum at N = 64
     agrees with the closed form in J, not in the law.) With first variation phi of the aggregate, the optimum is
     pi ~ pi_ref e^{phi / beta}. The tilt is a ratio of linear functions of pi, and J not concave: with one criterion a
-    branch and bound over Z certifies the optimum; several are refused. Scores below 0 are common: a learner that is
-    unaware of inference ends at pi_ref e^{r / beta}, which is worth less than the reference at the defaults.
+    branch and bound over Z certifies the optimum; several are refused. Scores below 0 are common: a learner that
+    ignores inference converges to pi_ref e^{r / beta}, which is worse than the reference at the defaults.
 
     ## What theory predicts
     1. With N = 1 and a weighted sum, J is the objective of plain alignment, and the first variation is the reward.
@@ -100,7 +100,7 @@ class InferenceAlignment(ContextualBandit):
     - v0: first release.
     """
 
-    question: ClassVar[str] = "how should a model be trained whose best answer of N is used?"
+    question: ClassVar[str] = "how should a model be trained if the best of N of its answers is used?"
     reference_depends_on: ClassVar[str] = "position"
 
     num_points: int = integer(41, 2, 201, "number of responses K on the grid")
