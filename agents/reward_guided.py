@@ -1,4 +1,4 @@
-"""Test-time scaling: the base model stays as it is, and a reward model guides what it answers.
+"""Inference-time scaling: the base model is not trained, and a reward model guides its answers.
 
 An agent of this kind spends its budget on roll-outs of the reference alone, and keeps what they earn in sparse tables:
 
@@ -33,7 +33,7 @@ TIE = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class RewardModel:
-    """What roll-outs of the reference earned: a tree of m seen prefixes, each with one edge for each of A actions."""
+    """Rewards of rollouts of the reference: a tree of m seen prefixes, each with one edge for each of A actions."""
 
     observations: np.ndarray  # integer (m, tokens), the prefixes, in the order of their keys
     reference: np.ndarray  # float64 (m, A), the base model's probabilities
@@ -45,7 +45,7 @@ class RewardModel:
 
     @classmethod
     def learn(cls, setting: Setting, rollouts: Sequence[Episodes]) -> "RewardModel":
-        """Count what roll-outs of the reference did and earned.
+        """Count visits and rewards in rollouts of the reference.
 
         Args:
             setting: of the roll-outs; the same actions after the same observation lead to the same one.
@@ -178,7 +178,7 @@ def _find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, n
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RewardGuidedAgent(ConfiguredAgent):
-    """Learns a reward model from roll-outs of the reference; a subclass says how it is guided."""
+    """Learn a reward model from rollouts of the reference; a subclass defines how it guides the policy."""
 
     num_envs = 256
 
@@ -194,7 +194,7 @@ class RewardGuidedAgent(ConfiguredAgent):
         return float(setting.horizon * setting.num_actions)
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
-        """Spend the budget on roll-outs, and guide by what they say at each fraction of it."""
+        """Spend the budget on rollouts, and guide by the current reward model at each fraction of it."""
         envs.reset(seed=seed)
         rng = np.random.default_rng(seed)
         setting, reference = envs.unwrapped.setting, envs.unwrapped.reference_policy

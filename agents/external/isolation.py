@@ -1,4 +1,4 @@
-"""What external libraries need around them: versions that differ are refused, global generators are put back."""
+"""Isolation of external libraries: unsupported versions are refused, global generators are restored."""
 
 import contextlib
 import random
@@ -43,7 +43,7 @@ def _release(found: str) -> tuple[int, ...]:
 
 @contextlib.contextmanager
 def global_generators_restored() -> Iterator[None]:
-    """Put the global generators of Python, NumPy and torch back at the end."""
+    """Restore the state of the global generators of Python, NumPy and torch at the end."""
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng(devices=[]):

@@ -128,7 +128,7 @@ class NetworkSoftmax(SoftmaxClass):
     critic: Any  # of the value function, with one output
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
-        """See, float64 (n, places + 1 + num_actions)."""
+        """Return the network's input and ln pi_start, float64 (n, places + 1 + num_actions)."""
         logs = log_probs_of(self.origin, observations, self.setting.num_actions)
         return np.concatenate([self.network.see(observations), logs], axis=1)
 
@@ -182,7 +182,7 @@ class RowSoftmax(SoftmaxClass):
     def probs(
         self, parameters: torch.Tensor, observed: np.ndarray, legal: np.ndarray | None, run: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Look up; where there are many actions and few rows, as a table of rows."""
+        """Look up the rows; with many actions and few rows, as a table of rows."""
         index, rows = self.view.index(observed), self.view.rows
         table = torch.func.vmap(self.table)(parameters).numpy()
         if legal is None and self.many(rows * len(table), observed):
@@ -240,7 +240,7 @@ class LinearSoftmax(RowSoftmax):
         self._features = torch.as_tensor(self.features)
 
     def start(self, key: int) -> np.ndarray:
-        """Fit the policy that training begins from."""
+        """Return the theta that fits the initial policy."""
         return self.fit(self.origin)
 
     def fit(self, policy: Policy) -> np.ndarray:

@@ -145,7 +145,7 @@ class Transformer:
         asked: torch.Tensor,
         tokens: torch.Tensor,
     ) -> torch.Tensor:
-        """Return who attends to whom, (n, heads, rows, places), for queries at the places `asked` (n, rows)."""
+        """Return the attention weights, (n, heads, rows, places), for queries at the places `asked` (n, rows)."""
         back = asked[:, :, None] - torch.arange(self.places)
         vectors = block["distance"].unflatten(-1, (self.heads, self.size)).permute(1, 2, 0)
         relative = queries @ vectors / self.size + block["lean"].T[:, None]  # by distance

@@ -1,4 +1,4 @@
-"""Gradient descent of many runs at once: each run's parameters go down its own gradient, as if it were alone."""
+"""Gradient descent of many runs at once: each run's parameters follow its own gradient, independently of the others."""
 
 from collections.abc import Callable
 from typing import Any

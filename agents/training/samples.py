@@ -1,4 +1,4 @@
-"""What the loss of one run sees."""
+"""The data that the loss of one run sees."""
 
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ class Samples(NamedTuple):
         return Samples(*map(part, self))
 
     def scalars(self) -> dict[str, Any]:
-        """Return what is worth a curve, a tensor (R,) each.
+        """Return the quantities to log as curves, a tensor (R,) each.
 
         `reward` is the mean reward, `length` the mean number of actions, and `log_ratio` the mean of ln pi / pi_ref of
         the responses, an unbiased estimate of KL(pi || pi_ref) where pi acted.

@@ -60,7 +60,7 @@ def portable(values: np.ndarray) -> np.ndarray:
 
 
 def row_keys(rows: np.ndarray) -> np.ndarray:
-    """Return the bytes of each row (n, k) as one sortable value (n,); all are of one length: none are confused."""
+    """Return the bytes of each row (n, k) as one sortable value (n,), of equal length and so without collisions."""
     whole = np.ascontiguousarray(rows)
     return whole.view(f"S{whole.itemsize * whole.shape[1]}")[:, 0]
 

@@ -1,4 +1,4 @@
-"""What a setting declares: its sizes, parameters, and pure, batched dynamics. Nothing here knows of environments."""
+"""What a setting declares: its sizes, parameters, and pure, batched dynamics, independent of environments."""
 
 import dataclasses
 import functools
@@ -127,11 +127,11 @@ class Dynamics(ABC):
 
     @property
     def local(self) -> Local | None:
-        """What the view "local" reads; None where the setting has no such view."""
+        """The tokens that the view "local" reads; None if the setting has no such view."""
         return None
 
     def state_view(self) -> Any:
-        """Return the view "state" of a setting whose states can be listed.
+        """Return the view "state" of a setting whose states can be enumerated.
 
         Raises:
             ParameterError: this setting has no such view.
@@ -262,7 +262,7 @@ class Dynamics(ABC):
 
     @property
     def split(self) -> str:
-        """What the instance is for: "canonical", "tuning" (below 10,000) or "scoring"."""
+        """The split of the instance: "canonical", "tuning" (below 10,000) or "scoring"."""
         instance = getattr(self, "instance", "canonical")
         if instance == "canonical":
             return "canonical"

@@ -51,7 +51,7 @@ class BudgetExhausted(TheoryBenchError):
 
 
 class TargetReached(BudgetExhausted):
-    """Training has reached the score that it was to reach: what was logged last is the result."""
+    """Training has reached its target score: the last logged policy is the result."""
 
 
 class AgentError(TheoryBenchError):

@@ -74,7 +74,7 @@ class Renderer:
 
     def policies(self, setting: Any, policies: Mapping[str, Any]) -> Any:
         """Draw policies side by side: see `policy_picture`."""
-        raise ParameterError("setting", type(setting).__name__, "one that draws policies, like TreeMarkovChain")
+        raise ParameterError("setting", type(setting).__name__, "one that draws policies, such as TreeMarkovChain")
 
 
 #: The renderers of Setting classes; subclasses share them.

@@ -25,7 +25,7 @@ def spaces_of(setting: Setting) -> tuple[gym.spaces.MultiDiscrete, gym.Space]:
 
 
 class AnswerKey:
-    """What the single and the vector environment share: the setting, its public policies and its answers."""
+    """Base of the single and the vector environment: the setting, its public policies and its oracle."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 2}
     setting: Setting  # the frozen parameters and dynamics

@@ -1,1 +1,1 @@
-"""What claims and studies are made of."""
+"""Claims and studies: their types, intervals, labs and generic experiments."""

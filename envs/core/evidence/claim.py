@@ -1,4 +1,4 @@
-"""A claim: one statement of a paper as a test that runs."""
+"""A claim: one statement of a paper as an executable test."""
 
 import dataclasses
 import time
@@ -13,13 +13,13 @@ from theorybench.envs.core.setting import Setting
 
 
 class Experiment(Protocol):
-    """What a claim predicts and how it measures it; the two share no code."""
+    """The prediction and the measurement of a claim; the two share no code."""
 
     def predicted(self, oracle: Any, /) -> float:
-        """Return what theory says of the oracle's setting."""
+        """Return theory's value on the oracle's setting."""
 
     def measure(self, lab: Lab, seed: int, /) -> Interval:
-        """Return what training or simulation gives on the lab's setting."""
+        """Return the value measured by training or simulation on the lab's setting."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Claim(Evidence):
 
 @dataclasses.dataclass(frozen=True)
 class ClaimMaker:
-    """Makes the claims of a setting: what an experiment predicts and measures, with the words around it."""
+    """Make the claims of a setting from experiments and their descriptions."""
 
     prefix: str  # of all ids
     paper: str = ""  # what every source begins with, or ""

@@ -1,4 +1,4 @@
-"""How a setting gets harder: levels of difficulty along a parameter, and what theory says that learning costs there."""
+"""Ladders of difficulty: levels of one parameter of a setting, and the cost of learning that theory predicts there."""
 
 import dataclasses
 import math
@@ -7,15 +7,15 @@ from typing import Any, Literal, get_args
 
 from theorybench.envs.core.errors import ParameterError
 
-#: How an agent goes about it: it trains on the full task alone, or on easier sub-tasks (stages, hints) first.
+#: Strategy of an agent: it trains on the full task alone, or on easier sub-tasks (stages, hints) first.
 Strategy = Literal["direct", "curriculum"]
-#: What a law says of the growth along the ladder.
+#: Growth of a law along the ladder.
 Growth = Literal["exponential", "polynomial"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Law:
-    """What theory says that one strategy costs on a setting.
+    """The cost of one strategy on a setting, according to theory.
 
     Raises:
         ParameterError: another strategy or growth.
@@ -77,7 +77,7 @@ class Difficulty:
         return float(getattr(setting, self.parameter) if self.size_of is None else self.size_of(setting))
 
     def law(self, strategy: str) -> Law | None:
-        """Return what theory says of a strategy, or None where it is silent."""
+        """Return theory's law for a strategy, or None if there is none."""
         return next((law for law in self.laws if law.strategy == strategy), None)
 
     def queries(self, oracle: Any, strategy: str) -> float | None:

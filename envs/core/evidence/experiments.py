@@ -1,4 +1,4 @@
-"""Experiments that claims of many settings are made of.
+"""Generic experiments, used by claims of many settings.
 
 Each measures what theory says in a lab: by training registered agents, by simulation, or by a computation that shares
 no code with the prediction.
@@ -29,7 +29,7 @@ class Predicted:
     prediction: Prediction  # what theory says, given the oracle
 
     def predicted(self, oracle: Any) -> float:
-        """What theory says."""
+        """Return theory's value."""
         return float(self.prediction(oracle))
 
 
@@ -49,7 +49,7 @@ class TrainedMetric(Predicted):
         return np.array([metric_of(lab.oracle, policy, self.metric) for policy in policies])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs."""
+        """Return the mean over runs and its interval."""
         return mean_interval(self.values(lab, seed))
 
 
@@ -81,7 +81,7 @@ class SampleMean(Predicted):
     sample: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> the values, float64 (n,)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train or simulate."""
+        """Train or simulate; return the mean and its interval."""
         return mean_interval(self.sample(lab, seed))
 
 
@@ -92,5 +92,5 @@ class Computed(Predicted):
     value: Callable[[Lab, int], float]  # (lab, seed) -> the number
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Compute."""
+        """Return the computed number."""
         return point(self.value(lab, seed))

@@ -1,4 +1,4 @@
-"""What claims and studies may do: train registered agents and simulate policies."""
+"""The lab of claims and studies: it trains registered agents and simulates policies."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ def seed_of(*labels: int) -> int:
 
 
 class Lab(Protocol):
-    """What a claim may do: train registered agents and simulate policies on the claim's setting."""
+    """Train registered agents and simulate policies on the setting of a claim."""
 
     @property
     def setting(self) -> Any:

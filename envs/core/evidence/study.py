@@ -1,4 +1,4 @@
-"""A study: a table or a figure that a paper would print, made by one command.
+"""A study: a table or a figure as in a paper, made by one command.
 
 Everything here is data. Terminals, pages and pictures draw it; no study knows how.
 """
@@ -15,13 +15,13 @@ from theorybench.envs.core.evidence.claim import Evidence
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 
-#: How a series was come by, which is how it is drawn:
+#: How a series was obtained, which determines how it is drawn:
 #: "measured": points with intervals; "line": such points joined; "band": a measured line in the band of its intervals;
 #: "simulated": counted in roll-outs, an independent check; "predicted": theory's line; "published": what a paper
 #: prints; "censored": values below which measuring ended, the true ones lie above.
 Style = Literal["measured", "line", "band", "simulated", "predicted", "published", "censored"]
 
-#: What a series is made from.
+#: The numbers from which a series is made.
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -75,7 +75,7 @@ class Axis:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Points of one group that were come by in one way.
+    """Points of one group that were obtained in the same way.
 
     Raises:
         ParameterError: an unknown style, no points, lengths that differ, or a number that is not finite.
@@ -187,7 +187,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class StudyResult:
-    """What a study shows."""
+    """The tables, charts, drawings and notes of a study."""
 
     tables: tuple[Table, ...] = ()  # rows of numbers
     charts: tuple[Chart, ...] = ()  # series over axes
@@ -204,7 +204,7 @@ class StudyResult:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study(Evidence):
-    """One table or figure of a paper, or of ours in its place.
+    """One table or figure of a paper, or one of our own.
 
     Attributes:
         title: what is shown.
