@@ -194,7 +194,7 @@ def resolve_env(reference: str) -> str:
     if colon:
         load_module(module)
         reference = id
-    short = [
-        known for known in list_envs() if reference in (known.split("/")[1], known.split("/")[1].rpartition("-v")[0])
-    ]
+    # Where a short form names several ids, it is ours: a setting of that name elsewhere changes nothing.
+    ids = sorted(list_envs(), key=lambda id: not id.startswith("TheoryBench/"))
+    short = [id for id in ids if reference in (id.split("/")[1], id.split("/")[1].rpartition("-v")[0])]
     return lookup(short[0] if short else reference).id

@@ -151,6 +151,7 @@ def test_a_kl_penalty_holds_a_mixture_near_the_reference():
     assert lengths[1] < 0.2 < 2 < lengths[0]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("review", [0.0, 0.25])
 def test_reviews_ask_for_earlier_sub_tasks_in_their_share(monkeypatch, review):
     asked = []

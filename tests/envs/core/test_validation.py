@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import theorybench as tb
+from theorybench.envs.core import registry
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.validation import document, integers, parameter_table, real, validate_fields
@@ -127,3 +128,8 @@ def test_registration_checks_what_it_is_given(toys):
     before = tb.list_envs()
     tb.register("Toy/TwoArms-v0", toys.TwoArms, toys.TwoArmsOracle)
     assert tb.list_envs() == before
+
+
+def test_a_short_form_is_ours_where_others_have_the_name_too(monkeypatch):
+    monkeypatch.setattr(registry, "list_envs", lambda: ["Another/Parity-v0", "TheoryBench/Parity-v0"])
+    assert registry.resolve_env("Parity") == "TheoryBench/Parity-v0"

@@ -74,6 +74,7 @@ def test_both_losses_are_least_at_the_law_of_good_responses(responses, share, se
         assert loss(good, good, bad, mixture, share) <= loss(found, good, bad, mixture, share) + 1e-12
 
 
+@pytest.mark.rotating
 @settings(max_examples=12, deadline=None)
 @given(
     responses=st.integers(2, 6),
@@ -97,6 +98,7 @@ def test_biased_limits_are_minimisers(responses, believed, share, contamination,
     np.testing.assert_allclose(found, limit, atol=1e-3)
 
 
+@pytest.mark.rotating
 @settings(max_examples=20, deadline=None)
 @given(responses=st.integers(2, 30), share=st.floats(1 / 3, 2 / 3), seed=st.integers(0, 10**6))
 def test_the_solvers_find_the_target_where_nothing_is_wrong(responses, share, seed):

@@ -46,6 +46,7 @@ def alignments(draw, betas=(0.0, 0.001, 0.01, 0.1, 1.0)):
     )
 
 
+@pytest.mark.rotating
 @settings(max_examples=60, deadline=None)
 @given(setting=alignments(), seed=st.integers(0, 2**32 - 1))
 def test_no_policy_is_worth_more_than_the_certificate_allows(setting, seed):
