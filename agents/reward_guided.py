@@ -1,9 +1,9 @@
 """Inference-time scaling: the base model is not trained, and a reward model guides its answers.
 
-An agent of this kind spends its budget on roll-outs of the reference alone, and keeps what they earn in sparse tables:
+An agent of this kind spends its budget on rollouts of the reference alone, and keeps what they earn in sparse tables:
 
 - *outcome* rewards (ORM): the mean reward of each complete response that was seen;
-- *process* rewards (PRM): the mean reward of the roll-outs through each prefix that was seen, which is the Monte-Carlo
+- *process* rewards (PRM): the mean reward of the rollouts through each prefix that was seen, which is the Monte-Carlo
   value of the base model (as in Math-Shepherd, arXiv 2312.08935).
 
 What was never seen scores 0, as what was never rewarded does: the tables hold no evidence for either, and 0 is what
@@ -40,7 +40,7 @@ class RewardModel:
     depth: np.ndarray  # int64 (m,), actions taken before
     prompt: np.ndarray  # int64 (m,), number of the prompt, 0..prompts-1
     child: np.ndarray  # int64 (m, A), the prefix an edge leads to; -1 where it ends the response or was never taken
-    visits: np.ndarray  # int64 (m, A), roll-outs through an edge
+    visits: np.ndarray  # int64 (m, A), rollouts through an edge
     rewards: np.ndarray  # float64 (m, A), what they earned together
 
     @classmethod
@@ -48,7 +48,7 @@ class RewardModel:
         """Count visits and rewards in rollouts of the reference.
 
         Args:
-            setting: of the roll-outs; the same actions after the same observation lead to the same one.
+            setting: of the rollouts; the same actions after the same observation lead to the same one.
             rollouts: at least one episode.
         """
         taken = [part.taken for part in rollouts]

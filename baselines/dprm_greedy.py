@@ -5,7 +5,7 @@ R(prefix) = (1 / lambda) ln E[exp(lambda r) | prefix] under the base model, r be
 (lambda to infinity: the best response seen under the prefix), so lambda interpolates between judging a step by its
 average and by its best continuations.
 
-1. r is the mean reward of each response in roll-outs of the base model, 0 where unseen; expectations use the base
+1. r is the mean reward of each response in rollouts of the base model, 0 where unseen; expectations use the base
    model's own probabilities.
 2. Ties (within 1e-12, relatively) keep the base model's proportions. If nothing under a prefix was rewarded, the base
    model continues.

@@ -13,7 +13,7 @@ pi(o) h(o) / h(prompt), and h(o) = exp(lambda r(o)). Hence the law of the respon
 the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limit of training with that penalty
 (arXiv 2511.07368, 2205.11275).
 
-1. r is the learned outcome reward of `best-of-n`: mean reward in roll-outs of the base model, 0 where unseen. h follows
+1. r is the learned outcome reward of `best-of-n`: mean reward in rollouts of the base model, 0 where unseen. h follows
    from it by sums over the seen responses with the base model's own probabilities, not by Monte Carlo.
 2. lambda is the inverse of a KL weight: 1 / beta of `rlvr[kl=beta]`. lambda to 0 gives the base model.
 3. On the first task of the canonical `TreeMarkovChain`, with exact scores and lambda = 1: easy / hard / invalid .585 /

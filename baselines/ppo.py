@@ -82,7 +82,7 @@ class PPO(GradientAgent):
             trainer.report(data)
 
     def process_model(self, trainer: Trainer) -> FixedCritic:
-        """Spend the first stage on roll-outs of the reference."""
+        """Spend the first stage on rollouts of the reference."""
         episodes = math.ceil(trainer.remaining * self.process_stage)
         return FixedCritic(trainer.setting, trainer.collect(episodes, policy=trainer.reference), trainer.runs)
 

@@ -1,6 +1,6 @@
 """Greedy search on process rewards (PRM): at each step take the child with the highest process reward.
 
-1. The process reward of a prefix is the mean reward of the base model's roll-outs through it, learned from the budget
+1. The process reward of a prefix is the mean reward of the base model's rollouts through it, learned from the budget
    (automatic process annotation, Math-Shepherd, arXiv 2312.08935). A child that was never seen, or whose rollouts were
    never rewarded, scores 0.
 2. Ties keep the base model's proportions. So if nothing under a prefix was rewarded, the base model continues.

@@ -2,14 +2,14 @@
 
 Implementation details:
 
-1. `MaskablePPO`, with the network, the roll-outs and the hyper-parameters of `sb3-ppo`.
+1. `MaskablePPO`, with the network, the rollouts and the hyper-parameters of `sb3-ppo`.
 2. *Masks:* before each action it asks our vector environments which are legal, and sets the logits of the others to
    -10^8, so that their probability is 0 when it samples, in the ratio and in the entropy. So does the policy that is
    scored.
 3. If a setting has no illegal actions it is `sb3-ppo`, with classes of its own.
 4. The global generators that it seeds are restored afterwards.
 
-It logs the policy at the start of a roll-out where a score is due, and no scalars.
+It logs the policy at the start of a rollout where a score is due, and no scalars.
 
 Where it deviates from our own agents: it starts within a few per cent of the policy that is uniform over the legal
 actions instead of the base model, as `sb3-ppo` does. On `Countdown-v0` the two are the same.

@@ -11,7 +11,7 @@ Implementation details:
    weight 0.5, gradients clipped at 0.5.
 5. The global generators that it seeds are restored afterwards.
 
-It logs the policy at the start of a roll-out where a score is due, and no scalars.
+It logs the policy at the start of a rollout where a score is due, and no scalars.
 
 Where it deviates from our own agents: it starts within a few per cent of the uniform policy instead of the base model.
 Nothing is lost if the base model is uniform, as it is by default in the settings with stages; if only the base model
@@ -38,7 +38,7 @@ class SB3PPO(ConfiguredAgent):
     num_envs: int = integer(64, 1, 4096, "environments stepped together")
     steps_per_update: int = integer(8, 2, 100_000, "steps of each environment between updates")
     batch_size: int = integer(256, 2, 1_000_000, "mini-batch size")
-    epochs: int = integer(4, 1, 1000, "passes over each roll-out")
+    epochs: int = integer(4, 1, 1000, "passes over each rollout")
     learning_rate: float = real(1e-3, 0.0, 10.0, "Adam's step size", open_low=True)
     clip_range: float = real(0.2, 0.0, 10.0, "PPO's clip range", open_low=True)
     entropy: float = real(0.0, 0.0, 10.0, "weight of the entropy bonus")

@@ -8,7 +8,7 @@ r), q_m the mass of level m under the base model pi and phi(t) = sum_m q_m exp(-
 
 which follows from 1/x = int_0^inf exp(-t x) dt and the independence of the N answers.
 
-1. The score r of a response is learned as in `best-of-n`: mean reward in roll-outs of the base model, 0 where unseen.
+1. The score r of a response is learned as in `best-of-n`: mean reward in rollouts of the base model, 0 where unseen.
 2. The base model enters through the N answers being its own; weighting the N *distinct* answers by exp(lambda r) alone
    would forget how probable they are.
 3. The integral is a trapezoid sum in ln t, exact to about 1e-14 (1e-12 at N = 4096).

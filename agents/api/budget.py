@@ -46,7 +46,7 @@ def attach(envs: Any, episodes: int, runs: int = 1) -> list[Budget]:
     """Meter vector environments of TheoryBench: `runs` consecutive blocks with `episodes` episodes each.
 
     Raises:
-        AgentError: these are no vector environments of TheoryBench, or they do not divide into runs.
+        AgentError: these are not vector environments of TheoryBench, or they do not divide into runs.
     """
     batch = batch_of(envs)
     if batch.n % runs:
@@ -59,7 +59,7 @@ def batch_of(envs: Any) -> Any:
     """Return the engine under vector environments of TheoryBench, through any wrappers.
 
     Raises:
-        AgentError: these are no vector environments of TheoryBench.
+        AgentError: these are not vector environments of TheoryBench.
     """
     batch = getattr(getattr(envs, "unwrapped", None), "batch", None)
     if batch is None or not hasattr(envs, "num_envs"):

@@ -1,4 +1,4 @@
-"""Roll-outs: whole episodes of a policy, in groups that share a prompt."""
+"""Rollouts: whole episodes of a policy, in groups that share a prompt."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -44,12 +44,12 @@ class Episodes:
 
     @property
     def taken(self) -> np.ndarray:
-        """Which steps were taken and are no padding, bool (E, T)."""
+        """Which steps were taken and are not padding, bool (E, T)."""
         steps: np.ndarray = np.arange(self.actions.shape[1]) < self.lengths[:, None]
         return steps
 
     def responses(self) -> "Episodes":
-        """Return each pair as two consecutive episodes of one response: what one wins the other loses."""
+        """Return each pair as two consecutive episodes of one response each, with opposite rewards."""
 
         def single(field: np.ndarray) -> np.ndarray:  # (E, T, 2) -> (2 E, T)
             return np.ascontiguousarray(np.moveaxis(field, -1, 1)).reshape(-1, field.shape[1])
@@ -103,9 +103,9 @@ def rollout(
 
     Raises:
         AgentError: foreign environments.
-        ParameterError: episodes that are no positive multiple of the group size.
+        ParameterError: the number of episodes is not a positive multiple of the group size.
         OptionError: prompts of the wrong number or range, a stage or a hint that the setting does not have.
-        PolicyError: the policy's probabilities are no distributions.
+        PolicyError: the policy's rows are not probability distributions.
         BudgetExhausted: a budget is attached and has fewer episodes left than the next wave begins.
     """
     batch = batch_of(envs)
@@ -210,7 +210,7 @@ def waves(
         Numbers of the episodes of a wave, int64 (m,), and the reset that begins them, whose `rows` they have.
     """
     if batch.device is not None:
-        raise ParameterError("backend", "torch", "'numpy' for roll-outs", "Make the environments without backend.")
+        raise ParameterError("backend", "torch", "'numpy' for rollouts", "Make the environments without backend.")
     asked = {"stage": stage, "hint": hint}
     each = {name: value for name, value in asked.items() if isinstance(value, np.ndarray)}
     held = batch.options({name: v for name, v in asked.items() if v is not None and name not in each})

@@ -44,7 +44,7 @@ class VectorBridge(vec_env.VecEnv):
         seed: keys their streams at the first reset; by default the seed that stable-baselines3 sets.
 
     Raises:
-        AgentError: `envs` are no such environments.
+        AgentError: `envs` are not such environments.
     """
 
     def __init__(self, envs: Any, seed: int | None = None) -> None:
@@ -187,7 +187,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
         envs: metered vector environments, auto-reset "SameStep".
         budget: how many episodes.
         seed: of everything.
-        log: gets the policy at every roll-out at which it is due.
+        log: gets the policy at every rollout at which it is due.
         settings: keyword arguments of the algorithm.
 
     Returns:

@@ -103,13 +103,13 @@ class Session:
     def reward(
         self, prompts: list[str], completions: list[str], index: list[int], completion_ids: Any = None, **columns: Any
     ) -> list[float]:
-        """Judge completions, as TRL asks for it; every one is an episode."""
+        """Judge completions, in the form that TRL needs; each is an episode."""
         said = completions if completion_ids is None else completion_ids
         rewards: list[float] = self.task.rewards(index, said).tolist()
         return rewards
 
     def roll_out(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
-        """Roll out episodes turn by turn, as TRL asks for it (`rollout_func`); every one is an episode.
+        """Roll out episodes turn by turn, in the form that TRL needs (`rollout_func`); each is charged.
 
         Args:
             prompts: texts of this session's `prompts`, each `trainer.num_generations` times in a row. Where an episode
@@ -134,7 +134,7 @@ class Session:
 
     @staticmethod
     def earned(prompts: list[str], completions: list[str], earned: list[float], **columns: Any) -> list[float]:
-        """Return what the episodes that were played earned, as TRL asks for it; they are charged already."""
+        """Return the rewards of episodes rolled out before, in the form that TRL needs; they are charged already."""
         return earned
 
     def train(self, trainer: str, data: datasets.Dataset, *, steps: int, batch: int, **settings: Any) -> Policy:

@@ -45,7 +45,7 @@ class CountdownTask:
         return {"prompt": [question(self.setting, index) for index in indices], "index": indices}
 
     def reward(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
-        """Judge answers, as TRL asks for it; every one is an episode of the budget, also one that makes no sense.
+        """Judge answers, in the form that TRL needs; each is an episode of the budget, even an invalid one.
 
         Args:
             prompts: the questions, which are not read.

@@ -5,7 +5,7 @@ take several times as long as the arithmetic. The weights are those of the model
 operation; tests compare the two, layer by layer and weight by weight.
 
 Keys and values may be kept from call to call, and rows of them chosen: a beginning that several texts share is read
-once. Which words are legal is not computed here: whoever asks knows which words are actions.
+once. Legal words are not computed here: the caller knows which words are actions.
 """
 
 import math

@@ -203,7 +203,7 @@ def setting_of_config(config: Any) -> Setting:
 
 @functools.lru_cache(maxsize=64)
 def _setting(name: str, parameters: str, fingerprint: str) -> Setting:
-    """Make a setting once: a forward pass asks for it where legal words depend on the state."""
+    """Make a setting once: a forward pass needs it if legal words depend on the state."""
     return find_setting(name, json.loads(parameters), fingerprint)
 
 

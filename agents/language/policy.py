@@ -1,4 +1,4 @@
-"""A causal language model as a policy: what oracles score, and what roll-outs sample from."""
+"""A causal language model as a policy: what oracles score, and what rollouts sample from."""
 
 import copy
 from typing import Any
@@ -19,8 +19,8 @@ from theorybench.envs.core.setting import Setting
 class LanguagePolicy(Policy):
     """The next word of a model of a setting, among the words that are legal actions.
 
-    Keys and values of the last observations are kept: where all that are asked for continue them, as those of a
-    roll-out do, or of an oracle that goes forward step by step, only what is new is read.
+    Keys and values of the last observations are kept: if all new observations continue them, as those of a
+    rollout do, or of an oracle that goes forward step by step, only what is new is read.
 
     Args:
         shape: of the model, a key of `SHAPES`.

@@ -14,7 +14,7 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 
-#: The words that are no tokens of a setting.
+#: The words that are not tokens of a setting.
 MARK, END, PADDING = "=", "<eos>", "<pad>"
 
 

@@ -139,7 +139,7 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     off = np.abs(sums - 1.0).max(initial=0.0)
     if low < -SUM_TOLERANCE or off > SUM_TOLERANCE:
         raise PolicyError(
-            f"probs is no distribution: smallest entry {low:.3g}, row sums off by up to {off:.3g} (>1e-5)"
+            f"probs is not a distribution: smallest entry {low:.3g}, row sums off by up to {off:.3g} (>1e-5)"
         )
     return np.maximum(table, 0.0)
 

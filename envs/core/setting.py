@@ -68,7 +68,7 @@ class Setting(Dynamics):
 
         Raises:
             OptionError: a prompt, stage or hint that the setting does not have.
-            ParameterError: completions that are no token sequences.
+            ParameterError: completions that are not token sequences.
         """
         batch = begin(self, prompts, seed, stage, hint)
         return answer(batch, padded(completions, (batch.n, 2) if batch.pairs else (batch.n,)), np.arange(batch.n))

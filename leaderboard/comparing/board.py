@@ -40,7 +40,7 @@ LADDER_METHOD = (
     METHOD[0],
     "A run on a ladder ends when its score reaches the target; a run that does not reach it took longer than its "
     "budget, and counts so. Between two scored policies the score is linear in the logarithm of the episodes.",
-    "Levels for which theory asks for more episodes than the budget holds are left out for agents of its strategy.",
+    "Levels for which theory predicts more episodes than the budget holds are left out for agents of its strategy.",
     "Laws of growth are fitted to the runs by maximum likelihood, ln q = ln(c + e^(a + b x)) + noise (exponential) and "
     "ln q = ln(c + e^a x^b) + noise (polynomial), on four levels or more that some run learnt.",
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each level: they speak of "

@@ -35,7 +35,7 @@ class LadderResult:
     agent: str  # id of the agent
     label: str  # of the agent
     strategy: str  # "direct" or "curriculum"
-    points: tuple[Point, ...]  # by size; levels for which theory asks for more than the budget are left out
+    points: tuple[Point, ...]  # by size; levels for which theory predicts more than the budget are left out
     growth: Growth  # of its cost
     #: factor and exponent of its strategy's law on levels that some run solved; None where it is silent
     theory: tuple[float, float] | None

@@ -35,7 +35,7 @@ class ProgressWatcher(Watcher):
             self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
         for agent in dict.fromkeys(who for _, who in plan.infeasible):
             count = sum(who == agent for _, who in plan.infeasible)
-            said = f"{agent} skips {count} levels for which theory asks for more episodes than the budget holds"
+            said = f"{agent} skips {count} levels for which theory predicts more episodes than the budget holds"
             self._print(f"[dim]{escape(said)}[/dim]")
         if self._done:
             self._print(f"resuming: {self._done} of {self._total} runs are there already")

@@ -132,7 +132,7 @@ def train_and_score(
         progress: told the share of the budget that is spent.
 
     Raises:
-        AgentError: the source of the agent is not what it was when the runs were asked for.
+        AgentError: the source of the agent has changed since the runs were requested.
     """
     setting = lookup(runs[0].env_id).make_setting(runs[0].parameters)
     if agent_digest(agent.agent) != runs[0].agent_digest:
@@ -161,7 +161,7 @@ def evaluate(policy: Any, env_id: str, **parameters: Any) -> dict[str, float]:
     Raises:
         UnknownNameError: no such id; the closest are suggested.
         ParameterError: a parameter out of its range.
-        PolicyError: the policy's probabilities are no distributions.
+        PolicyError: the policy's rows are not probability distributions.
     """
     id = resolve_env(env_id)
     return _measure(oracle_of(id, lookup(id).make_setting(parameters)), policy)

@@ -80,7 +80,7 @@ def _sections(board: Board) -> list[BoardSection]:
             "Episodes until a score counts as learnt, against the size of the task: the median run, and a bar from the "
             "fastest to the slowest. Thick lines: agents that train on the full task alone; thin ones: on easier "
             "sub-tasks first. Lines without marks are theory's, dotted and dashed likewise. An arrow: the median run "
-            "did not learn the task within the budget. Where theory asks for more than the budget, agents of its "
+            "did not learn the task within the budget. Where theory predicts more than the budget, agents of its "
             "strategy skip the level.",
             [_ladder(ladder) for ladder in board.ladders],
         ),

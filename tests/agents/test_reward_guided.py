@@ -22,7 +22,7 @@ cases = pytest.mark.parametrize(("env_id", "parameters", "budget"), CASES, ids=[
 
 
 class Table:
-    """Roll-outs of the reference, counted in dictionaries by prompt and actions."""
+    """Rollouts of the reference, counted in dictionaries by prompt and actions."""
 
     def __init__(self, env_id, parameters, episodes):
         envs = gym.make_vec(env_id, num_envs=128, **parameters)

@@ -264,7 +264,7 @@ def check_policies(setting: Setting, observations: np.ndarray) -> None:
         probs = getattr(setting, name)(observations)
         right = isinstance(probs, np.ndarray) and probs.dtype == np.float64 and probs.shape == shape
         require(right, f"{name} must return float64 {shape}")
-        require((probs >= 0).all() and abs(probs.sum(axis=1) - 1).max() < 1e-9, f"rows of {name} are no distributions")
+        require((probs >= 0).all() and abs(probs.sum(axis=1) - 1).max() < 1e-9, f"rows of {name} are not distributions")
         same = np.array_equal(probs, getattr(setting, name)(observations)) and np.array_equal(observations, held)
         require(same, f"{name} changed its input, or gives other probabilities for the same observations")
     view = {"state": "markov", "position": "position"}.get(setting.reference_depends_on)

@@ -76,7 +76,7 @@ class SolvedShare(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SampleMean(Predicted):
-    """Mean of independent values: of runs, of groups of roll-outs, or of parts of a simulation."""
+    """Mean of independent values: of runs, of groups of rollouts, or of parts of a simulation."""
 
     sample: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> the values, float64 (n,)
 

@@ -17,7 +17,7 @@ from theorybench.envs.core.evidence.lab import Lab
 
 #: How a series was obtained, which determines how it is drawn:
 #: "measured": points with intervals; "line": such points joined; "band": a measured line in the band of its intervals;
-#: "simulated": counted in roll-outs, an independent check; "predicted": theory's line; "published": what a paper
+#: "simulated": counted in rollouts, an independent check; "predicted": theory's line; "published": what a paper
 #: prints; "censored": values below which measuring ended, the true ones lie above.
 Style = Literal["measured", "line", "band", "simulated", "predicted", "published", "censored"]
 

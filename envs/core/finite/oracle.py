@@ -46,7 +46,7 @@ class FiniteOracle(Oracle[S]):
     is asked once at each history. Beyond 10^6 of these a table by node is exact still, and so is a policy that declares
     `depends_on` "position", "state" or "local": histories that it does not tell apart are merged, their posteriors
     mixed with the weights that the policy gives them. Any other is a seeded estimate from `SAMPLES` episodes, and
-    `<key>_se` stands beside each value.
+    each value has a `<key>_se`.
 
     Besides the objective and the divergence there is a value for each of the problem's outcomes, and
     "context_0/objective" and so on give each context's where there are several.

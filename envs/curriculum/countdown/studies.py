@@ -78,12 +78,12 @@ class SearchGrowth:
             rows.append((count, *cells))
         heads = ("numbers", "direct: 1/p", "direct: counted", "by stages: sum of 1/q", "by stages: counted")
         columns = tuple(Column(head, "d" if head == "numbers" else ".0f") for head in heads)
-        title, x = "Roll-outs to solve a prompt", Axis("moves of a solution", ticks=tuple(moves))
+        title, x = "Rollouts to solve a prompt", Axis("moves of a solution", ticks=tuple(moves))
         factor = np.exp(np.polyfit(moves, np.log(theory["direct"]), 1)[0])
         power = np.polyfit(np.log(moves), np.log(theory["by stages"]), 1)[0]
         return StudyResult(
             tables=(Table(title, columns, tuple(rows), "Prompts are the hardest of eight drawn ones."),),
-            charts=(Chart(title, x, Axis("roll-outs", "log"), tuple(series), points="mean of searches"),),
+            charts=(Chart(title, x, Axis("rollouts", "log"), tuple(series), points="mean of searches"),),
             notes=(
                 f"Each further move multiplies the cost of direct search by {factor:.1f}; "
                 f"by stages it grows as the number of moves to the power {power:.1f}.",

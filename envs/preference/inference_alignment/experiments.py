@@ -1,6 +1,6 @@
 """What claims about InferenceAlignment predict and measure.
 
-Predictions are closed forms and sums; they are measured by sampling best-of-N in roll-outs, by training and by exact
+Predictions are closed forms and sums; they are measured by sampling best-of-N in rollouts, by training and by exact
 prox steps.
 """
 
@@ -152,13 +152,13 @@ def prox_curve(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0
 
 
 def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
-    """Estimate the first variation at the reference from M roll-outs, many times; return squared errors in the span.
+    """Estimate the first variation at the reference from M rollouts, many times; return squared errors in the span.
 
     Args:
         lab: of the setting.
         size: M.
         episodes: of all estimates together.
-        seed: of the roll-outs.
+        seed: of the rollouts.
 
     Returns:
         float64 (episodes // M,), (max - min over responses of the error)^2.

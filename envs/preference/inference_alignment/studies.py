@@ -1,7 +1,7 @@
 """Figures about InferenceAlignment: laws of aligned policies, prox steps under their bound, learners against N.
 
 Lines are theory: closed forms, bounds and certified optima. Points are trained policies, whose values are exact, and
-estimates from roll-outs.
+estimates from rollouts.
 """
 
 import dataclasses
@@ -84,7 +84,7 @@ class Prox:
     sizes: tuple[int, ...] = (64, 512, 4096)  # responses of each estimate, for prox steps
     #: responses of each estimate, for its error alone
     errors: tuple[int, ...] = (32, 64, 128, 256, 512, 1024, 2048, 4096)
-    episodes: int = 2**18  # roll-outs of each size of the error
+    episodes: int = 2**18  # rollouts of each size of the error
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Take the steps, exact and estimated."""
@@ -141,7 +141,7 @@ class Prox:
         return StudyResult(charts=charts)
 
     def _estimated_curve(self, lab: Lab, size: int, key: int) -> list[float]:
-        """Return J* - J after each of T prox steps, the first variation from M roll-outs of the policy each time."""
+        """Return J* - J after each of T prox steps, the first variation from M rollouts of the policy each time."""
         setting, oracle = lab.setting, lab.oracle
         probs, weight, left = setting.reference, oracle.smoothness, []
         for step in range(self.steps):

@@ -1,4 +1,4 @@
-"""Roll-outs: groups, waves, prompts, stages, hints, pairs, masks, padding, and what is refused."""
+"""Rollouts: groups, waves, prompts, stages, hints, pairs, masks, padding, and what is refused."""
 
 import dataclasses
 

@@ -71,7 +71,7 @@ def test_a_claim_that_cannot_be_measured_does_not_hold(toys):
 def test_claims_and_studies_fit_eighty_columns_and_show_what_counts(study, everything, checked):
     text = printed(study_lines(study(everything("words"))))
     assert max(len(line) for line in text.splitlines()) <= 80
-    for words in ("10,000", "1.500 [1.000, 2.000]", "▁", "● measured", "× counted in roll-outs", "○ published"):
+    for words in ("10,000", "1.500 [1.000, 2.000]", "▁", "● measured", "× counted in rollouts", "○ published"):
         assert words in text
     assert "a: theory lies in 4 of 4 intervals; largest distance 0.01" in text
     text = printed(claim_lines(checked()))

@@ -103,7 +103,7 @@ class PassAtK:
                 rows.append((name if k == TABLE_KS[0] else "", k, value, mean, mean_interval(counted[:, place])))
         title = f"Task 1 after {REINFORCE.updates} updates"
         chart = Chart(title, Axis("tries K", "log", ticks=POINT_KS), Axis("pass@K"), tuple(series))
-        columns = (Column("policy"), Column("K", "d"), *map(Column, ("theory", "mean of runs", "counted in roll-outs")))
+        columns = (Column("policy"), Column("K", "d"), *map(Column, ("theory", "mean of runs", "counted in rollouts")))
         note = (
             f"Theory: exact, of the flow or the fixed policy. Mean of runs: exact, of {seeds} trained policies. "
             f"Counted: of these same policies on about {self.questions:,} fresh questions, {GROUP} CoTs each."

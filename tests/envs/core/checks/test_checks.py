@@ -167,7 +167,7 @@ mutant("OddPrompt", "a prompt holds a symbol outside", Copy, prompt_symbols=rang
 mutant("Stuck", "no legal action", Copy, action_mask=masked(lambda mask, state: mask & (state.length[:, None] < 1)))
 mutant("IntegerMask", "action_mask returns int8", Copy, action_mask=masked(lambda mask, _: mask.astype(np.int8)))
 double = {"reference_probs": lambda self, observations: 2 * Copy.reference_probs(self, observations)}
-mutant("Unnormalised", "rows of reference_probs are no distributions", Copy, **double)
+mutant("Unnormalised", "rows of reference_probs are not distributions", Copy, **double)
 mutant("SaysPosition", "reference_depends_on is 'position'", Copy, reference_depends_on="position")
 mutant(
     "FlatFeatures", "features must return finite float64", Copy, features=lambda self, seen: np.zeros((len(seen), 3))

@@ -37,7 +37,7 @@ def forgetful(lab, call):
 
 
 def copied(lab, call, played):
-    """Roll-outs of a prompt are copies of one."""
+    """Rollouts of a prompt are copies of one."""
     size = call.options["group_size"]
     return np.repeat(played.rewards[::size], size)
 

@@ -1,4 +1,4 @@
-"""The studies of the tree: what they show is what theory says, and runs and roll-outs agree with it."""
+"""The studies of the tree: what they show is what theory says, and runs and rollouts agree with it."""
 
 import dataclasses
 
