@@ -109,7 +109,7 @@ def test_declarations(attributes, message):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([0.5, 0.6], "no distribution"),
+        ([0.5, 0.6], "not a distribution"),
         ([np.nan, 0.5], "NaN"),
         ([0.5, 0.25, 0.25], "shape"),
         (["a", "b"], "expected an array of numbers"),
