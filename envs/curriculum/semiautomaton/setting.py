@@ -114,7 +114,7 @@ class Semiautomaton(Setting):
     - v0: first version.
     """
 
-    question: ClassVar[str] = "from how long words can a hidden machine be learnt if only its final state is rewarded?"
+    question: ClassVar[str] = "how long may words be for a hidden machine to be learnt from its final state alone?"
     version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
