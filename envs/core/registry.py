@@ -67,9 +67,9 @@ def register(
     id: str,
     setting: type[Setting],
     oracle: "Callable[[Any], Oracle]",
-    claims: "Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
+    claims: "str | Sequence[Claim] | Callable[[], Sequence[Claim]]" = (),
     budget: int = 10_000,
-    studies: "Sequence[Study] | Callable[[], Sequence[Study]]" = (),
+    studies: "str | Sequence[Study] | Callable[[], Sequence[Study]]" = (),
     difficulties: "Sequence[Difficulty]" = (),
     renderer: Renderer | None = None,
 ) -> None:
@@ -79,9 +79,9 @@ def register(
         id: "Namespace/Name-vN".
         setting: a Setting class.
         oracle: an Oracle class, or a function from a setting to its oracle.
-        claims: the claims, or a function that makes them when they are asked for.
+        claims: the claims, or a function that makes them, or "package.module:NAME", imported when they are asked for.
         budget: default number of episodes of a run.
-        studies: the studies, or a function that makes them when they are asked for.
+        studies: the studies, likewise.
         difficulties: ladders of ever harder settings, for suites that measure how the cost of learning grows.
         renderer: draws environments, and policies; None for their tokens.
 
@@ -112,9 +112,9 @@ def register(
     document(setting)
     if renderer is not None:
         RENDERERS[setting] = renderer
-    make_claims = claims if callable(claims) else lambda: claims
-    make_studies = studies if callable(studies) else lambda: studies
-    _ENTRIES[id] = Entry(id, setting, oracle, make_claims, budget, make_studies, tuple(difficulties))
+    _ENTRIES[id] = Entry(
+        id, setting, oracle, _maker("claims", claims), budget, _maker("studies", studies), tuple(difficulties)
+    )
     if id not in gym.registry:
         gym.register(
             id,
@@ -122,6 +122,16 @@ def register(
             vector_entry_point="theorybench.envs.core.environments.vector:VectorEnvironment",
             kwargs={"env_id": id},
         )
+
+
+def _maker(field: str, given: Any) -> Callable[[], Any]:
+    """Return a function that gives claims or studies: `import theorybench` pays for none of them."""
+    if isinstance(given, str):
+        module, colon, name = given.partition(":")
+        if not colon:
+            raise ParameterError(field, given, "package.module:NAME", "For example my_lab.claims:CLAIMS.")
+        return lambda: getattr(importlib.import_module(module), name)
+    return given if callable(given) else lambda: given
 
 
 def lookup(id: str) -> Entry:

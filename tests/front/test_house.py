@@ -167,6 +167,7 @@ assert len(files) == len(set(files)) > 10
 def test_importing_the_package_and_making_environments_stays_light(tmp_path):
     code = "import sys, gymnasium; before = set(sys.modules); import theorybench as tb\n"
     code += "for id in tb.list_envs(): gymnasium.make(id).reset(seed=0); gymnasium.make_vec(id, num_envs=2)\n"
+    code += "assert not [name for name in sys.modules if name.endswith(('.claims', '.studies'))]\n"
     code += "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
     out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert not HEAVY & set(out.stdout.split()), "import these inside the functions that use them"

@@ -1,17 +1,15 @@
 """The reasoning tree of arXiv 2511.07372: a hidden path of picks, judged by its outcome, learnt stage by stage."""
 
 from theorybench.envs.core.registry import register
-from theorybench.envs.curriculum.reasoning_tree.claims import CLAIMS
 from theorybench.envs.curriculum.reasoning_tree.oracle import DIFFICULTIES, ReasoningTreeOracle
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
-from theorybench.envs.curriculum.reasoning_tree.studies import STUDIES
 
 register(
     "TheoryBench/ReasoningTree-v0",
     ReasoningTree,
     ReasoningTreeOracle,
-    claims=CLAIMS,
+    claims="theorybench.envs.curriculum.reasoning_tree.claims:CLAIMS",
     budget=20_000,
-    studies=STUDIES,
+    studies="theorybench.envs.curriculum.reasoning_tree.studies:STUDIES",
     difficulties=DIFFICULTIES,
 )

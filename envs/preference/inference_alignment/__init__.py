@@ -1,16 +1,14 @@
 """InferenceAlignment: what a policy is worth after best-of-N by several criteria (arXiv 2602.01603)."""
 
 from theorybench.envs.core.registry import register
-from theorybench.envs.preference.inference_alignment.claims import CLAIMS
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
-from theorybench.envs.preference.inference_alignment.studies import STUDIES
 
 register(
     "TheoryBench/InferenceAlignment-v0",
     InferenceAlignment,
     InferenceAlignmentOracle,
-    claims=CLAIMS,
+    claims="theorybench.envs.preference.inference_alignment.claims:CLAIMS",
     budget=20_000,
-    studies=STUDIES,
+    studies="theorybench.envs.preference.inference_alignment.studies:STUDIES",
 )

@@ -1,16 +1,14 @@
 """OptimalAdvantage: prompts with verifiable responses and a KL penalty to the reference (arXiv 2505.20686)."""
 
 from theorybench.envs.core.registry import register
-from theorybench.envs.preference.optimal_advantage.claims import CLAIMS
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
-from theorybench.envs.preference.optimal_advantage.studies import STUDIES
 
 register(
     "TheoryBench/OptimalAdvantage-v0",
     OptimalAdvantage,
     OptimalAdvantageOracle,
-    claims=CLAIMS,
+    claims="theorybench.envs.preference.optimal_advantage.claims:CLAIMS",
     budget=20_000,
-    studies=STUDIES,
+    studies="theorybench.envs.preference.optimal_advantage.studies:STUDIES",
 )

@@ -1,7 +1,6 @@
 """The metastable chain of arXiv 2502.01694: easy steps inside clusters, rare hard steps between them."""
 
 from theorybench.envs.core.registry import register
-from theorybench.envs.tree.metastable_chain.claims import CLAIMS
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.render import RingRenderer
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
@@ -10,7 +9,7 @@ register(
     "TheoryBench/MetastableChain-v0",
     MetastableChain,
     MetastableChainOracle,
-    claims=CLAIMS,
+    claims="theorybench.envs.tree.metastable_chain.claims:CLAIMS",
     budget=20_000,
     renderer=RingRenderer(),
 )

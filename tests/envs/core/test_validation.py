@@ -125,6 +125,8 @@ def test_registration_checks_what_it_is_given(toys):
         tb.register("Toy/Other-v0", toys.TwoArms, toys.TwoArmsOracle, budget=0)
     with pytest.raises(ParameterError, match="TwoArms has it"):
         tb.register("Toy/TwoArms-v0", toys.Copy, toys.CopyOracle)
+    with pytest.raises(ParameterError, match=r"claims = 'claims'.*package\.module:NAME"):
+        tb.register("Toy/Other-v0", toys.TwoArms, toys.TwoArmsOracle, claims="claims")
     before = tb.list_envs()
     tb.register("Toy/TwoArms-v0", toys.TwoArms, toys.TwoArmsOracle)
     assert tb.list_envs() == before
