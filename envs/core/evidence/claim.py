@@ -113,16 +113,19 @@ class ClaimMaker:
     prefix: str  # of all ids
     paper: str = ""  # what every source begins with, or ""
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the setting, for all claims
+    words: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # attributes of all claims that give no other
 
     def __call__(
-        self, id: str, experiment: Experiment, *, source: str, parameters: Mapping[str, Any] | None = None, **words: Any
+        self, id: str, experiment: Experiment, *, parameters: Mapping[str, Any] | None = None, **words: Any
     ) -> Claim:
-        """Make a claim; `words` are the other attributes of `Claim`."""
+        """Make a claim; `words` are the other attributes of `Claim`, among them its source."""
+        told = {**self.words, **words}
+        if self.paper:
+            told["source"] = f"{self.paper}, {told['source']}"
         return Claim(
             id=f"{self.prefix}-{id}",
-            source=f"{self.paper}, {source}" if self.paper else source,
             predicted=experiment.predicted,
             measure=experiment.measure,
             parameters={**self.parameters, **(parameters or {})},
-            **words,
+            **told,
         )
