@@ -199,9 +199,9 @@ class Dynamics(ABC):
 
     # Policies that are public.
 
-    @abstractmethod
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions)."""
+        """The base model pi_ref: observations (n, tokens) to float64 (n, num_actions); uniform unless overridden."""
+        return np.full((len(observations), self.num_actions), 1.0 / self.num_actions)
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """Where agents start and what offline data is drawn from; the reference unless overridden."""

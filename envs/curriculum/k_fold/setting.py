@@ -251,10 +251,6 @@ class KFoldComposition(Setting):
         padding = np.zeros((len(shown), self.response_length - response.shape[1]))
         return np.concatenate([shown + 1, head, response + 1, padding], axis=1).astype(self.observation_dtype)
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform over entries, float64 (n, N)."""
-        return np.full((len(observations), self.N), 1.0 / self.N)
-
     def symbol_name(self, symbol: int) -> str:
         """Name a symbol in renderings: entries by their number, numbers of hops as #1, #2, ...."""
         return str(symbol) if symbol < self.N else f"#{symbol - self.N + 1}"

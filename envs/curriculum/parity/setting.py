@@ -200,10 +200,6 @@ class Parity(Setting):
         tokens[:, self.d : self.d + claims.shape[1]] = claims + 1
         return tokens
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Both bits equally likely, float64 (n, 2)."""
-        return np.full((len(observations), 2), 0.5)
-
 
 def parity(numbers: Any) -> Any:
     """Return the parity of the bits of integers in 0..2^63 - 1, int64 of the same shape (NumPy or torch)."""

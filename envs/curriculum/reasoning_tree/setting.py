@@ -206,10 +206,6 @@ class ReasoningTree(Setting):
         tokens[:, self.d : self.d + picks.shape[1]] = picks + 1
         return tokens
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """Uniform over indices and EOS, float64 (n, d + 1)."""
-        return np.full((len(observations), self.d + 1), 1.0 / (self.d + 1))
-
     def symbol_name(self, symbol: int) -> str:
         """Name a symbol in renderings: i0, i1, ... for indices, EOS, and 0 and 1 for bits."""
         if symbol < self.d:

@@ -230,10 +230,6 @@ class Semiautomaton(Setting):
             state = xp.where(place < length, xp.take(moves, word[:, place] * self.N + state), state)
         return state
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """All states equally likely, float64 (n, N)."""
-        return np.full((len(observations), self.N), 1.0 / self.N)
-
     def symbol_name(self, symbol: int) -> str:
         """Name a symbol in renderings: 0, 1, ... for states and a0, a1, ... for letters."""
         return str(symbol) if symbol < self.N else f"a{symbol - self.N}"

@@ -168,10 +168,6 @@ class PreferenceBandit(ContextualBandit):
         wins = rng.uniform(0) < first / (first + second)
         return xp.astype(wins, xp.float64) - 0.5
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The uniform distribution, float64 (n, K)."""
-        return np.full((len(observations), self.num_actions), 1.0 / self.num_actions)
-
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """pi_theta with every coordinate of theta at `theta_init`, float64 (n, K)."""
         return self.linear_probs(np.full(self.dimension, self.theta_init))[self.contexts(observations)]

@@ -133,7 +133,3 @@ class OptimalAdvantage(ContextualBandit):
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Return the rewards, 0 or 1, of responses, actions int64 (n,): float64 (n,)."""
         return self.on(actions).rewards[contexts, actions]
-
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The uniform distribution, float64 (n, m)."""
-        return np.full((len(observations), self.num_responses), 1.0 / self.num_responses)

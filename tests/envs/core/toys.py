@@ -46,9 +46,6 @@ class TwoArms(tb.Setting):
         xp = namespace(state.pulled)
         return xp.astype(state.pulled, xp.int8)[:, None]
 
-    def reference_probs(self, observations):
-        return np.full((len(observations), 2), 0.5)
-
 
 class TwoArmsOracle(tb.Oracle[TwoArms]):
     """Exact by one sum."""
@@ -217,9 +214,6 @@ class Duel(tb.Setting):
     def observe(self, state):
         xp = namespace(state.prompt)
         return xp.astype(xp.stack([state.prompt + 4, 0 * state.prompt], axis=1), xp.int8)
-
-    def reference_probs(self, observations):
-        return np.full((len(observations), 3), 1 / 3)
 
 
 class DuelOracle(tb.Oracle[Duel]):

@@ -43,9 +43,6 @@ class TwoArms(tb.Setting):
         xp = namespace(state.prompt)
         return xp.astype(xp.stack([state.prompt + 3, 0 * state.prompt], axis=1), xp.int8)
 
-    def reference_probs(self, observations):
-        return np.full((len(observations), 2), 0.5)
-
 
 class TwoArmsOracle(tb.Oracle):
     @property
