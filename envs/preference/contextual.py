@@ -9,6 +9,7 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.setting import Setting
@@ -50,6 +51,11 @@ class ContextualBandit(Setting):
         """The number X of contexts."""
         return self.num_symbols - self.num_actions
 
+    @property
+    def reference(self) -> np.ndarray:
+        """pi_ref, float64 (X, K); uniform unless overridden."""
+        return np.broadcast_to(1.0 / self.num_actions, (self.num_prompts, self.num_actions))
+
     @abstractmethod
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Return the rewards of answers, float64 (n,).
@@ -76,6 +82,10 @@ class ContextualBandit(Setting):
         xp = namespace(state.prompt)
         tokens = xp.stack([state.prompt + (self.num_actions + 1), state.response + 1], axis=1)
         return xp.astype(tokens, getattr(xp, self.observation_dtype.name))
+
+    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
+        """pi_ref, float64 (n, K)."""
+        return self.reference[self.contexts(observations)]
 
     def contexts(self, observations: np.ndarray) -> np.ndarray:
         """Return the contexts of observations (n, 2), int64 (n,)."""
@@ -110,3 +120,7 @@ class ContextualOracle(Oracle[B]):
             PolicyError: its rows are not probability distributions.
         """
         return self.probs(policy, self.observations)
+
+    def kl(self, probs: np.ndarray) -> float:
+        """Return KL(pi || pi_ref), in nats, the mean over contexts, of probabilities (X, K)."""
+        return float(divergence(probs, self.setting.reference).mean())

@@ -17,8 +17,6 @@ from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
 #: Hyper-parameters of exact learning in the linear softmax class.
 EXACT: dict[str, Any] = {"solver": "newton", "policy": "linear"}
-#: Probability of a separated coordinate in a run above the threshold.
-SAFE = 1e-5
 #: Maximum number of labels of all runs that train together, which bounds memory.
 LABELS_TOGETHER = 4_000_000
 
@@ -52,14 +50,18 @@ def learning_curves(
     return np.array([[[point[name] for name in names] for point in run] for run in values])
 
 
-def safe_batch(oracle: PreferenceBanditOracle) -> int:
-    """Return n*(1e-5), the number of labels with which hardly any run has a separated coordinate."""
-    return math.ceil(oracle.transition.batch_threshold(SAFE))
+def final_values(lab: Lab, agent: str, seed: int, seeds: int, labels: int, metric: str, **options: Any) -> np.ndarray:
+    """Train as `learning_curves` does; return one metric after the last round, float64 (seeds,)."""
+    return learning_curves(lab, agent, seed, seeds, labels, [metric], last=True, **options)[:, -1, 0]
 
 
 def batch(delta: float) -> Callable[[PreferenceBanditOracle], int]:
     """Return n*(delta), the number of labels with which about a fraction delta of runs has a separated coordinate."""
     return lambda oracle: math.ceil(oracle.transition.batch_threshold(delta))
+
+
+#: The number of labels of a round with which hardly any run has a separated coordinate.
+safe_batch = batch(1e-5)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,8 +82,7 @@ class _Learner:
     def values(self, lab: Lab, seed: int, metric: str) -> tuple[np.ndarray, int]:
         """Train; return the metric of each run after the last round, (seeds,), and n."""
         n = self.labels(lab.oracle)
-        how = {"rounds": self.rounds, "last": True, **self.options}
-        return learning_curves(lab, self.agent, seed, self.seeds, n, [metric], **how)[:, -1, 0], n
+        return final_values(lab, self.agent, seed, self.seeds, n, metric, rounds=self.rounds, **self.options), n
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -125,9 +126,8 @@ class OfflineRatio:
     def errors(self, lab: Lab, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Train; return the errors of offline and of on-policy runs, (seeds,) each."""
         n, runs = self.labels(lab.oracle), (seed, self.seeds)
-        offline = learning_curves(lab, "dpo-offline", *runs, n * self.rounds, ["error"])
-        moving = learning_curves(lab, "dpo-on-policy", *runs, n, ["error"], rounds=self.rounds, last=True)
-        return offline[:, -1, 0], moving[:, -1, 0]
+        offline = final_values(lab, "dpo-offline", *runs, n * self.rounds, "error")
+        return offline, final_values(lab, "dpo-on-policy", *runs, n, "error", rounds=self.rounds)
 
 
 def spanning_probability(oracle: PreferenceBanditOracle, pairs: int) -> float:

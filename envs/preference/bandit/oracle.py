@@ -48,10 +48,6 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
         """Sigma_pi* = E_x Cov_pi* phi, (d, d)."""
         return coverage.feature_covariance(self.setting.tables.features, self.table(self.optimal_policy))
 
-    @functools.cached_property
-    def _rewards(self) -> np.ndarray:
-        return self.setting.rewards
-
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning.
 
@@ -59,8 +55,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
             PolicyError: "error" is named and the policy is not in the linear softmax class.
         """
         probs, setting = self.table(policy), self.setting
-        reference = np.full_like(probs, 1 / setting.num_actions)
-        reward, kl = float(np.mean(np.sum(probs * self._rewards, axis=1))), float(divergence(probs, reference).mean())
+        reward, kl = float(np.mean(np.sum(probs * setting.rewards, axis=1))), self.kl(probs)
         values = {"objective": reward - setting.beta * kl, "kl": kl, "reward": reward}
         if metrics is not None and metrics <= values.keys():
             return values
@@ -70,9 +65,9 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
             "kl_to_optimal": float(divergence(probs, optimum).mean()),
             "kl_from_optimal": float(divergence(optimum, probs).mean()),
             "coverage": coverage.relative_coverage(covariance, self.optimal_covariance),
-            "win_rate": coverage.win_rate(self._rewards, probs, reference),
+            "win_rate": coverage.win_rate(setting.rewards, probs, setting.reference),
         }
-        error = self._error(probs, reference)
+        error = self._error(probs)
         if error is not None:
             values["error"] = error
         elif metrics is not None and "error" in metrics:
@@ -82,11 +77,12 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
             )
         return values
 
-    def _error(self, probs: np.ndarray, reference: np.ndarray) -> float | None:
+    def _error(self, probs: np.ndarray) -> float | None:
         """Compute ||theta - theta*||^2 in the Sigma_pi* norm, or None for a policy outside the class."""
         if not probs.all():
             return None
-        theta, residual = coverage.log_ratio_parameters(self.setting.tables.features, np.log(probs / reference))
+        log_ratios = np.log(probs / self.setting.reference)
+        theta, residual = coverage.log_ratio_parameters(self.setting.tables.features, log_ratios)
         if residual > CLASS_TOLERANCE:
             return None
         gap = theta - self.setting.tables.theta
@@ -94,40 +90,36 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
 
     # Information in n labels.
 
-    def fisher_information(self, policy: Any, other: Any = None) -> np.ndarray:
-        """Fisher information I(mu) of the label of one pair about theta, at theta*, (d, d).
-
-        Args:
-            policy: draws the first response of a pair.
-            other: draws the second; the same policy by default.
-        """
-        second = None if other is None else self.table(other)
-        features = self.setting.tables.features
-        return coverage.fisher_information(features, self._rewards, self.setting.beta, self.table(policy), second)
-
-    def floor(self, n: float) -> float:
-        """Return the asymptotic error tr(Sigma* I(pi*)^-1) / n of n labels of pairs from pi*: the on-policy floor."""
-        return coverage.error_floor(self.fisher_information(self.optimal_policy), self.optimal_covariance) / n
-
-    def offline_variance(self, n: float) -> float:
-        """Return the asymptotic error tr(Sigma* I(pi_init)^-1) / n of n labels of pairs from the initial policy."""
-        return coverage.error_floor(self.fisher_information(self.initial_policy), self.optimal_covariance) / n
-
-    def hybrid_floor(self, n: float, policy: Any = None) -> float:
-        """Return the asymptotic error tr(Sigma* I^-1) / n of n labels of responses paired with designed ones.
+    def label_error(self, n: float, policy: Any, second: np.ndarray | None = None) -> float:
+        """Return tr(Sigma* I^-1) / n, the asymptotic error of n labels, I the Fisher information of one at theta*.
 
         Args:
             n: number of labels.
-            policy: draws the first response of a pair; its preferential G-optimal design p(x, y) draws the context
-                and the second; pi* by default.
+            policy: draws the first response of a pair.
+            second: draws the second, (X, K); rows that sum to w(x) weight the contexts; the policy by default.
         """
-        setting, probs = self.setting, self.table(self.optimal_policy if policy is None else policy)
-        design = preferential_design(setting.tables.features, probs[None])[0][0]
-        # This weights contexts as drawn: information is linear in the second policy, whose rows here sum to X p(x).
+        tables, probs = self.setting.tables, self.table(policy)
         information = coverage.fisher_information(
-            setting.tables.features, self._rewards, setting.beta, probs, len(probs) * design
+            tables.features, self.setting.rewards, self.setting.beta, probs, second
         )
         return coverage.error_floor(information, self.optimal_covariance) / n
+
+    def floor(self, n: float) -> float:
+        """Return the asymptotic error of n labels of pairs from pi*: the on-policy floor."""
+        return self.label_error(n, self.optimal_policy)
+
+    def offline_variance(self, n: float) -> float:
+        """Return the asymptotic error of n labels of pairs from the initial policy."""
+        return self.label_error(n, self.initial_policy)
+
+    def hybrid_floor(self, n: float, policy: Any = None) -> float:
+        """Return the asymptotic error of n labels of responses of a policy, by default pi*, paired with designed ones.
+
+        The preferential G-optimal design p(x, y) of the policy draws the context and the second response.
+        """
+        policy = self.optimal_policy if policy is None else policy
+        design = preferential_design(self.setting.tables.features, self.table(policy)[None])[0][0]
+        return self.label_error(n, policy, len(design) * design)
 
     # The phase transition of the hypercube.
 

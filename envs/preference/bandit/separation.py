@@ -23,7 +23,7 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, StudyResult, Table
-from theorybench.envs.preference.bandit.experiments import learning_curves
+from theorybench.envs.preference.bandit.experiments import final_values
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
 #: Ratio of neighbouring budgets.
@@ -61,9 +61,7 @@ class Learner:
 
         def fails(step: int) -> bool:
             if step not in found:
-                found[step] = learning_curves(
-                    lab, self.agent, seed, seeds, _labels(step), ["error"], rounds=self.rounds
-                )[:, -1, 0]
+                found[step] = self.errors(lab, _labels(step), seed, seeds)
             return bool(found[step].mean() >= error)
 
         step = round(math.log(self.predicted(lab.oracle, error, seeds) / self.rounds, STEP)) - 1
@@ -81,10 +79,9 @@ class Learner:
         luck = self.luck(lab.oracle, error, seeds)
         return Interval(value, float(min(low, *labels[-2:])), float(max(high, luck * labels[-1])))
 
-    def reaches(self, lab: Lab, error: float, labels: int, seed: int, seeds: int) -> bool:
-        """Train runs with this total number of labels; return whether their mean error is below `error`."""
-        runs = learning_curves(lab, self.agent, seed, seeds, labels // self.rounds, ["error"], rounds=self.rounds)
-        return bool(runs[:, -1, 0].mean() < error)
+    def errors(self, lab: Lab, labels: int, seed: int, seeds: int) -> np.ndarray:
+        """Train with this number of labels per round; return the errors of the runs at their end, (seeds,)."""
+        return final_values(lab, self.agent, seed, seeds, labels, "error", rounds=self.rounds)
 
 
 def _labels(step: int) -> int:
@@ -160,7 +157,8 @@ class Separation:
             (name, init): learner.measure(labs[init], self.error, seed, seeds)
             for name, learner in self.learners.items()
             for init in self.inits
-            if theory[name, init] <= self.limit or learner.reaches(labs[init], self.error, self.limit, seed, seeds)
+            if theory[name, init] <= self.limit
+            or learner.errors(labs[init], self.limit // learner.rounds, seed, seeds).mean() < self.error
         }
         series: list[Series] = []
         for name in self.learners:

@@ -154,7 +154,7 @@ class PreferenceBandit(ContextualBandit):
         weights = portable(np.exp(scores - scores.max(axis=1, keepdims=True)))
         return BanditTables(weights, features, self.theta_star * directions)
 
-    @property
+    @functools.cached_property
     def rewards(self) -> np.ndarray:
         """r(x, y) = beta theta* . phi(x, y), in nats, float64 (X, K)."""
         directions = np.sign(self.tables.theta)

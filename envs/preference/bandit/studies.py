@@ -23,7 +23,7 @@ from theorybench.envs.core.evidence.study import (
     Table,
     measured,
 )
-from theorybench.envs.preference.bandit.experiments import OfflineRatio, learning_curves, safe_batch
+from theorybench.envs.preference.bandit.experiments import OfflineRatio, final_values, learning_curves, safe_batch
 from theorybench.envs.preference.bandit.separation import GROUPS, OFFLINE, ON_POLICY, Separation
 from theorybench.envs.preference.bandit.transition import Transition
 
@@ -204,8 +204,7 @@ class PhaseTransition:
     def _improved(self, lab: Lab, share: float, seed: int, seeds: int, **options: Any) -> Interval:
         """Return the share of runs whose coverage is good after the last round, with its interval."""
         n = self._labels(lab.oracle.transition, share)
-        runs = learning_curves(lab, "dpo-on-policy", seed, seeds, n, ["coverage"], last=True, **options)
-        return share_interval(runs[:, -1, 0] <= self.level)
+        return share_interval(final_values(lab, "dpo-on-policy", seed, seeds, n, "coverage", **options) <= self.level)
 
     def _labels(self, laws: Transition, share: float) -> int:
         return math.ceil(share * laws.batch_threshold(self.delta))

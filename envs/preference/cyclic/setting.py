@@ -179,9 +179,10 @@ class CyclicPreference(ContextualBandit):
         wins = rng.uniform(0) < self.on(actions).wins[contexts, actions[:, 0], actions[:, 1]]
         return xp.astype(wins, xp.float64) - 0.5
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """exp(tilt z) / Z, float64 (n, K)."""
-        return self.tables.reference[self.contexts(observations)]
+    @property
+    def reference(self) -> np.ndarray:
+        """pi_ref ~ exp(tilt z), float64 (X, K)."""
+        return self.tables.reference
 
 
 def _table(structure: str, contexts: int, count: int, rng: np.random.Generator) -> np.ndarray:

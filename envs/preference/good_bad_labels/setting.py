@@ -156,10 +156,6 @@ class GoodBadLabels(ContextualBandit):
         good = rng.uniform(0) < self.on(actions).chance[contexts, actions]
         return xp.astype(good, xp.float64) - 0.5
 
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """The mixture and its contamination, float64 (n, K)."""
-        return self.reference[self.contexts(observations)]
-
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The mixture of good and bad responses, float64 (n, K)."""
         return self.tables.mixture[self.contexts(observations)]

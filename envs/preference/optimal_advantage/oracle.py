@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.optimal_advantage.optimal_value import optimal_success, optimal_value
+from theorybench.envs.preference.optimal_advantage.pass_at_k import pass_at
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
@@ -62,16 +62,14 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
-        chances, kl = self.chances(policy), float(divergence(probs, 1 / setting.num_responses).mean())
+        chances, kl = self.chances(policy), self.kl(probs)
         success = float(np.mean(chances))
         values = {"objective": success - setting.beta * kl, "kl": kl, "success": success}
         if metrics is not None and metrics <= values.keys():
             return values
         passed = (re.fullmatch(r"pass@([1-9]\d*)", name) for name in metrics or ())
-        with np.errstate(divide="ignore"):
-            failures = np.log1p(-chances)
         for k in dict.fromkeys([*STANDARD_KS, *(int(name[1]) for name in passed if name)]):
-            values[f"pass@{k}"] = float(np.mean(-np.expm1(k * failures)))
+            values[f"pass@{k}"] = float(np.mean(pass_at(chances, k)))
         values["ceiling"] = float(np.mean(chances > 0))
         # In logarithms, since for small beta the optimum's probabilities of wrong responses underflow.
         optimum = (setting.tables.rewards - self.values[:, None]) / setting.beta - np.log(setting.num_responses)

@@ -72,7 +72,7 @@ class GainTime:
         setting = oracle.setting
         if setting.num_responses > 2 or setting.num_contexts > 1:
             return oracle.gain_time(self.training.gain)
-        best = float(setting.start.max() if setting.tilt > 0 else setting.start.min())
+        best = float(setting.reference.max() if setting.tilt > 0 else setting.reference.min())
         return two_response_time(best, best + self.training.gain / 2, float(np.ptp(setting.tables.model)))
 
     def measure(self, lab: Lab, seed: int) -> Interval:

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, best_of_n
 from theorybench.envs.preference.contextual import ContextualOracle
@@ -45,14 +44,14 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
     @functools.cached_property
     def variance(self) -> float:
         """Variance of r_M under the initial policy, mean over contexts."""
-        return float(variance(self.setting.start, self.setting.tables.model).mean())
+        return float(variance(self.setting.reference, self.setting.tables.model).mean())
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, (model, truth) = self.table(policy), self.setting.tables
         return {
             "objective": float((probs * truth).sum(axis=1).mean()),
-            "kl": float(divergence(probs, self.setting.start).mean()),
+            "kl": self.kl(probs),
             "model_reward": float((probs * model).sum(axis=1).mean()),
             "variance": float(variance(probs, model).mean()),
             "gradient_norm": float(np.linalg.norm(gradient(probs, model))),
@@ -62,7 +61,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         """Return E r_G of the best of N initial responses by r_M: sum r_G (F_m^N - F_{m-1}^N), m = ranks."""
         model, truth = self.setting.tables
         contexts = np.repeat(np.arange(len(model)), model.shape[1])
-        mass = self.setting.start.ravel()
+        mass = self.setting.reference.ravel()
         weights = best_of_n(Candidates(mass, model.ravel(), contexts), samples)
         return float((weights * mass * truth.ravel()).sum() / len(model))
 
@@ -71,7 +70,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
     @functools.cached_property
     def flow(self) -> TeacherFlow:
         """Gradient flow on E r_M from the initial policy; an update of learning rate eta takes a time eta."""
-        return TeacherFlow(self.setting.start, self.setting.tables.model)
+        return TeacherFlow(self.setting.reference, self.setting.tables.model)
 
     def gain_time(self, gain: float) -> float:
         """Return the time in which the flow raises E r_G by `gain`, or infinity; see `TeacherFlow.time_to`."""

@@ -143,29 +143,25 @@ class RewardTeacher(ContextualBandit):
         return truth, widest
 
     @functools.cached_property
-    def start(self) -> np.ndarray:
-        """pi_ref, the initial policy, float64 (X, K)."""
+    def reference(self) -> np.ndarray:
+        """pi_ref ~ exp(tilt r_G), the initial policy, float64 (X, K)."""
         return softmax(self.tilt * self._rankings[0])
 
     @property
     def largest_variance(self) -> float:
         """The largest possible variance: that of rewards from -1 to 1, in the context where it is smallest."""
-        return float(variance(self.start, self._rankings[1]).min())
+        return float(variance(self.reference, self._rankings[1]).min())
 
     @functools.cached_property
     def tables(self) -> TeacherTables:
         """Build both rewards; sizes as in `TeacherTables`."""
         truth, widest = self._rankings
-        width = np.minimum(1.0, np.sqrt(self.variance / variance(self.start, widest)))
+        width = np.minimum(1.0, np.sqrt(self.variance / variance(self.reference, widest)))
         return TeacherTables(portable(width[:, None] * widest), truth)
 
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
         """Return r_M of the responses, actions int64 (n,): float64 (n,)."""
         return self.on(actions).model[contexts, actions]
-
-    def reference_probs(self, observations: np.ndarray) -> np.ndarray:
-        """exp(tilt r_G) / Z, float64 (n, K)."""
-        return self.start[self.contexts(observations)]
 
 
 def _wrong_ranking(responses: int, wrong: int, rng: np.random.Generator) -> np.ndarray:

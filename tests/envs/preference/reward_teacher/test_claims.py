@@ -40,12 +40,12 @@ class CountingLab:
         episodes = size.pop("episodes_per_update")
         assert not size
         rng, updates = np.random.default_rng([3, *seeds]), budget // episodes
-        logits = np.tile(np.log(self.setting.start), (len(seeds), 1, 1))
+        logits = np.tile(np.log(self.setting.reference), (len(seeds), 1, 1))
         looks = {-(-updates * (i + 1) // points) for i in range(points)}
         runs = [[] for _ in seeds]
         for update in range(1, updates + 1):
             probs = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
-            sampler = np.tile(self.setting.start, (len(seeds), 1, 1)) if self.stays else probs
+            sampler = np.tile(self.setting.reference, (len(seeds), 1, 1)) if self.stays else probs
             contexts = sampler.shape[1]
             counts = rng.multinomial(episodes, (sampler / contexts).reshape(len(seeds), -1)).reshape(sampler.shape)
             paid = counts * self.pay / episodes
@@ -147,7 +147,7 @@ def test_best_of_n_equals_every_outcome_summed(samples, instance):
     for x in range(2):
         for drawn in itertools.product(range(5), repeat=samples):
             kept = max(drawn, key=lambda y: model[x, y])
-            total += np.prod(setting.start[x, list(drawn)]) * truth[x, kept] / 2
+            total += np.prod(setting.reference[x, list(drawn)]) * truth[x, kept] / 2
     assert RewardTeacherOracle(setting).best_of_n(samples) == pytest.approx(total, abs=1e-12)
 
 

@@ -34,7 +34,7 @@ def teachers(draw):
 def test_accuracy_and_variance_are_hit_and_rewards_stay_in_range(setting):
     model, truth = setting.tables
     assert np.abs(model).max() <= 1 and np.abs(truth).max() == 1
-    for y_model, y_truth, start in zip(model, truth, setting.start, strict=True):
+    for y_model, y_truth, start in zip(model, truth, setting.reference, strict=True):
         pairs = list(itertools.combinations(range(setting.num_responses), 2))
         right = sum((y_model[a] - y_model[b]) * (y_truth[a] - y_truth[b]) > 0 for a, b in pairs)
         assert right / len(pairs) == pytest.approx(setting.accuracy, abs=1e-12)
@@ -65,7 +65,7 @@ def test_accuracy_is_the_nearest_share_or_refused(responses, accuracy, instance)
 def test_the_defaults_are_in_reach_whatever_the_instance():
     """Any two responses differ by 2 w / (K - 1), so the variance is at least half of its square times 1 - sum p^2."""
     setting = RewardTeacher()
-    for context in setting.start:
+    for context in setting.reference:
         assert 0.5 * (2 / 7) ** 2 * (1 - np.sum(context**2)) > 1.4 * setting.variance
     ceilings = [RewardTeacherOracle(RewardTeacher(instance=10_000 + i)).ceiling for i in range(20)]
     assert 0.2 < min(ceilings) < max(ceilings) < 1
@@ -117,7 +117,7 @@ def test_metrics_against_sums_by_hand_and_finite_differences():
     values = oracle.evaluate(oracle.policy(probs))
     assert values["objective"] == pytest.approx((probs * truth).sum() / 3)
     assert values["model_reward"] == pytest.approx(paid(logits))
-    assert values["kl"] == pytest.approx((probs * np.log(probs / setting.start)).sum() / 3)
+    assert values["kl"] == pytest.approx((probs * np.log(probs / setting.reference)).sum() / 3)
     assert values["variance"] == pytest.approx(np.mean((probs * model**2).sum(1) - (probs * model).sum(1) ** 2))
     steps = 1e-5 * np.eye(15).reshape(15, 3, 5)
     slopes = [(paid(logits + step) - paid(logits - step)) / 2e-5 for step in steps]
