@@ -98,10 +98,9 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
             policy: draws the first response of a pair.
             second: draws the second, (X, K); rows that sum to w(x) weight the contexts; the policy by default.
         """
-        tables, probs = self.setting.tables, self.table(policy)
-        information = coverage.fisher_information(
-            tables.features, self.setting.rewards, self.setting.beta, probs, second
-        )
+        setting, first = self.setting, self.table(policy)
+        features = setting.tables.features
+        information = coverage.fisher_information(features, setting.rewards, setting.beta, first, second)
         return coverage.error_floor(information, self.optimal_covariance) / n
 
     def floor(self, n: float) -> float:
