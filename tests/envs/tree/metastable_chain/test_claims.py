@@ -1,4 +1,4 @@
-"""Each claim holds, and fails in the laboratory that breaks its mechanism."""
+"""Each claim fails in the laboratory that breaks its mechanism."""
 
 import dataclasses
 import functools
@@ -60,19 +60,6 @@ class Divided(MetastableChain):
 def taken_back(setting):
     """Leaps that are taken back, or not, against what is said."""
     return dataclasses.replace(setting, two_way=not setting.two_way)
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("name", CLAIM)
-def test_claims_hold(name):
-    result = CLAIM[name].check()
-    assert result.holds, result
-
-
-@pytest.mark.parametrize("name", ["two-way", "distilled"])
-def test_claims_hold_on_another_instance(check_claim, name):
-    result = check_claim(CLAIM[name], seed=1, parameters={"instance": 10_007})
-    assert result.holds, result
 
 
 @pytest.mark.rotating
