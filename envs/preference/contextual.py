@@ -110,8 +110,8 @@ class ContextualOracle(Oracle[B]):
         return observations
 
     def policy(self, table: np.ndarray) -> TablePolicy:
-        """Make a policy of probabilities (X, K)."""
-        return TablePolicy(View.of(self.setting), table)
+        """Make a policy of probabilities (X, K), or (K,) where there is one context."""
+        return TablePolicy(View.of(self.setting), np.atleast_2d(table))
 
     def table(self, policy: Any) -> np.ndarray:
         """Return the probabilities of a policy in every context, float64 (X, K), rows summing to 1.

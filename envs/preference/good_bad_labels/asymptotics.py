@@ -3,6 +3,7 @@
 Shapes and names are those of `limits`; the reference is the mixture of the share t.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,12 @@ def two_term_derivatives(good: np.ndarray, bad: np.ndarray, share: float) -> Der
 
 
 def error_covariance(
-    good: np.ndarray, bad: np.ndarray, share: float, by: Derivatives, *, estimated: bool
+    good: np.ndarray,
+    bad: np.ndarray,
+    share: float,
+    derivatives: Callable[[np.ndarray, np.ndarray, float], Derivatives],
+    *,
+    estimated: bool,
 ) -> np.ndarray:
     """Return the covariance of sqrt(n) (pi - p+) in the limit, float64 (X K, X K), contexts being uniform.
 
@@ -53,15 +59,8 @@ def error_covariance(
 
     g being 1 for good labels, a and b the derivatives at the response, and d the derivative by t, which enters where t
     is estimated as the share of good labels. The two expectations cancel.
-
-    Args:
-        good: p+.
-        bad: p-.
-        share: t.
-        by: derivatives of the loss.
-        estimated: whether t is the share of good labels of the data, instead of being known.
     """
-    contexts, size = len(good), good.size
+    contexts, size, by = len(good), good.size, derivatives(good, bad, share)
     mean = (good * by.good).ravel() / contexts
     shift = by.share.ravel() / contexts if estimated else np.zeros(size)
     covariance = np.zeros((size, size))

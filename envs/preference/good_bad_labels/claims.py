@@ -7,10 +7,10 @@ from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.preference.good_bad_labels.experiments import (
     DPO,
     KTO,
-    AverageLimit,
-    Plateau,
-    Rate,
+    average_limit,
     ddro,
+    plateau,
+    rate,
     rejected,
 )
 
@@ -21,161 +21,149 @@ SMALL: dict[str, Any] = {"num_responses": 6, "num_contexts": 1, "instance": 3}
 #: A share that is believed where the true one is 1/2.
 WRONG = 0.35
 
-small = ClaimMaker("labels", parameters=SMALL)
-cyclic = dataclasses.replace(small, parameters={**SMALL, "labels": "cyclic", "instance": 2})
-contaminated = dataclasses.replace(small, parameters={**SMALL, "contamination": 0.4})
-averaged = ClaimMaker("labels", parameters={"num_contexts": 1})
-
 _LEFT: dict[str, Any] = {"tolerance": 0.006, "tolerance_reason": "what 40,000 labels leave is .004"}
 _LEFT_BY_DPO: dict[str, Any] = {"tolerance": 0.015, "tolerance_reason": "what 40,000 labels leave"}
-_NEXT_ORDER = "5 %, the next order in 1/n"
 _PAPER = "arXiv 2505.07558"
 _RELATIVE = "the bounded ratio p+/mixture of arXiv 2604.04410, derived here"
-_LOGISTIC = "minimiser of the logistic loss"
-_KTO = "arXiv 2402.01306, eq. 7"
 _MIXTURE = "responses or labels of another mixture weight than the reference has, or a share t that is wrong"
 _SCORES = "labels by scores and not by the two laws, such as the better half of the responses"
-_SHARE = "a learner that uses the true t, or labels of another mixture weight"
-_MOVED = "a learner that moves the reference to where responses come from, or labels of another mixture weight"
-_RATIO_LIMIT = "TV(p+, argmin (p+ + p-) ln(1 + (1-2t) u) - p+ ln u - p- ln(1 - t u) under sum pi_ref u = 1)"
-_TWO_TERM_LIMIT = "TV(p+, argmin ((1+t) p+ + (1-t) p-) ln(1 + u) - p+ ln u under sum pi_ref u = 1)"
-_DPO_LIMIT = "TV(p+, pi_ref (p+/p-)^(1/beta) / Z)"
+#: The two losses of DDRO: variant, name, ending of a claim's id, and their minimisers under a wrong share or reference.
+_LOSSES = (
+    (
+        "ratio",
+        "DDRO",
+        "",
+        "TV(p+, argmin (p+ + p-) ln(1 + (1-2t) u) - p+ ln u - p- ln(1 - t u) under sum pi_ref u = 1)",
+    ),
+    (
+        "two-term",
+        "the two-term variant",
+        "-two-term",
+        "TV(p+, argmin ((1+t) p+ + (1-t) p-) ln(1 + u) - p+ ln u under sum pi_ref u = 1)",
+    ),
+)
+
+small = ClaimMaker("labels", parameters=SMALL)
+cyclic = dataclasses.replace(small, parameters={**SMALL, "labels": "cyclic", "instance": 2})
+consistent = {"falsified_by": _MIXTURE, "formula": "TV = 0", **_LEFT}
+learning_rate = dataclasses.replace(
+    small,
+    words={
+        "falsified_by": "labels of another mixture weight, or fewer labels than are charged",
+        "tolerance_reason": "5 %, the next order in 1/n",
+    },
+)
+dpo = {"source": "minimiser of the logistic loss", "formula": "TV(p+, pi_ref (p+/p-)^(1/beta) / Z)", **_LEFT_BY_DPO}
+kto = dataclasses.replace(small, words={"source": "arXiv 2402.01306, eq. 7"})
 
 CLAIMS: tuple[Claim, ...] = (
     small(
         "ddro",
-        Plateau(learner=ddro("ratio")),
+        plateau(ddro("ratio")),
         source=f"{_PAPER}, consistency",
         statement="DDRO's loss has its minimum at p+, the law of good responses",
-        falsified_by=_MIXTURE,
-        formula="TV = 0",
-        **_LEFT,
+        **consistent,
     ),
     small(
         "two-term",
-        Plateau(learner=ddro("two-term")),
+        plateau(ddro("two-term")),
         source=_RELATIVE,
         statement="The two-term loss has its minimum at p+ as well",
-        falsified_by=_MIXTURE,
-        formula="TV = 0",
-        **_LEFT,
+        **consistent,
     ),
     cyclic(
         "cyclic",
-        Plateau(learner=ddro("ratio")),
+        plateau(ddro("ratio")),
         source=f"{_PAPER}, no model of preferences is needed",
         statement="DDRO learns p+ even from labels that no scores explain: a response is good if it beats a hidden one "
         "under cyclic preferences",
-        falsified_by=_SCORES,
-        formula="TV = 0",
-        **_LEFT,
+        **{**consistent, "falsified_by": _SCORES},
     ),
-    small(
+    learning_rate(
         "rate",
-        Rate(learner=ddro("ratio")),
+        rate(ddro("ratio")),
         source=f"{_PAPER}, rate",
         statement="n E[TV^2] of DDRO tends to a constant, six responses",
-        falsified_by="labels of another mixture weight, or fewer labels than are charged",
         formula="1/(2 pi) sum_ij s_i s_j (sqrt(1 - r_ij^2) + r_ij arcsin r_ij), s and r of D^-1 Cov(gradient) D^-1",
         tolerance=0.035,
-        tolerance_reason=_NEXT_ORDER,
     ),
-    small(
+    learning_rate(
         "rate-two-term",
-        Rate(learner=ddro("two-term", 0.3)),
+        rate(ddro("two-term", 0.3)),
         source=_RELATIVE,
         statement="n E[TV^2] of the two-term variant tends to a constant, six responses in two contexts, t = .3 given",
-        falsified_by="labels of another mixture weight, or fewer labels than are charged",
         formula="the same with the derivatives of the two-term loss, over X^2",
         tolerance=0.12,
-        tolerance_reason=_NEXT_ORDER,
         parameters={"num_contexts": 2, "good_share": 0.3},
     ),
     small(
         "dpo",
-        Plateau(learner=DPO),
-        source=_LOGISTIC,
+        plateau(DPO),
         statement="DPO on pairs of a good and a bad response converges to pi_ref (p+/p-)^(1/beta) / Z, far from p+",
         falsified_by="flipping some of the labels, or another beta; not labels of another mixture weight",
-        formula=_DPO_LIMIT,
-        **_LEFT_BY_DPO,
+        **dpo,
     ),
     cyclic(
         "dpo-cyclic",
-        Plateau(learner=DPO),
-        source=_LOGISTIC,
+        plateau(DPO),
         statement="DPO on cyclic labels converges to the limit given by the same formula",
         falsified_by=_SCORES,
-        formula=_DPO_LIMIT,
-        **_LEFT_BY_DPO,
+        **dpo,
     ),
     *(
-        averaged(
+        ClaimMaker("labels")(
             f"dpo-{responses}",
-            AverageLimit(learner=DPO),
+            average_limit(DPO),
             source="minimiser of the logistic loss, on average over laws (computed, nothing is trained)",
             statement=f"The mean distance of DPO's limit to p+ is that for Dirichlet(1) laws of {responses} responses",
             falsified_by="another beta, another share t, or laws of another concentration",
             formula="E TV(p+, q / Z), q = (p+/2 + p-/2) p+/p-, p+ and p- Dirichlet(1)",
-            parameters={"num_responses": responses},
+            parameters={"num_contexts": 1, "num_responses": responses},
         )
         for responses in SIZES
     ),
-    small(
+    kto(
         "kto",
-        Plateau(learner=KTO),
-        source=_KTO,
+        plateau(KTO),
         statement="KTO with beta = 1 converges to a water-filling over the responses that are good more often than bad",
         falsified_by="a loss without saturation, such as DDRO's, or labels of another mixture weight",
         formula="TV(p+, pi_ref max(0, sqrt(w / (m pi_ref)) - 1)), w = t p+ - (1-t) p-",
         tolerance=0.015,
         tolerance_reason="what 40,000 labels and 500 steps leave",
     ),
-    small(
+    kto(
         "kto-empties",
-        Plateau(learner=KTO, reading=rejected),
-        source=_KTO,
+        plateau(KTO, reading=rejected),
         statement="KTO gives no probability to responses that are bad more often than good, although p+ does",
         falsified_by="a loss without saturation, such as DDRO's",
         formula="0",
         tolerance=0.01,
         tolerance_reason="logits are finite",
     ),
-    small(
-        "wrong-share",
-        Plateau(learner=ddro("ratio", WRONG)),
-        source="minimiser under a wrong share",
-        statement=f"DDRO that assumes t = {WRONG:g} when it is 1/2 converges to a limit at a computed distance to p+",
-        falsified_by=_SHARE,
-        formula=_RATIO_LIMIT,
-        **_LEFT,
+    *(
+        small(
+            f"wrong-share{ending}",
+            plateau(ddro(variant, WRONG)),
+            source="minimiser under a wrong share",
+            statement=f"With t taken to be {WRONG:g} when it is 1/2, {loss} converges to a limit off p+, as computed",
+            falsified_by="a learner that uses the true t, or labels of another mixture weight",
+            formula=formula,
+            **_LEFT,
+        )
+        for variant, loss, ending, formula in _LOSSES
     ),
-    small(
-        "wrong-share-two-term",
-        Plateau(learner=ddro("two-term", WRONG)),
-        source="minimiser under a wrong share",
-        statement=f"The two-term variant that assumes t = {WRONG:g} when it is 1/2 converges off p+ by a computed "
-        f"amount",
-        falsified_by=_SHARE,
-        formula=_TWO_TERM_LIMIT,
-        **_LEFT,
-    ),
-    contaminated(
-        "wrong-reference",
-        Plateau(learner=ddro("ratio")),
-        source="minimiser under a reference that is no mixture",
-        statement="With a reference that is 40 % uniform, DDRO converges to a limit at a computed distance to p+",
-        falsified_by=_MOVED,
-        formula=_RATIO_LIMIT,
-        **_LEFT,
-    ),
-    contaminated(
-        "wrong-reference-two-term",
-        Plateau(learner=ddro("two-term")),
-        source="minimiser under a reference that is no mixture",
-        statement="With a reference that is 40 % uniform, the two-term variant converges off p+ by a computed amount",
-        falsified_by=_MOVED,
-        formula=_TWO_TERM_LIMIT,
-        **_LEFT,
+    *(
+        small(
+            f"wrong-reference{ending}",
+            plateau(ddro(variant)),
+            source="minimiser under a reference that is no mixture",
+            statement=f"With a reference that is 40 % uniform, {loss} converges to a limit off p+, as computed",
+            falsified_by="a learner that moves the reference to where responses come from, or labels of another "
+            "mixture weight",
+            formula=formula,
+            parameters={"contamination": 0.4},
+            **_LEFT,
+        )
+        for variant, loss, ending, formula in _LOSSES
     ),
 )

@@ -1,4 +1,4 @@
-"""Where losses of labelled responses are least: the limits of DDRO, its two-term variant, DPO and KTO.
+"""The minimisers of losses of labelled responses: the limits of DDRO, its two-term variant, DPO and KTO.
 
 Shapes throughout: X contexts, K responses. The laws of good responses p+ (`good`), of bad ones p- (`bad`) and the
 reference pi_ref (`reference`) are float64 (X, K) with positive entries and rows that sum to 1; u = pi / pi_ref. The
@@ -93,55 +93,45 @@ def kto_limit(
     reference: np.ndarray,
     share: float,
     beta: float,
-    *,
-    desirable: float = 1.0,
-    undesirable: float = 1.0,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> np.ndarray:
-    """Return the policy that KTO's loss drives to, float64 (X, K).
+    """Return the policy to which KTO's loss leads, float64 (X, K), for weights d and d' of good and of bad labels.
 
-    With w = desirable t p+ - undesirable (1-t) p- and the baseline z the loss is a constant less the sum of
-    w sigma(beta (l - z)), l = ln u. Each response with w <= 0 falls to probability 0: that lowers its own term and
-    frees mass. Then l is -infinity there, so that the baseline, a mean of l over responses of the data (whatever their
-    context), is negative, and is set to 0. What is left, to maximise the sum of w sigma(beta l) = w u^b / (1 + u^b)
-    over w > 0 under sum pi_ref u = 1, is concave for b = beta <= 1: its slope w b u^(b-1) / (1 + u^b)^2 is m pi_ref,
-    or u = 0 (water-filling). For beta = 1, u = max(0, sqrt(w / (m pi_ref)) - 1).
-
-    Args:
-        good: p+.
-        bad: p-.
-        reference: pi_ref.
-        share: t, of good labels in the data.
-        beta: in (0, 1].
-        desirable: weight of good labels.
-        undesirable: weight of bad labels.
+    With w = d t p+ - d' (1-t) p- and the baseline z the loss is a constant less the sum of w sigma(beta (l - z)),
+    l = ln u. Each response with w <= 0 falls to probability 0: that lowers its own term and frees mass. Then l is
+    -infinity there, so the baseline, a mean of l over responses of the data (whatever their context), is negative and
+    is set to 0. What is left is to maximise the sum of w sigma(beta l) = w u^b / (1 + u^b) over w > 0 under
+    sum pi_ref u = 1. For b = beta <= 1 it is concave: the slope w b u^(b-1) / (1 + u^b)^2 is m pi_ref, or u = 0
+    (water-filling). For beta = 1, u = max(0, sqrt(w / (m pi_ref)) - 1).
 
     Raises:
         ParameterError: beta lies outside of (0, 1], or some context has no response with w > 0, or none has w <= 0.
     """
     if not 0 < beta <= 1:
         raise ParameterError("beta", beta, "a number in (0, 1], where the loss is concave in what is not emptied")
-    weights = desirable * share * good - undesirable * (1 - share) * bad
-    if not (weights > 0).any(axis=1).all() or (weights > 0).all():
+    worth = weights[0] * share * good - weights[1] * (1 - share) * bad
+    kept = worth > 0
+    if not kept.any(axis=1).all() or kept.all():
         allowed = "weights under which some responses are worth giving in each context, and not all everywhere"
-        raise ParameterError("desirable", desirable, allowed)
-    kept = np.log(np.where(weights > 0, weights * beta / reference, 1.0))
+        raise ParameterError("desirable", weights[0], allowed)
+    scale = np.log(np.where(kept, worth * beta / reference, 1.0))
 
     def ratios(multiplier: np.ndarray) -> np.ndarray:
         if beta == 1:
-            return np.where(weights > 0, np.maximum(np.exp((kept + multiplier) / 2) - 1, 0.0), 0.0)
+            return np.where(kept, np.maximum(np.exp((scale + multiplier) / 2) - 1, 0.0), 0.0)
 
         def above(logs: np.ndarray) -> np.ndarray:
-            slope = kept + (beta - 1) * logs - 2 * np.logaddexp(0.0, beta * logs)
+            slope = scale + (beta - 1) * logs - 2 * np.logaddexp(0.0, beta * logs)
             return slope > -multiplier  # the multiplier is -ln m, so that ratios grow with it
 
         logs = _halve(above, np.full_like(good, EMPTY), 1.0 - np.log(reference))  # up to sums above 1
-        return np.where((weights > 0) & (logs > EMPTY * (1 - 1e-9)), np.exp(logs), 0.0)
+        return np.where(kept & (logs > EMPTY * (1 - 1e-9)), np.exp(logs), 0.0)
 
     return _normalised(ratios, reference)
 
 
 def _halve(below: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Find where a condition that holds at low and fails at high ends, elementwise."""
+    """Return where, between low and high, a condition turns from true to false, elementwise."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         held = below(middle)
@@ -152,7 +142,7 @@ def _halve(below: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.
 def _normalised(
     ratios: Callable[[np.ndarray], np.ndarray], reference: np.ndarray, most: np.ndarray | None = None
 ) -> np.ndarray:
-    """Find the multipliers (X, 1), at most `most`, at which increasing ratios give distributions, and give these."""
+    """Return the distributions that increasing ratios give at suitable multipliers (X, 1), at most `most`."""
     size = np.ones((len(reference), 1))
 
     def short(multiplier: np.ndarray) -> np.ndarray:

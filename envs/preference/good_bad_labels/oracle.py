@@ -1,4 +1,4 @@
-"""The answer key of GoodBadLabels: sums over contexts and responses, the limits of losses, and how fast they come."""
+"""The answer key of GoodBadLabels: sums over contexts and responses, limits of losses and rates of convergence."""
 
 import functools
 import math
@@ -26,7 +26,7 @@ from theorybench.envs.preference.good_bad_labels.limits import (
 )
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
-#: What KL(p+ || pi) is reported as where it is larger, in nats.
+#: KL(p+ || pi) is reported as at most this many nats.
 LARGEST_KL = 50.0
 
 
@@ -55,12 +55,10 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
             "good": float((probs * tables.chance).sum(axis=1).mean()),
         }
 
-    # Where losses end.
-
     def limit(
         self, learner: str, *, share: float | None = None, beta: float = 1.0, weights: tuple[float, float] = (1.0, 1.0)
     ) -> np.ndarray:
-        """Return the policy at which a learner ends with labels without end: probabilities, float64 (X, K).
+        """Return the policy to which a learner converges as labels grow without bound: probabilities, float64 (X, K).
 
         Args:
             learner: "ddro", "two-term", "dpo" (pairs of a good and a bad response) or "kto".
@@ -69,8 +67,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
             weights: of KTO's good and bad labels.
 
         Raises:
-            ParameterError: an unknown learner, or a limit that is not known; see
-                `theorybench.envs.preference.good_bad_labels.limits`.
+            ParameterError: an unknown learner, or a limit that is not known; see `limits` beside this file.
         """
         tables, reference, true = self.setting.tables, self.setting.reference, self.setting.good_share
         believed = true if share is None else share
@@ -83,9 +80,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
         if learner == "dpo":
             return dpo_limit(tables.good, tables.bad, reference, beta)
         if learner == "kto":
-            desirable, undesirable = weights
-            laws = (tables.good, tables.bad, reference)
-            return kto_limit(*laws, true, beta, desirable=desirable, undesirable=undesirable)
+            return kto_limit(tables.good, tables.bad, reference, true, beta, weights)
         raise ParameterError("learner", learner, "'ddro', 'two-term', 'dpo' or 'kto'")
 
     def distance(self, table: np.ndarray) -> float:
@@ -112,7 +107,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
 
         Args:
             learner: "ddro" or "two-term".
-            estimated: whether t is the share of good labels of the data, as by default, instead of being given.
+            estimated: whether t is the share of good labels in the data, instead of being given.
 
         Raises:
             ParameterError: another learner, or a contaminated reference: their errors do not vanish.
@@ -120,7 +115,6 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
         if learner not in ("ddro", "two-term") or self.setting.contamination:
             allowed = "'ddro' or 'two-term', where the reference is the mixture"
             raise ParameterError("learner", learner, allowed, "The errors of others do not vanish.")
-        tables, share = self.setting.tables, self.setting.good_share
         derivatives = ddro_derivatives if learner == "ddro" else two_term_derivatives
-        by = derivatives(tables.good, tables.bad, share)
-        return error_covariance(tables.good, tables.bad, share, by, estimated=estimated)
+        tables, share = self.setting.tables, self.setting.good_share
+        return error_covariance(tables.good, tables.bad, share, derivatives, estimated=estimated)

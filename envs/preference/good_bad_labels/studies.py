@@ -134,8 +134,8 @@ def _rates(setting: GoodBadLabels) -> np.ndarray:
     """Return n E[TV^2] of DDRO as if each context were the only one, float64 (X,)."""
     found = []
     for laws in zip(setting.tables.good[:, None], setting.tables.bad[:, None], strict=True):
-        by = ddro_derivatives(*laws, setting.good_share)
-        found.append(squared_variation(error_covariance(*laws, setting.good_share, by, estimated=True), 1))
+        covariance = error_covariance(*laws, setting.good_share, ddro_derivatives, estimated=True)
+        found.append(squared_variation(covariance, 1))
     return np.array(found)
 
 

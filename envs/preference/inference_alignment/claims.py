@@ -7,9 +7,9 @@ from typing import Any
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import Computed, TrainedMetric, metric_of
 from theorybench.envs.preference.inference_alignment.experiments import (
-    ErrorRate,
     SampledGain,
     difference_of_learners,
+    error_rate,
     left_after_one_step,
     share_below_bound,
     sharpest_bend,
@@ -21,10 +21,6 @@ from theorybench.envs.preference.inference_alignment.law import (
     u_shaped_share,
 )
 
-claim = ClaimMaker("inference", "arXiv 2602.01603")
-#: No KL term, and a uniform reference: opposed criteria of equal weight have a closed form.
-free = dataclasses.replace(claim, parameters={"beta": 0.0, "tilt": 0.0})
-
 #: Large batches, so that noise does not move the policy's ends.
 LARGE: dict[str, Any] = {"episodes_per_update": 256, "group_size": 256}
 #: The same learner in its plain form, and GRPO.
@@ -33,14 +29,26 @@ _ALIKE: Any = (("nonlinear-grpo", {"penalty": "k3", "group_size": 8}), ("grpo", 
 _COLLAPSE = "best-of-1 is plain alignment"
 _PROX = "convergence of non-linear GRPO"
 _OPPOSED = "inference-aware and naive alignment differ, two opposed criteria"
-_SAMPLED = f"{_OPPOSED}; measured by sampling best-of-4"
 _WRONG_POWER = "a = 1 / N in place of 1 / (N - 1)"
-_WRONG_SAMPLES = "best of 3 in place of 4, or responses of another policy"
-_LEARNING = "a tenth of J* - J_ref, noise of finite batches and steps"
+
+claim = ClaimMaker("inference", "arXiv 2602.01603")
+#: No KL term, and a uniform reference: opposed criteria of equal weight have a closed form.
+free = dataclasses.replace(claim, parameters={"beta": 0.0, "tilt": 0.0}, words={"source": _OPPOSED})
+sampled = dataclasses.replace(
+    free,
+    words={
+        "source": f"{_OPPOSED}; measured by sampling best-of-4",
+        "falsified_by": "best of 3 in place of 4, or responses of another policy",
+    },
+)
+#: What the claims about learners, without and with a KL term, have in common.
+_NOISE = {"tolerance_reason": "a tenth of J* - J_ref, noise of finite batches and steps"}
+free_learner = dataclasses.replace(free, words={"source": _OPPOSED, "tolerance": 0.002, **_NOISE})
+kl_learner = dataclasses.replace(claim, words={"source": "objective with KL term", "tolerance": 0.0045, **_NOISE})
 
 
 def _learnt(agent: str, end: str, **hyperparameters: Any) -> TrainedMetric:
-    """What a learner is worth, compared with a policy of the oracle."""
+    """Compare the objective that an agent reaches with that of a policy of the oracle."""
     return TrainedMetric(
         agent=agent,
         metric="objective",
@@ -97,7 +105,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "derivative",
-        ErrorRate(),
+        error_rate(),
         source="estimates of the first variation",
         statement="The squared error in the span of the first variation from M responses falls as 1/M",
         falsified_by="the error in place of its square; or responses of another policy",
@@ -108,7 +116,6 @@ CLAIMS: tuple[Claim, ...] = (
     free(
         "compromise",
         Computed(value=mass_at_middle, prediction=lambda oracle: 1.0),
-        source=_OPPOSED,
         statement="The naive optimum, for N = 1, is the point y = 1/2",
         falsified_by="N = 2, whose optimum is uniform",
         formula="1 at y = 1/2",
@@ -131,7 +138,6 @@ CLAIMS: tuple[Claim, ...] = (
     free(
         "grid",
         Computed(value=grid_slope, prediction=lambda oracle: -1.0),
-        source=_OPPOSED,
         statement="The optimum on a grid of n points approaches that of the continuum as 1/n, in the mean over y",
         falsified_by=_WRONG_POWER,
         formula="-1, the slope in logarithms",
@@ -141,65 +147,48 @@ CLAIMS: tuple[Claim, ...] = (
     free(
         "u-shape",
         Computed(value=u_shaped_share, prediction=lambda oracle: 1.0),
-        source=_OPPOSED,
         statement="For N = 3 to 16 the optimum's probabilities fall up to y = 1/2 and rise from there",
         falsified_by="N = 2, where they are all equal",
         formula="1, the share of N",
     ),
-    free(
+    sampled(
         "gain",
         SampledGain("reference"),
-        source=_SAMPLED,
         statement="The aligned optimum is worth .0193 more than the uniform reference, by sampling",
-        falsified_by=_WRONG_SAMPLES,
         formula="J* - J_ref, J* by the closed form",
     ),
-    free(
+    sampled(
         "naive-loss",
         SampledGain("plain"),
-        source=_SAMPLED,
         statement="The aligned optimum is worth .204 more than the naive one, by sampling",
-        falsified_by=_WRONG_SAMPLES,
         formula="J* - J(naive optimum)",
     ),
-    free(
+    free_learner(
         "learner",
         _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
-        source=_OPPOSED,
         statement="Non-linear GRPO converges to the aligned optimum",
         falsified_by="a learner that maximises the reward",
         formula="J*",
-        tolerance=0.002,
-        tolerance_reason=_LEARNING,
     ),
-    free(
+    free_learner(
         "naive-learner",
         _learnt("grpo", "plain_optimum", **LARGE),
-        source=_OPPOSED,
         statement="GRPO converges to the naive optimum, far below the uniform reference",
         falsified_by="an inference-aware learner",
         formula="J(naive optimum) = 3/4",
-        tolerance=0.002,
-        tolerance_reason=_LEARNING,
     ),
-    claim(
+    kl_learner(
         "learner-kl",
         _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
-        source="objective with KL term",
         statement="With a KL term and a reference that prefers small y, non-linear GRPO reaches the aligned optimum",
         falsified_by="a learner that maximises the reward",
         formula="J*",
-        tolerance=0.0045,
-        tolerance_reason=_LEARNING,
     ),
-    claim(
+    kl_learner(
         "naive-learner-kl",
         _learnt("rloo", "plain_optimum"),
-        source="objective with KL term",
         statement="There a learner with the exact KL term that ignores inference converges to pi_ref e^(r / beta) / Z",
         falsified_by="an inference-aware learner",
         formula="J(pi_ref e^(r / beta) / Z)",
-        tolerance=0.0045,
-        tolerance_reason=_LEARNING,
     ),
 )

@@ -1,9 +1,6 @@
-"""What claims about InferenceAlignment predict and measure.
+"""Experiments of the claims about InferenceAlignment: sampled best-of-N, trained agents and exact prox steps."""
 
-Predictions are closed forms and sums; they are measured by sampling best-of-N in rollouts, by training and by exact
-prox steps.
-"""
-
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
@@ -12,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.evidence.experiments import metric_of
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.experiments import SampleMean, metric_of
+from theorybench.envs.core.evidence.interval import Interval, interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.preference.inference_alignment.law import balanced_probs, exponent
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
 
-#: Of random settings.
+#: Seeds the draws of random settings.
 KEY = 2602
-#: What rounding may add to a distance from the optimum.
+#: How much rounding may add to a distance from the optimum.
 ROUNDING = 1e-13
-
-
-# What policies are worth.
 
 
 def sampled_value(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float, float]:
@@ -40,7 +33,7 @@ def sampled_value(lab: Lab, policy: Any, groups: int, seed: int) -> tuple[float,
 
 @dataclasses.dataclass(frozen=True)
 class SampledGain:
-    """What the aligned optimum is worth more than another policy, by sampling best-of-N."""
+    """The value of the aligned optimum minus that of another policy, by sampling best-of-N."""
 
     other: str  # "reference", or "plain": the optimum for N = 1
     groups: int = 100_000  # of N responses of each policy
@@ -66,23 +59,15 @@ class SampledGain:
 def difference_of_learners(
     lab: Lab, seed: int, learners: tuple[tuple[str, Mapping[str, Any]], ...], budget: int = 4096, seeds: int = 4
 ) -> float:
-    """Train two agents with the same seeds; return the largest difference of their probabilities.
+    """Train two agents, given by names and hyper-parameters, and return the largest difference of their probabilities.
 
-    Args:
-        lab: of the setting.
-        seed: of the experiment.
-        learners: names and hyper-parameters of the two.
-        budget: episodes of each run.
-        seeds: number of runs.
+    Both have the same seeds, of `seeds` runs with `budget` episodes each.
     """
     first, second = (
         np.array([lab.oracle.table(policy) for policy in lab.train(name, run_seeds(seed, seeds), budget, **options)])
         for name, options in learners
     )
     return float(np.abs(first - second).max())
-
-
-# Prox steps and the derivative.
 
 
 def left_after_one_step(lab: Lab, seed: int) -> float:
@@ -96,12 +81,7 @@ def sharpest_bend(lab: Lab, seed: int) -> float:
     """Return the largest -G''(d) / sum d^2 / pi between two responses, by second differences at 999 policies."""
     step, first = 1e-4, np.arange(1, 1000) / 1000
     shifts = first[:, None] + step * np.array([-1, 0, 1])
-    values = np.array(
-        [
-            [metric_of(lab.oracle, lab.oracle.policy(np.array([p, 1 - p])), "aligned_value") for p in row]
-            for row in shifts
-        ]
-    )
+    values = lab.setting.aligned.value(np.stack([shifts, 1 - shifts], axis=-1))
     bends = -(values[:, 0] - 2 * values[:, 1] + values[:, 2]) / step**2 * first * (1 - first)
     return float(bends.max())
 
@@ -120,30 +100,22 @@ def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
             "first_weight": float(10 ** rng.uniform(-1, 1)),
             "instance": int(rng.integers(10_000)),
         }
-        try:
+        with contextlib.suppress(ParameterError):  # nothing to learn
             drawn.append(InferenceAlignment(family="random", **parameters))
-        except ParameterError:  # nothing to learn
-            continue
     return drawn
 
 
 def share_below_bound(lab: Lab, seed: int, settings: int = 60, steps: int = 60, factor: float = 1.0) -> float:
-    """Return the share of random settings in which exact prox steps stay below the bound at every step.
+    """Return the share of random settings in which all exact prox steps stay below the bound; see `prox_curve`.
 
-    `steps` and `factor` are those of `prox_curve`; the lab's setting plays no role.
+    The lab's setting plays no role.
     """
     curves = [prox_curve(InferenceAlignmentOracle(drawn), steps, factor) for drawn in random_settings(seed, settings)]
     return float(np.mean([(left <= bound + ROUNDING).all() for left, bound in curves]))
 
 
 def prox_curve(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Return J* - J after 1, ..., T exact prox steps and the bound on it, float64 (T,) each.
-
-    Args:
-        oracle: of a weighted sum.
-        steps: T.
-        factor: of L, in steps and bound.
-    """
+    """Return J* - J after 1, ..., T exact prox steps and the bound on it, with L times a factor, float64 (T,) each."""
     weight = factor * oracle.smoothness
     path = list(oracle.prox_path(steps, weight))[1:]
     values = [metric_of(oracle, oracle.policy(probs), "objective") for probs in path]
@@ -152,16 +124,9 @@ def prox_curve(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0
 
 
 def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
-    """Estimate the first variation at the reference from M rollouts, many times; return squared errors in the span.
+    """Estimate the first variation at the reference from M = `size` rollouts, as often as there are episodes for it.
 
-    Args:
-        lab: of the setting.
-        size: M.
-        episodes: of all estimates together.
-        seed: of the rollouts.
-
-    Returns:
-        float64 (episodes // M,), (max - min over responses of the error)^2.
+    Returns the squared span of each error, (max - min over responses)^2, float64 (episodes // M,).
     """
     oracle: InferenceAlignmentOracle = lab.oracle
     count, points = episodes // size, lab.setting.num_points
@@ -172,24 +137,16 @@ def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
     return np.ptp(errors, axis=1) ** 2
 
 
-@dataclasses.dataclass(frozen=True)
-class ErrorRate:
-    """Slope of ln (mean squared error of the derivative in the span) against ln M."""
+def error_rate(power: float = 2.0) -> SampleMean:
+    """Return the experiment on the slope of ln E (span of the first variation's error)^power against ln M.
 
-    sizes: tuple[int, ...] = (64, 256, 1024, 4096)  # the M
-    episodes: int = 2**19  # for each of them
-    parts: int = 8  # independent slopes, whose spread gives the interval
-    power: float = 2.0  # of the error: 2
+    The prediction is -1, for squared errors. 2^19 rollouts for each M make 8 independent slopes.
+    """
 
-    def predicted(self, oracle: Oracle[InferenceAlignment]) -> float:
-        """-1."""
-        return -1.0
+    def slopes(lab: Lab, seed: int) -> np.ndarray:
+        sizes = (64, 256, 1024, 4096)
+        spans = [squared_spans(lab, size, 2**19, 16 * seed + number) for number, size in enumerate(sizes)]
+        means = [(squares ** (power / 2)).reshape(8, -1).mean(axis=1) for squares in spans]
+        return np.polyfit(np.log(sizes), np.log(np.array(means)), 1)[0]
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The mean of the slopes of parts."""
-        means = []
-        for number, size in enumerate(self.sizes):
-            errors = squared_spans(lab, size, self.episodes, 16 * seed + number) ** (self.power / 2)
-            means.append(errors.reshape(self.parts, -1).mean(axis=1))
-        slopes = np.polyfit(np.log(self.sizes), np.log(np.array(means)), 1)[0]
-        return mean_interval(slopes)
+    return SampleMean(sample=slopes, prediction=lambda oracle: -1.0)

@@ -1,8 +1,9 @@
 """What happens to a policy at inference time: operators, aggregates, and their derivatives.
 
 A policy pi over K responses is used through an operator T_i that knows criterion r_i; R_i(T_i pi) is the criterion's
-mean afterwards, and G(pi) = g(R_1(T_1 pi), ..., R_m(T_m pi)) is what alignment is about (arXiv 2602.01603). The *first
-variation* phi is the derivative of G by the probability of each response, whose mean under pi is of no account.
+mean afterwards, and inference-aware alignment maximises G(pi) = g(R_1(T_1 pi), ..., R_m(T_m pi)) less a KL term
+(arXiv 2602.01603). The *first variation* phi is the derivative of G by the probability of each response, up to a
+constant.
 
 - Best of N: with the levels u_1 < ... < u_J of the criterion and F_j the mass up to level j, the best of N independent
   responses is at most u_j with probability F_j^N. So R(T pi) = u_J - sum_j (u_{j+1} - u_j) F_j^N, and phi at a response
@@ -21,7 +22,7 @@ from theorybench.envs.core.errors import ParameterError
 
 
 class Inference(NamedTuple):
-    """What is done with a policy at inference time."""
+    """How a policy is used at inference time."""
 
     operator: str  # "best-of-n" or "soft-best-of-n", the tilt
     samples: int  # N of best-of-N
@@ -31,59 +32,57 @@ class Inference(NamedTuple):
     softness: float  # T of the soft-min
 
 
-class Levels(NamedTuple):
-    """Values of one criterion on K responses, equal ones taken together: J levels."""
+class BestOfN:
+    """The mean R(T pi) of one criterion under best-of-N, and its derivatives, for policies over K responses.
 
-    below: np.ndarray  # float64 (J - 1, K), 1 where a response is of level j or lower
-    steps: np.ndarray  # float64 (J - 1,), u_{j+1} - u_j > 0
-    top: float  # u_J
+    Args:
+        values: of the criterion, float64 (K,).
+        samples: N.
+    """
 
-    @classmethod
-    def of(cls, values: np.ndarray) -> "Levels":
-        """Make the levels of values (K,)."""
-        heights = np.unique(values)
-        return cls((values <= heights[:-1, None]).astype(np.float64), np.diff(heights), float(heights[-1]))
+    def __init__(self, values: np.ndarray, samples: int) -> None:
+        levels = np.unique(values)
+        self.samples, self.top, self.steps = samples, float(levels[-1]), np.diff(levels)
+        self.below = (values <= levels[:-1, None]).astype(np.float64)  # (J - 1, K), 1 for responses up to level j
 
     def cumulative(self, probs: np.ndarray) -> np.ndarray:
         """Return F_1, ..., F_{J-1} of policies (..., K): float64 (..., J - 1), at most 1."""
         return np.minimum(probs @ self.below.T, 1.0)
 
+    def value(self, probs: np.ndarray) -> np.ndarray:
+        """Return R(T pi) of policies (..., K): float64 (...)."""
+        return np.asarray(self.top - self.cumulative(probs) ** self.samples @ self.steps)
 
-def best_of_n_value(probs: np.ndarray, levels: Levels, samples: int) -> np.ndarray:
-    """Return R(T pi) of the best of N for policies (..., K): float64 (...)."""
-    return np.asarray(levels.top - levels.cumulative(probs) ** samples @ levels.steps)
+    def variation(self, probs: np.ndarray) -> np.ndarray:
+        """Return the first variation at policies (..., K): float64 (..., K), 0 at the best responses."""
+        return -(self.samples * self.cumulative(probs) ** (self.samples - 1) * self.steps) @ self.below
 
-
-def best_of_n_variation(probs: np.ndarray, levels: Levels, samples: int) -> np.ndarray:
-    """Return the first variation of the best of N for policies (..., K): float64 (..., K), 0 at the best responses."""
-    slopes = samples * levels.cumulative(probs) ** (samples - 1) * levels.steps
-    return -slopes @ levels.below
-
-
-def best_of_n_curvature(probs: np.ndarray, levels: Levels, samples: int) -> np.ndarray:
-    """Return the second derivative of the best of N at a policy (K,): float64 (K, K), negative semidefinite."""
-    if samples == 1:
-        return np.zeros((len(probs), len(probs)))
-    bends = samples * (samples - 1) * levels.cumulative(probs) ** (samples - 2) * levels.steps
-    return -(levels.below.T * bends) @ levels.below
+    def curvature(self, probs: np.ndarray) -> np.ndarray:
+        """Return the second derivative at a policy (K,): float64 (K, K), negative semidefinite."""
+        count = self.samples
+        bends = count * (count - 1) * self.cumulative(probs) ** max(0, count - 2) * self.steps
+        return -(self.below.T * bends) @ self.below
 
 
-def tilt_value(probs: np.ndarray, values: np.ndarray, temperature: float) -> np.ndarray:
-    """Return E r e^{r / tau} / E e^{r / tau} for policies (..., K) and a criterion (K,): float64 (...)."""
-    weights = tilt_weights(values, temperature)
-    return np.asarray((probs @ (weights * values)) / (probs @ weights))
+class Tilt:
+    """The mean R(T pi) of one criterion under the tilt, and its first variation, for policies over K responses.
 
+    Args:
+        values: of the criterion, float64 (K,).
+        temperature: tau.
+    """
 
-def tilt_variation(probs: np.ndarray, values: np.ndarray, temperature: float) -> np.ndarray:
-    """Return e^{r / tau} (r - R(T pi)) / Z for policies (..., K): float64 (..., K)."""
-    weights = tilt_weights(values, temperature)
-    mean = tilt_value(probs, values, temperature)[..., None]
-    return weights * (values - mean) / (probs @ weights)[..., None]
+    def __init__(self, values: np.ndarray, temperature: float) -> None:
+        self.values, self.weights = values, np.exp((values - values.max()) / temperature)  # weights: (K,), at most 1
 
+    def value(self, probs: np.ndarray) -> np.ndarray:
+        """Return E r e^{r / tau} / E e^{r / tau} for policies (..., K): float64 (...)."""
+        return np.asarray((probs @ (self.weights * self.values)) / (probs @ self.weights))
 
-def tilt_weights(values: np.ndarray, temperature: float) -> np.ndarray:
-    """Return e^{(r - max r) / tau} of a criterion (K,)."""
-    return np.exp((values - values.max()) / temperature)
+    def variation(self, probs: np.ndarray) -> np.ndarray:
+        """Return e^{r / tau} (r - R(T pi)) / Z for policies (..., K): float64 (..., K)."""
+        mean, normaliser = self.value(probs)[..., None], (probs @ self.weights)[..., None]
+        return np.asarray(self.weights * (self.values - mean) / normaliser)
 
 
 def combine(values: np.ndarray, inference: Inference) -> np.ndarray:
@@ -115,21 +114,20 @@ class Aligned:
 
     Args:
         criteria: float64 (m, K).
-        inference: what is done at inference time.
+        inference: how the policy is used.
     """
 
     def __init__(self, criteria: np.ndarray, inference: Inference) -> None:
         self.criteria, self.inference = criteria, inference
-        self._levels = [Levels.of(values) for values in criteria]
+        self.operators: list[BestOfN] | list[Tilt]
+        if inference.operator == "best-of-n":
+            self.operators = [BestOfN(values, inference.samples) for values in criteria]
+        else:
+            self.operators = [Tilt(values, inference.temperature) for values in criteria]
 
     def values(self, probs: np.ndarray) -> np.ndarray:
         """Return R_i(T_i pi) of policies (..., K): float64 (..., m)."""
-        how = self.inference
-        if how.operator == "best-of-n":
-            parts = [best_of_n_value(probs, levels, how.samples) for levels in self._levels]
-        else:
-            parts = [tilt_value(probs, values, how.temperature) for values in self.criteria]
-        return np.stack(parts, axis=-1)
+        return np.stack([operator.value(probs) for operator in self.operators], axis=-1)
 
     def value(self, probs: np.ndarray) -> np.ndarray:
         """Return G of policies (..., K): float64 (...)."""
@@ -137,12 +135,7 @@ class Aligned:
 
     def slopes(self, probs: np.ndarray) -> np.ndarray:
         """Return the first variation of each criterion, policies (..., K) to float64 (..., m, K)."""
-        how = self.inference
-        if how.operator == "best-of-n":
-            parts = [best_of_n_variation(probs, levels, how.samples) for levels in self._levels]
-        else:
-            parts = [tilt_variation(probs, values, how.temperature) for values in self.criteria]
-        return np.stack(parts, axis=-2)
+        return np.stack([operator.variation(probs) for operator in self.operators], axis=-2)
 
     def variation(self, probs: np.ndarray) -> np.ndarray:
         """Return the first variation of G, policies (..., K) to float64 (..., K); for "min" one of several."""
@@ -150,12 +143,8 @@ class Aligned:
         return np.asarray((shares[..., None] * self.slopes(probs)).sum(axis=-2))
 
     def curvature(self, probs: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Return sum_i shares_i times the second derivative of R_i(T_i pi) at a policy (K,): float64 (K, K).
-
-        Best-of-N alone.
-        """
-        samples = self.inference.samples
-        parts = (best_of_n_curvature(probs, levels, samples) for levels in self._levels)
+        """Return sum_i shares_i times the second derivative of best-of-N R_i(T_i pi) at a policy (K,): (K, K)."""
+        parts = (operator.curvature(probs) for operator in self.operators if isinstance(operator, BestOfN))
         return np.asarray(sum(share * part for share, part in zip(shares, parts, strict=True)))
 
     @property
@@ -174,9 +163,5 @@ class Aligned:
             if value != known:
                 fix = "The constant L, prox steps of size 1 / L and their bound are known there alone."
                 raise ParameterError(name, value, repr(known), fix)
-        samples = self.inference.samples
-        return (
-            (samples - 1)
-            * (1 - 1 / samples) ** (samples - 1)
-            * float(self.inference.weights @ np.ptp(self.criteria, 1))
-        )
+        samples, spread = self.inference.samples, float(self.inference.weights @ np.ptp(self.criteria, 1))
+        return (samples - 1) * (1 - 1 / samples) ** (samples - 1) * spread

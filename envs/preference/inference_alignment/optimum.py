@@ -1,4 +1,4 @@
-"""Certified maximisers of J(pi) = G(pi) - beta KL(pi || pi_ref), with G of `inference_operators` beside this file.
+"""Certified maximisers of J(pi) = G(pi) - beta KL(pi || pi_ref), with G of `operators` beside this file.
 
 *Best of N.* G is concave, so that for every policy pi with first variation phi G(pi') <= G(pi) + <phi, pi' - pi>.
 Maximising the right side less beta KL(pi' || pi_ref) gives an upper bound on J*, with the Gibbs policy
@@ -7,8 +7,7 @@ q ~ pi_ref e^{phi / beta}:
     J* - J(pi) <= beta KL(pi || q)   (max phi - <phi, pi> where beta = 0).
 
 For g = min the variation is that of any weighted sum sum_i lambda_i R_i, and the gap grows by that sum less the
-minimum. A primal-dual interior-point method finds pi and the weights lambda. What it ends at is checked by the bound,
-not trusted.
+minimum. A primal-dual interior-point method finds pi and the weights lambda; the bound checks its result.
 
 *The tilt* of one criterion is E s r / E s with s = e^{r / tau}. Given Z = E s it is linear in pi, so J is maximised by
 a search over Z: branch and bound. On an interval a <= Z <= b and for any v, E s r / E s = v + E s (r - v) / Z is at
@@ -16,7 +15,7 @@ most v + E s (r - v) / x for x = a or x = b, and by weak duality no policy there
 
     v + beta ln E_ref exp((s (r - v) / x + nu s) / beta) - min(nu a, nu b),   for every nu.
 
-With v near the optimum's value the bound is off by the square of the interval's width, and a few splits leave nothing.
+With v near the optimum's value the bound is off by the square of the interval's width, so a few splits close the gap.
 """
 
 from collections.abc import Iterator
@@ -25,22 +24,22 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.numerics import divergence
-from theorybench.envs.preference.inference_alignment.operators import Aligned, combine, sensitivities, tilt_weights
+from theorybench.envs.preference.inference_alignment.operators import Aligned, Tilt, combine, sensitivities
 
 #: Newton steps, at most, and the gap at which they end.
 STEPS, SMALL = 100, 1e-14
-#: Complementarity that a step aims at, in parts of what it is, and the part of the way to the boundary that is taken.
+#: Complementarity that a step aims at, relative to the present one and at least, and how far it goes to the boundary.
 AIM, LEAST, REACH = 0.1, 1e-16, 0.99
-#: A gap that the search over Z closes.
+#: The gap at which the search over Z ends.
 CLOSED = 1e-12
 #: Intervals of Z at first, parts that an interval is split into, and rounds, at most.
 CELLS, PARTS, ROUNDS = 256, 8, 40
-#: More intervals than this are not held: the gap stays open.
+#: Above this number of intervals the search gives up, with the gap open.
 CELLS_LIMIT = 4096
 
 
 class Optimum(NamedTuple):
-    """A policy and how far it may be from the best."""
+    """A policy and a bound on its distance from the optimum."""
 
     probs: np.ndarray  # float64 (K,)
     value: float  # J of it
@@ -59,15 +58,9 @@ def gibbs(scores: np.ndarray, reference: np.ndarray, beta: float) -> np.ndarray:
 
 
 def upper_bound(aligned: Aligned, reference: np.ndarray, beta: float, probs: np.ndarray, shares: np.ndarray) -> float:
-    """Return a number that J* does not exceed, from the first variation at a policy, for best-of-N.
+    """Return an upper bound on J* for best-of-N, from the first variation at a policy (K,).
 
-    Args:
-        aligned: G.
-        reference: float64 (K,).
-        beta: weight of the KL term.
-        probs: the policy, float64 (K,).
-        shares: for g = min weights of the criteria, float64 (m,), >= 0 with sum 1; for other g what `sensitivities`
-            gives is used.
+    For g = min, `shares` are weights of the criteria, (m,), >= 0 with sum 1; for other g `sensitivities` gives them.
     """
     values, how = aligned.values(probs), aligned.inference
     if how.aggregate == "min":
@@ -82,13 +75,7 @@ def upper_bound(aligned: Aligned, reference: np.ndarray, beta: float, probs: np.
 
 
 def maximise(aligned: Aligned, reference: np.ndarray, beta: float) -> Optimum:
-    """Maximise J.
-
-    Args:
-        aligned: G: best-of-N with any aggregate, or the tilt with one criterion.
-        reference: float64 (K,), positive.
-        beta: weight of the KL term, >= 0, and > 0 for the tilt.
-    """
+    """Maximise J for best-of-N with any aggregate, or for the tilt with one criterion and beta > 0."""
     if aligned.inference.operator == "soft-best-of-n":
         return _search_normaliser(aligned, reference, beta)
     best, value, bound = reference, objective(aligned, reference, beta, reference), np.inf
@@ -161,14 +148,14 @@ def _interior_points(aligned: Aligned, reference: np.ndarray, beta: float) -> It
 
 
 def _way(held: np.ndarray, change: np.ndarray) -> float:
-    """Return how much of a change leaves positive numbers positive, with a margin."""
+    """Return the share of a change that keeps positive numbers positive, with a margin."""
     return REACH / max(1e-300, float((-change / held).max()))
 
 
 def _search_normaliser(aligned: Aligned, reference: np.ndarray, beta: float) -> Optimum:
     """Maximise J of the tilt of one criterion by branch and bound over Z = E e^{(r - max r) / tau}."""
-    (values,), tau = aligned.criteria, aligned.inference.temperature
-    weights = tilt_weights(values, tau)
+    (values,) = aligned.criteria
+    weights = Tilt(values, aligned.inference.temperature).weights
     edges = np.geomspace(weights.min(), 1.0, CELLS + 1)
     low, high, best, value = edges[:-1], edges[1:], reference, objective(aligned, reference, beta, reference)
     bound = np.inf
@@ -198,16 +185,7 @@ def _slice(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Maximise <gains, pi> - beta KL over low <= <weights, pi> <= high, for each of n intervals.
 
-    Args:
-        gains: float64 (n, K).
-        weights: float64 (K,).
-        low: float64 (n,).
-        high: float64 (n,).
-        reference: float64 (K,).
-        beta: > 0.
-
-    Returns:
-        Upper bounds (n,), and policies (n, K).
+    Gains are (n, K), weights and reference (K,), low and high (n,); returns upper bounds (n,) and policies (n, K).
     """
 
     def at(prices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.contextual import ContextualOracle
 from theorybench.envs.preference.inference_alignment.operators import combine
 from theorybench.envs.preference.inference_alignment.optimum import gibbs
@@ -27,17 +26,9 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
         "diversity": "standard deviation of the response y, which lies in 0..1",
     }
 
-    def policy(self, probs: np.ndarray) -> TablePolicy:
-        """Make a policy of probabilities (K,)."""
-        return TablePolicy(View.of(self.setting), probs[None])
-
     def table(self, policy: Any) -> np.ndarray:
-        """Return the probabilities of a policy, float64 (K,).
-
-        Raises:
-            PolicyError: they are no distribution.
-        """
-        return self.probs(policy, self.observations)[0]
+        """Return the probabilities of a policy, float64 (K,); raises what `ContextualOracle.table` does."""
+        return super().table(policy)[0]
 
     @functools.cached_property
     def optimal_policy(self) -> TablePolicy:
@@ -46,12 +37,12 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
 
     @property
     def gap(self) -> float:
-        """J* exceeds the objective of `optimal_policy` by no more."""
+        """An upper bound on J* minus the objective of `optimal_policy`."""
         return self.setting.optimum.gap
 
     @functools.cached_property
     def plain_optimum(self) -> TablePolicy:
-        """The maximiser of E r - beta KL(pi || pi_ref): where a learner ends that is unaware of inference."""
+        """The maximiser of E r - beta KL(pi || pi_ref), to which a learner that ignores inference converges."""
         rewards, setting = self.setting.tables.rewards, self.setting
         if setting.beta > 0:
             return self.policy(gibbs(rewards, setting.reference, setting.beta))
@@ -64,7 +55,7 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
 
     @property
     def smoothness(self) -> float:
-        """L, see `operators.Aligned.smoothness`, whose errors this raises."""
+        """The constant L of `operators.Aligned.smoothness`, which see for errors."""
         return self.setting.aligned.smoothness
 
     def prox_path(self, steps: int, smoothness: float | None = None) -> Iterator[np.ndarray]:
@@ -75,10 +66,10 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
 
         Args:
             steps: T.
-            smoothness: L; the setting's own unless given. beta + L must be positive.
+            smoothness: L, with beta + L > 0; the setting's own unless given.
 
         Raises:
-            ParameterError: it is not given, and not known of this operator or aggregate.
+            ParameterError: L is not given, and not known for this operator or aggregate.
         """
         weight = self.smoothness if smoothness is None else smoothness
         probs = self.setting.reference
@@ -90,21 +81,14 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
     def prox_step(self, probs: np.ndarray, variation: np.ndarray, smoothness: float) -> np.ndarray:
         """Return the policy (K,) after a step from `probs` (K,) with a first variation phi (K,), exact or estimated."""
         setting = self.setting
-        with np.errstate(divide="ignore"):  # what has underflown stays so
+        with np.errstate(divide="ignore"):  # probabilities that have underflowed stay 0
             anchor = setting.beta * np.log(setting.reference) + smoothness * np.log(probs)
         return softmax((anchor + variation) / (setting.beta + smoothness))
 
     def prox_bound(self, steps: int, smoothness: float | None = None) -> float:
         """Return beta KL(pi* || pi_0) / ((1 + beta/L)^T - 1) for T >= 1 steps from the reference; 0 where L = 0.
 
-        Its limit for beta = 0 is L KL(pi* || pi_0) / T.
-
-        Args:
-            steps: T.
-            smoothness: L; the setting's own unless given.
-
-        Raises:
-            ParameterError: it is not given, and not known of this operator or aggregate.
+        Its limit for beta = 0 is L KL(pi* || pi_0) / T. Arguments and errors are those of `prox_path`.
         """
         setting, weight = self.setting, self.smoothness if smoothness is None else smoothness
         distance = float(divergence(setting.optimum.probs, setting.reference))

@@ -9,7 +9,7 @@ import pytest
 import theorybench as tb
 from theorybench.envs.core.validation import choice
 from theorybench.envs.preference.good_bad_labels.claims import SIZES
-from theorybench.envs.preference.good_bad_labels.experiments import DPO, AverageLimit, rejected
+from theorybench.envs.preference.good_bad_labels.experiments import DPO, average_limit, rejected
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 from theorybench.envs.preference.good_bad_labels.studies import LEARNERS, DistanceToTarget
@@ -92,7 +92,7 @@ def test_averages_are_of_these_laws(responses, parameters):
     claim, others = CLAIM[f"dpo-{responses}"], dict(parameters)
     learner = dataclasses.replace(DPO, known={"beta": others.pop("beta", 1.0)})
     setting = dataclasses.replace(claim.setting, **others)
-    assert not dataclasses.replace(claim, measure=AverageLimit(learner=learner).measure, setting=setting).check().holds
+    assert not dataclasses.replace(claim, measure=average_limit(learner).measure, setting=setting).check().holds
 
 
 def test_predictions_are_far_from_nothing():

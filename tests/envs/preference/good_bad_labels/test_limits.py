@@ -131,13 +131,12 @@ def test_kto_ends_at_a_water_filling(responses, beta, weights, seed):
     good, bad, reference = laws(responses, seed)
     share = 0.5
     worth = weights[0] * share * good - weights[1] * (1 - share) * bad
-    desirable, undesirable = weights
-    arguments = (one(good), one(bad), one(reference), share, beta)
+    arguments = (one(good), one(bad), one(reference), share, beta, weights)
     if not (worth > 0).any() or (worth > 0).all():
         with pytest.raises(ParameterError):
-            kto_limit(*arguments, desirable=desirable, undesirable=undesirable)
+            kto_limit(*arguments)
         return
-    limit = kto_limit(*arguments, desirable=desirable, undesirable=undesirable)[0]
+    limit = kto_limit(*arguments)[0]
     assert limit[worth <= 0].max() == 0.0
     kept = worth > 0
 

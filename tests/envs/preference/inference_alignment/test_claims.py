@@ -9,8 +9,8 @@ import pytest
 import theorybench as tb
 from theorybench.envs.core.evidence.experiments import Computed
 from theorybench.envs.preference.inference_alignment.experiments import (
-    ErrorRate,
     SampledGain,
+    error_rate,
     random_settings,
     share_below_bound,
 )
@@ -53,7 +53,7 @@ def three_of_four(lab, call, played):
 OTHER_CLAIMS = (
     ("smoothness", {"predicted": lambda oracle: oracle.smoothness / 3}),
     ("prox-bound", measured(share_below_bound, factor=0.25)),
-    ("derivative", {"measure": ErrorRate(power=1.0).measure}),
+    ("derivative", {"measure": error_rate(power=1.0).measure}),
     ("closed-form", measured(distance_from_closed_form, exponent=wrong_power)),
     ("closed-form", measured(distance_from_closed_form, exponent=wrong_power, sizes=(4,))),
     ("grid", measured(grid_slope, exponent=wrong_power)),

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from theorybench.envs.preference.inference_alignment.operators import (
     Aligned,
+    BestOfN,
     Inference,
-    Levels,
-    best_of_n_value,
     combine,
 )
 
@@ -139,7 +138,7 @@ def test_the_soft_min_lies_between_minimum_and_mean(seed, softness):
 
 
 def test_levels_take_ties_together():
-    levels = Levels.of(np.array([0.5, 1.0, 0.5, 0.0]))
-    np.testing.assert_array_equal(levels.below, [[0, 0, 0, 1], [1, 0, 1, 1]])
-    np.testing.assert_array_equal(levels.steps, [0.5, 0.5])
-    assert best_of_n_value(np.array([0.2, 0.3, 0.1, 0.4]), levels, 2) == pytest.approx(1 - 0.5 * (0.4**2 + 0.7**2))
+    operator = BestOfN(np.array([0.5, 1.0, 0.5, 0.0]), samples=2)
+    np.testing.assert_array_equal(operator.below, [[0, 0, 0, 1], [1, 0, 1, 1]])
+    np.testing.assert_array_equal(operator.steps, [0.5, 0.5])
+    assert operator.value(np.array([0.2, 0.3, 0.1, 0.4])) == pytest.approx(1 - 0.5 * (0.4**2 + 0.7**2))
