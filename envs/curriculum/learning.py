@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Prediction
+from theorybench.envs.core.evidence.experiments import Predicted
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Cell, Column, Series, Table, measured
@@ -104,20 +104,15 @@ def learning_costs(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OutcomeGradient:
+class OutcomeGradient(Predicted):
     """Squared norm of the outcome's gradient in the logits of a table of the view "local", at the uniform policy.
 
     Two independent halves of a sample are multiplied, so the estimate is unbiased.
     """
 
     stage: int  # the stage at which the reward is given; 0 for the full task
-    prediction: Prediction  # theory's value, given the oracle
     blocks: int = 16  # number of pairs of halves
     episodes: int = 8192  # episodes of each half
-
-    def predicted(self, oracle: Any) -> float:
-        """Return theory's value."""
-        return float(self.prediction(oracle))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean over blocks of the product of two halves' score-function estimates."""

@@ -1,4 +1,4 @@
-"""The arithmetic of Countdown: moves on sorted numbers, shared by the dynamics and the solver.
+"""The arithmetic of Countdown: moves on sorted numbers, shared by the setting and the solver.
 
 The remaining numbers are in descending order, padded with 0. A move picks an ordered pair of slots and an operation.
 In an *unordered* pair of slots i < j the first number is the larger one, so there are five results:
@@ -9,7 +9,7 @@ each 0 if the move is illegal. The sum and the product are two moves each, one f
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,27 +21,17 @@ _MULTIPLIERS = np.random.default_rng(75).integers(2**62, size=8) * 2 + 1
 
 
 class Slots(NamedTuple):
-    """The moves on k slots: P = k (k - 1) / 2 pairs, 5 P results and A = 4 k (k - 1) actions.
+    """The moves on k slots: P = k (k - 1) / 2 pairs i < j, 5 P results and A = 4 k (k - 1) actions."""
 
-    Attributes:
-        first: int64 (P,), slot i of each pair i < j.
-        second: int64 (P,), slot j.
-        column: int64 (A,), the result of each action; 5 P, a column of zeros, for b - a.
-        left: int64 (A,), the slot of the first number of an action.
-        right: int64 (A,), the slot of its second number.
-        ordered: int64 (2 P,), the index in `legal_moves` of each ordered pair, in the order of actions.
-    others: int64 (5 P, k - 2), the slots that a result does not use.
-        orders: int64 (5 P,), the number of actions that have this result.
-    """
-
-    first: np.ndarray
-    second: np.ndarray
-    column: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    first: np.ndarray  # int64 (P,), slot i of each pair
+    second: np.ndarray  # int64 (P,), slot j
+    column: np.ndarray  # int64 (A,), the result of each action; 5 P, a column of zeros, for b - a
+    left: np.ndarray  # int64 (A,), the slot of the first number of an action
+    right: np.ndarray  # int64 (A,), the slot of its second number
+    #: int64 (2 P,), for each ordered pair, in the order of actions: twice the number of its pair, plus 1 if i > j
     ordered: np.ndarray
-    others: np.ndarray
-    orders: np.ndarray
+    others: np.ndarray  # int64 (5 P, k - 2), the slots that a result does not use
+    orders: np.ndarray  # int64 (5 P,), the number of actions that have this result
 
 
 @functools.lru_cache(maxsize=16)
@@ -67,56 +57,30 @@ def slots(k: int) -> Slots:
     )
 
 
-def pair_results(xp: Any, numbers: Any, first: Any, second: Any, max_value: int) -> Any:
+def pair_results(numbers: np.ndarray, max_value: int) -> np.ndarray:
     """Return the results of every pair of slots.
 
     Args:
-        xp: array namespace.
         numbers: int32 (n, k), in descending order, padded with 0.
-        first: int64 (P,), see `Slots`.
-        second: int64 (P,).
         max_value: the largest legal result.
 
     Returns:
         int32 (n, 5 P), the P sums, differences, products, quotients and reversed quotients; 0 where illegal.
     """
-    a, b = xp.take(numbers, first, axis=1), xp.take(numbers, second, axis=1)
-    none = xp.zeros_like(a)
-    there = b > 0
-    total, product = a + b, a * b
-    divisor = xp.where(there, b, none + 1)
+    moves = slots(numbers.shape[1])
+    a, b = numbers[:, moves.first], numbers[:, moves.second]
+    there, total, product = b > 0, a + b, a * b
+    divisor = np.where(there, b, 1)
     quotient = a // divisor
-    return xp.concat(
-        [
-            xp.where(there & (total <= max_value), total, none),
-            xp.where(there, a - b, none),
-            xp.where(product <= max_value, product, none),
-            xp.where(there & (quotient * divisor == a), quotient, none),
-            xp.where(there & (a == b), none + 1, none),
-        ],
-        axis=1,
-    )
+    legal = (there & (total <= max_value), there, product <= max_value, there & (quotient * divisor == a))
+    made = [np.where(right, value, 0) for right, value in zip(legal, (total, a - b, product, quotient), strict=True)]
+    return np.concatenate([*made, there & (a == b)], axis=1, dtype=np.int32)
 
 
-def legal_moves(xp: Any, numbers: Any, first: Any, second: Any, ordered: Any, max_value: int) -> Any:
-    """Return which actions are legal, four per word: int32 (n, 2 P), whose bytes as bool are (n, A).
-
-    Args:
-        xp: array namespace.
-        numbers: int32 (n, k), in descending order, padded with 0.
-        first: int64 (P,), see `Slots`.
-        second: int64 (P,).
-        ordered: int64 (2 P,).
-        max_value: the largest legal result.
-    """
-    a, b = xp.take(numbers, first, axis=1), xp.take(numbers, second, axis=1)
-    there, equal = b > 0, a == b
-    divisor = xp.where(there, b, xp.ones_like(b))
-    total, product = there & (a + b <= max_value), there & (a * b <= max_value)
-    over = there & (a // divisor * divisor == a)
-    moves = [total, there & ~equal, product, over, total, xp.zeros_like(there), product, there & equal]
-    words = xp.reshape(xp.stack(moves, axis=2), (a.shape[0], len(moves) * a.shape[1])).view(xp.int32)
-    return xp.take(words, ordered, axis=1)
+def action_results(numbers: np.ndarray, max_value: int) -> np.ndarray:
+    """Return the result of each action, int32 (n, A), 0 where illegal; see `pair_results` for the arguments."""
+    made = pair_results(numbers, max_value)
+    return np.append(made, np.zeros_like(made[:, :1]), axis=1)[:, slots(numbers.shape[1]).column]
 
 
 def after(numbers: np.ndarray, edges: np.ndarray, results: np.ndarray) -> np.ndarray:

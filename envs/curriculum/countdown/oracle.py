@@ -8,12 +8,11 @@ import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
-from theorybench.envs.core.numerics import standard_error
+from theorybench.envs.core.finite.walks import MAX_PREFIXES, means
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import LegalTablePolicy, Policy, SettingPolicy, TablePolicy
-from theorybench.envs.curriculum.countdown.rollouts import MAX_NODES, Followed, follow, sample
+from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy
+from theorybench.envs.curriculum.countdown.rollouts import follow
 from theorybench.envs.curriculum.countdown.setting import Countdown
-from theorybench.envs.curriculum.countdown.solver import solve
 
 #: Number of games of a seeded estimate.
 SAMPLES = 8_192
@@ -21,49 +20,35 @@ SAMPLES = 8_192
 LEARNT = 0.9
 
 
-class SolverPolicy(Policy):
+class SolverPolicy(PolicyOfSetting):
     """The solver's policies: uniform legal moves, re-weighted by the success of the next state.
 
     With temperature 0: uniform over actions after which the target can still be reached. With temperature beta > 0: the
     optimum under a KL penalty, pi(a | s) proportional to pi_ref(a | s) (1 + p(s') (e^(1/beta) - 1)), where s' is the
     state after a and p = 1 for a win. If the target cannot be reached: the base model.
-
-    Args:
-        setting: the setting.
-        temperature: beta >= 0.
     """
 
     def __init__(self, setting: Countdown, temperature: float = 0.0) -> None:
-        self._reference = SettingPolicy(setting, "reference")
-        self.temperature, self.fingerprint = temperature, setting.fingerprint
-        self.setting_parameters = setting.parameters
-
-    @property
-    def reference(self) -> SettingPolicy:
-        """The base model."""
-        if not hasattr(self, "_reference"):
-            self._reference = SettingPolicy(Countdown(**self.setting_parameters), "reference")
-        return self._reference
+        super().__init__(setting)
+        self.temperature = temperature
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (m, A)."""
-        setting: Any = self.reference.setting
+        setting: Any = self.setting
         values = setting.winnable.after_moves(*setting.read(observations), setting.max_value)
         if self.temperature:
             weights = math.exp(-1 / self.temperature) * (1 - values) + values
         else:
             weights = (values > 0).astype(np.float64)
-        reference = self.reference.probs(observations)
+        reference = setting.reference_probs(observations)
         rows = np.where((values > 0).any(axis=1, keepdims=True), weights * reference, reference)
         return rows / rows.sum(axis=1, keepdims=True)
 
 
-class MemoryPolicy(SolverPolicy):
+class MemoryPolicy(PolicyOfSetting):
     """The base model, except that solution states with at most `stage` numbers left get the solution's move.
 
-    Args:
-        setting: the setting.
-        stage: the stage that is searched, 1..n - 1.
+    `stage`, in 1..n - 1, is the one that is searched.
     """
 
     def __init__(self, setting: Countdown, stage: int) -> None:
@@ -72,13 +57,13 @@ class MemoryPolicy(SolverPolicy):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (m, A)."""
-        setting: Any = self.reference.setting
+        setting: Any = self.setting
         move = np.full(len(setting.winnable) + 1, -1)
         for h in range(setting.numbers - self.stage, setting.num_stages):
             move[setting.winnable.find(setting.pool.targets, setting.pool.numbers[:, h])] = setting.pool.solution[:, h]
         known = move[setting.winnable.find(*setting.read(observations))]
         own = known[:, None] == np.arange(setting.num_actions)
-        return np.where(known[:, None] >= 0, own.astype(np.float64), self.reference.probs(observations))
+        return np.where(known[:, None] >= 0, own.astype(np.float64), setting.reference_probs(observations))
 
 
 class CountdownOracle(Oracle[Countdown]):
@@ -117,39 +102,33 @@ class CountdownOracle(Oracle[Countdown]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute the requested metrics."""
         stages = self.setting.num_stages
-        wanted = {"objective", "kl", "success"} if metrics is None else metrics
         shown = [k for k in range(1, stages + 1) if metrics is None or f"stage_{k}/success" in metrics]
         values: dict[str, float] = {}
         for stage in sorted({stages, *shown}, reverse=True):
-            found = self.follow(policy, stage, winnable=True)
-            keys = (["objective", "success"] if stage == stages else []) + [f"stage_{stage}/success"]
-            values |= dict.fromkeys(keys, float(found.success.mean()))
-            if found.sampled:
-                values |= dict.fromkeys([f"{key}_se" for key in keys], standard_error(found.success))
-        if "kl" in wanted:
-            found = self.follow(policy, stages, winnable=False)
-            values["kl"] = float(found.kl.mean())
-            if found.sampled:
-                values["kl_se"] = standard_error(found.kl)
+            success, _, sampled = self._follow(policy, stage, winnable=True)
+            names = ["objective", "success"] if stage == stages else []
+            values |= means(dict.fromkeys([*names, f"stage_{stage}/success"], success), sampled)
+        if metrics is None or "kl" in metrics:
+            _, kl, sampled = self._follow(policy, stages, winnable=False)
+            values |= means({"kl": kl}, sampled)
         return values
 
-    def follow(self, policy: Any, stage: int, *, winnable: bool) -> Followed:
-        """Evaluate a policy from the initial states of a stage, exactly where possible.
+    def _follow(self, policy: Any, stage: int, *, winnable: bool) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Return a policy's success and KL divergence from the initial states of a stage, and whether they are samples.
 
-        Args:
-            policy: any object with `probs`.
-            stage: the stage, 1..n - 1.
-            winnable: whether to follow only episodes that can still win, for success without the KL divergence.
+        With `winnable` only episodes that can still win are followed: for success without the KL divergence.
         """
-        games, known = self.setting.winnable, self._sees_state_alone(policy)
+        setting, games, known = self.setting, self.setting.winnable, self._sees_state_alone(policy)
         if winnable:
             nodes = float(len(games)) if known else games.winnable_prefixes
         else:
             nodes = games.states if known else games.prefixes
         probs = functools.partial(self.probs, policy)
-        if nodes <= MAX_NODES:
-            return follow(self.setting, probs, stage, winnable=winnable, merged=known)
-        return sample(self.setting, probs, stage, SAMPLES, np.random.default_rng(0))
+        if nodes <= MAX_PREFIXES:
+            prompts = np.arange(setting.prompts)
+            return *follow(setting, probs, stage, prompts, winnable=winnable, merged=known), False
+        rng = np.random.default_rng(0)
+        return *follow(setting, probs, stage, rng.integers(setting.prompts, size=SAMPLES), rng=rng), True
 
     @staticmethod
     def _sees_state_alone(policy: Any) -> bool:
@@ -174,9 +153,9 @@ class CountdownOracle(Oracle[Countdown]):
     def step_success(self) -> np.ndarray:
         """Success at each stage of `memory_policy`, once the earlier stages are learnt: float64 (prompts, n - 1)."""
         stages = range(1, self.setting.num_stages + 1)
-        return np.column_stack([self.follow(self.memory_policy(k), k, winnable=True).success for k in stages])
+        return np.column_stack([self._follow(self.memory_policy(k), k, winnable=True)[0] for k in stages])
 
-    def memory_policy(self, stage: int) -> "MemoryPolicy":
+    def memory_policy(self, stage: int) -> MemoryPolicy:
         """Return the base model with a memory: it wins from the initial state of every earlier stage.
 
         Raises:
@@ -186,25 +165,9 @@ class CountdownOracle(Oracle[Countdown]):
             raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
         return MemoryPolicy(self.setting, stage)
 
-    def base_success(self, stage: int | None = None) -> float:
-        """Return the reference's probability of a reward at a stage (None: the full task), averaged over prompts.
-
-        Raises:
-            ParameterError: no such stage.
-        """
-        k = self.setting.num_stages if stage is None else stage
-        if not 1 <= k <= self.setting.num_stages:
-            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
-        return float(self.stage_success[:, k - 1].mean())
-
-    def solve(self, numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Return the base success of any games, float64 (m,); 0 where they cannot be solved.
-
-        Args:
-            numbers: integers (m, k), k in 2..6, in any order.
-            targets: integers (m,).
-        """
-        return solve(numbers, targets, self.setting.max_value).success
+    def base_success(self) -> float:
+        """Return the reference's probability of a reward on the full task, averaged over prompts."""
+        return float(self.stage_success[:, -1].mean())
 
     def best_of(self, n: int) -> float:
         """Return the probability that one of n base-model episodes wins: the mean over prompts of 1 - (1 - p)^n."""

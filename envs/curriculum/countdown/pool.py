@@ -12,7 +12,7 @@ import numpy as np
 from theorybench.envs.core.arrays import portable
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import mix
-from theorybench.envs.curriculum.countdown.moves import after, keys, pair_results, slots
+from theorybench.envs.curriculum.countdown.moves import action_results, after, keys, slots
 from theorybench.envs.curriculum.countdown.solver import solve
 
 #: One in this many canonical forms belongs to the scoring pool.
@@ -52,19 +52,17 @@ def play(rng: np.random.Generator, numbers: np.ndarray, max_value: int) -> Promp
         max_value: the largest legal result.
     """
     m, n = numbers.shape
-    full = slots(n)
+    rows = np.arange(m)
     states, solution = np.zeros((m, n - 1, n), np.int32), np.zeros((m, n - 1), np.int64)
     held, made = -np.sort(-numbers, axis=1), np.zeros(m, np.int32)
     for move, k in enumerate(range(n, 1, -1)):
         states[:, move, :k] = held
-        results = pair_results(np, states[:, move], full.first, full.second, max_value)
-        legal = np.append(results, np.zeros((m, 1), np.int32), axis=1)[:, full.column] > 0
-        ranked = legal.cumsum(axis=1)
+        results = action_results(states[:, move], max_value)
+        ranked = (results > 0).cumsum(axis=1)
         rank = (rng.random(m) * ranked[:, -1]).astype(np.int64)
         actions = (ranked <= rank[:, None]).sum(axis=1)
-        solution[:, move], edges = actions, full.column[actions]
-        made = results[np.arange(m), edges]
-        held = after(states[:, move], edges, made)[:, : k - 1]
+        solution[:, move], made = actions, results[rows, actions]
+        held = after(states[:, move], slots(n).column[actions], made)[:, : k - 1]
     return Prompts(made.astype(np.int64), states, solution)
 
 

@@ -13,7 +13,7 @@ from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer
 from theorybench.envs.core.views import MAX_ROWS, View
-from theorybench.envs.curriculum.countdown.moves import OPERATIONS, Slots, legal_moves, pair_results, slots
+from theorybench.envs.curriculum.countdown.moves import OPERATIONS, Slots, action_results, slots
 from theorybench.envs.curriculum.countdown.pool import Prompts, draw
 from theorybench.envs.curriculum.countdown.solver import Winnable
 
@@ -221,8 +221,16 @@ class Countdown(Setting):
         return State(prompts, targets, numbers, self._legal(numbers), position, response)
 
     def _legal(self, numbers: Any) -> Any:
-        tables = self.on(numbers)
-        return legal_moves(namespace(numbers), numbers, tables.first, tables.second, tables.ordered, self.max_value)
+        """Return the legal actions of sorted numbers (m, n), four per word: int32 (m, 2 P), see `Slots`."""
+        xp, tables = namespace(numbers), self.on(numbers)
+        a, b = xp.take(numbers, tables.first, axis=1), xp.take(numbers, tables.second, axis=1)
+        there, equal = b > 0, a == b
+        divisor = xp.where(there, b, xp.ones_like(b))
+        total, product = there & (a + b <= self.max_value), there & (a * b <= self.max_value)
+        over = there & (a // divisor * divisor == a)
+        moves = [total, there & ~equal, product, over, total, xp.zeros_like(there), product, there & equal]
+        words = xp.reshape(xp.stack(moves, axis=2), (a.shape[0], len(moves) * a.shape[1])).view(xp.int32)
+        return xp.take(words, tables.ordered, axis=1)
 
     def transition(self, state: State, actions: Any, rng: Stream) -> tuple[State, Any, Any]:
         """Replace two numbers by their result; an illegal move, whose result is 0, removes them."""
@@ -275,8 +283,7 @@ class Countdown(Setting):
 
     def results(self, numbers: np.ndarray) -> np.ndarray:
         """Return the result of each action on numbers int32 (m, n): int32 (m, A), 0 where illegal."""
-        made = pair_results(np, numbers, self.slots.first, self.slots.second, self.max_value)
-        return np.append(made, np.zeros_like(made[:, :1]), axis=1)[:, self.slots.column]
+        return action_results(numbers, self.max_value)
 
     def show(self, targets: np.ndarray, numbers: np.ndarray, response: np.ndarray) -> np.ndarray:
         """Return observations of states; see `State`."""

@@ -6,12 +6,12 @@ the same numbers are merged; then values are computed from the last layer to the
 
 import dataclasses
 import functools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.finite.walks import blocks
 from theorybench.envs.curriculum.countdown.moves import after, keys, pair_results, slots
 
 #: Number of games solved together, by their number of numbers; fastest if they fit into the cache.
@@ -19,7 +19,7 @@ TOGETHER = {2: 2**13, 3: 2**11, 4: 2**8, 5: 2**5, 6: 2**2}
 
 
 class Layer(NamedTuple):
-    """The S states of some games with k numbers left; E = 5 k (k - 1) / 2 results (see `countdown_moves.Slots`)."""
+    """The S states of some games with k numbers left; E = 5 k (k - 1) / 2 results (see `Slots`)."""
 
     numbers: np.ndarray  # int32 (S, k), in descending order
     game: np.ndarray  # int64 (S,), the game of each state
@@ -37,7 +37,7 @@ class Values(NamedTuple):
 
 
 def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[Layer]:
-    """List all states that games can reach without reaching their target: one layer for each number of moves made.
+    """Enumerate the states that games can reach without reaching their target: one layer for each number of moves made.
 
     Args:
         numbers: integers (m, n), n >= 2 positive numbers in any order.
@@ -52,8 +52,7 @@ def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[La
     sequences: np.ndarray = np.ones(len(held))
     layers: list[Layer] = []
     for k in range(held.shape[1], 1, -1):
-        moves = slots(k)
-        results = pair_results(np, held, moves.first, moves.second, max_value)
+        results = pair_results(held, max_value)
         won = results == targets[game][:, None]
         won &= results > 0
         child = np.full(results.shape, -1)
@@ -66,7 +65,7 @@ def explore(numbers: np.ndarray, targets: np.ndarray, max_value: int) -> list[La
         if not (np.array_equal(left[first][same], left) and np.array_equal(owner[first][same], owner)):
             raise TheoryBenchError("two states of a game share a hash")
         child[state, edge] = same
-        sequences = np.bincount(same, sequences[state] * moves.orders[edge], len(first))
+        sequences = np.bincount(same, sequences[state] * slots(k).orders[edge], len(first))
         held, game = left[first], owner[first]
     return layers
 
@@ -86,12 +85,6 @@ def evaluate(layers: list[Layer]) -> list[Values]:
     return found[::-1]
 
 
-def parts(count: int, n: int) -> Iterator[slice]:
-    """Split games of n numbers into parts that fit into memory."""
-    size = TOGETHER[n]
-    return (slice(start, start + size) for start in range(0, count, size))
-
-
 def solve(numbers: np.ndarray, targets: np.ndarray, max_value: int = 9999) -> Values:
     """Solve games from their beginnings.
 
@@ -104,9 +97,8 @@ def solve(numbers: np.ndarray, targets: np.ndarray, max_value: int = 9999) -> Va
         Values of m states.
     """
     numbers, targets = np.asarray(numbers), np.asarray(targets)
-    found = [
-        evaluate(explore(numbers[part], targets[part], max_value))[0] for part in parts(len(numbers), numbers.shape[1])
-    ]
+    parts = blocks(len(numbers), TOGETHER[numbers.shape[1]])
+    found = [evaluate(explore(numbers[part], targets[part], max_value))[0] for part in parts]
     return Values(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
@@ -134,7 +126,7 @@ class Winnable:
         """
         n, states, prefixes, winnable = numbers.shape[1], 0, 0.0, 0.0
         columns: list[tuple[np.ndarray, ...]] = []
-        for part in parts(len(numbers), n):
+        for part in blocks(len(numbers), TOGETHER[n]):
             layers = explore(numbers[part], targets[part], max_value)
             for layer, values in zip(layers, evaluate(layers), strict=True):
                 live = values.success > 0
@@ -181,11 +173,10 @@ class Winnable:
             max_value: the largest legal result.
         """
         n, k = numbers.shape
-        moves = slots(k)
-        results = pair_results(np, numbers, moves.first, moves.second, max_value)
+        results = pair_results(numbers, max_value)
         values = np.zeros((n, results.shape[1] + 1))
         state, edge = np.nonzero(results)
         made = results[state, edge]
         children = self.find(targets[state], after(numbers[state], edge, made))
         values[state, edge] = np.where(made == targets[state], 1.0, self.success_or_zero[children])
-        return values[:, moves.column]
+        return values[:, slots(k).column]

@@ -8,10 +8,11 @@ The grammar, in which every space counts and everything else is refused:
     atom    = number | "(", sum, ")"
     number  = digit 1..9, { digit 0..9 }        (ASCII digits, at most 4 of them)
 
-at most 200 characters long. Operations of equal precedence associate to the left. Nothing is ever evaluated as code:
-operators and operands go on two stacks (Dijkstra's shunting yard), so no answer can exhaust the interpreter's stack.
+at most 200 characters long. Operations of equal precedence associate to the left. What passes for numbers, brackets and
+operators alone is read by Python's own parser, and never evaluated as code.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -24,9 +25,10 @@ from theorybench.envs.curriculum.countdown.setting import Countdown
 
 #: The longest answer that is parsed, in characters.
 LONGEST = 200
-#: Tokens where a number or an opening bracket is expected, and tokens after a number or a closing bracket.
-_ATOM, _REST = re.compile(r"\(|[1-9][0-9]{0,3}"), re.compile(r"\)| [-+*/] ")
-_RANK = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2}
+_ATOM = r"\(*[1-9][0-9]{0,3}\)*"
+_TOKENS = re.compile(rf"{_ATOM}( [-+*/] {_ATOM})*")
+_SYMBOLS: dict[type, str] = dict(zip((ast.Add, ast.Sub, ast.Mult, ast.Div), OPERATIONS, strict=True))
+_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 #: A number, or (operation, left, right).
 Expression = int | tuple[str, Any, Any]
@@ -43,47 +45,22 @@ def parse(text: str) -> Expression:
         text: see the grammar of this module.
 
     Raises:
-        AnswerError: the text is not in the grammar; `allowed` tells what was expected, and where.
+        AnswerError: the text is not in the grammar.
     """
-    operands: list[Expression] = []
-    waiting: list[str] = []
-    place, after_atom = 0, False
     if len(text) > LONGEST:
         raise AnswerError("answer", text, f"at most {LONGEST} characters")
-    while place < len(text):
-        match = (_REST if after_atom else _ATOM).match(text, place)
-        if match is None:
-            break
-        token, place = match.group().strip(), match.end()
-        if token.isdigit():
-            operands.append(int(token))
-            after_atom = True
-        elif token == "(":
-            waiting.append(token)
-        elif token == ")":
-            while waiting and waiting[-1] != "(":
-                _apply(operands, waiting.pop())
-            if not waiting:
-                raise AnswerError("answer", text, f"no closing bracket at character {place}, since none is open")
-            waiting.pop()
-        else:
-            while waiting and _RANK[waiting[-1]] >= _RANK[token]:
-                _apply(operands, waiting.pop())
-            waiting.append(token)
-            after_atom = False
-    if place < len(text) or not after_atom:
-        expected = "a closing bracket, or an operator between single spaces" if after_atom else "a number or a bracket"
-        raise AnswerError("answer", text, f"{expected} at character {place + 1}")
-    while waiting:
-        if waiting[-1] == "(":
-            raise AnswerError("answer", text, "a closing bracket for each opening one")
-        _apply(operands, waiting.pop())
-    return operands[0]
+    if not _TOKENS.fullmatch(text):
+        raise AnswerError("answer", text, "numbers of 1 to 4 digits, brackets, and operators between single spaces")
+    try:
+        return _expression(ast.parse(text, mode="eval").body)
+    except SyntaxError as error:
+        raise AnswerError("answer", text, "a closing bracket for each opening one") from error
 
 
-def _apply(operands: list[Expression], operation: str) -> None:
-    right = operands.pop()
-    operands[-1] = (operation, operands[-1], right)
+def _expression(node: Any) -> Expression:
+    if isinstance(node, ast.Constant):
+        return int(node.value)  # type: ignore[arg-type]
+    return _SYMBOLS[type(node.op)], _expression(node.left), _expression(node.right)
 
 
 def write(expression: Expression) -> str:
@@ -189,31 +166,19 @@ def solution(setting: Countdown, prompt: int) -> str:
     return write(expression_of(pool.numbers[prompt, 0].tolist(), pool.solution[prompt].tolist()))
 
 
-def judge_text(setting: Countdown, prompts: Any, answers: Sequence[str]) -> np.ndarray:
-    """Return the reward of each answer: that of its moves in the game if its value is the target, else 0.
+def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
+    """Return the moves of each answer as the tokens of a completion, for `setting.judge`; none if its value is wrong.
 
-    An expression with the target as an intermediate result and another value gets no reward.
+    An expression with the target as an intermediate result and another value is wrong, too.
 
     Args:
         setting: the setting.
         prompts: int (m,) prompt indices.
         answers: m texts.
 
-    Returns:
-        float64 (m,).
-
     Raises:
         OptionError: a prompt that the setting does not have.
         ParameterError: another number of answers than prompts.
-    """
-    indices = np.asarray(prompts)
-    return setting.judge(indices, plays(setting, indices, answers))
-
-
-def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
-    """Return the moves of each answer as the tokens of a completion; none if its value is not the target.
-
-    Args and errors are those of `judge_text`.
     """
     indices = np.asarray(prompts)
     if len(indices) != len(answers):

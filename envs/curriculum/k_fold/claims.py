@@ -13,8 +13,8 @@ from theorybench.envs.curriculum.k_fold.experiments import (
     Order,
     Search,
     Staircase,
-    learnt,
 )
+from theorybench.envs.curriculum.learning import learnt
 
 claim = ClaimMaker("k-fold", "arXiv 2505.23683")
 PARTS = "a verifier that rewards the last hop alone"
@@ -135,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
             hyperparameters={"episodes_per_update": 200},
         ),
         source="easy-to-hard data against hard data alone",
-        statement="Stage by stage REINFORCE learns the full task to 90 % accuracy; on the full task alone it does not",
+        statement="Stage by stage REINFORCE learns the full task to a score of .9; on the full task alone it does not",
         falsified_by="stages that are all the full task, or stages for both agents",
         formula="1",
         tolerance=0.2,

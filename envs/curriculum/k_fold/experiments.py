@@ -15,21 +15,14 @@ from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.views import View
-from theorybench.envs.curriculum.k_fold.oracle import SCORE, KFoldOracle
+from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
-
-#: Episodes of one evaluation, and accuracy at which a task counts as learnt.
-JUDGED, ACCURACY = 4_000, 0.9
+from theorybench.envs.curriculum.learning import curves
 
 
-def accuracy(lab: Lab, policy: Any, stage: int, seed: int, episodes: int = JUDGED) -> float:
+def accuracy(lab: Lab, policy: Any, stage: int, seed: int, episodes: int = 4_000) -> float:
     """Estimate the success of a policy at a stage from simulated episodes."""
     return float(lab.simulate(policy, episodes, seed, stage=stage).rewards.mean())
-
-
-def learnt(lab: Lab, policy: Any, seed: int, run: int) -> bool:
-    """Return whether a run has learnt the full task."""
-    return accuracy(lab, policy, lab.setting.k, seed_of(seed, run)) >= ACCURACY
 
 
 def uniform_table(setting: Any) -> np.ndarray:
@@ -48,8 +41,7 @@ def tilted(lab: Lab, tilts: Any) -> Policy:
     """
     weight = np.broadcast_to(np.asarray(tilts, np.float64), (lab.setting.k,))[:, None, None]
     right = np.eye(lab.setting.N)[lab.oracle.hidden]
-    policy: Policy = lab.oracle.policy(weight * right + (1 - weight) * uniform_table(lab.setting))
-    return policy
+    return lab.oracle.policy(weight * right + (1 - weight) * uniform_table(lab.setting))  # type: ignore[no-any-return]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,13 +118,18 @@ class Search:
         A score is prod_j (share found of hop j), whose mean that is; by inclusion and exclusion over the pairs, of
         which an episode finds each with probability 1/(k N^2). It is .9 but for their dependence.
         """
-        k, easy = oracle.setting.k, round(oracle.curriculum_queries(SCORE))
+        k, easy = oracle.setting.k, round(oracle.curriculum_queries())
         chance = 1 / (k * oracle.setting.N**2)
         return sum((-1) ** m * math.comb(k, m) * (1 - m * chance) ** easy for m in range(k + 1))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Simulate searches, and then the policies that they found."""
-        return mean_interval(self.scores(lab, round(lab.oracle.curriculum_queries(SCORE)), seed))
+        """Simulate searches, and then the policies that they found, on the full task."""
+        found = self.tables(lab, round(lab.oracle.curriculum_queries()), seed)
+        shares = [
+            accuracy(lab, lab.oracle.policy(table), lab.setting.k, seed_of(seed, 2, trial), 1_000)
+            for trial, table in enumerate(found)
+        ]
+        return mean_interval((np.array(shares) - 1 / lab.setting.N) / (1 - 1 / lab.setting.N))
 
     def tables(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
         """Return the tables found in some episodes of stage 1, uniform where unknown: float64 (trials, k, N, N)."""
@@ -145,16 +142,6 @@ class Search:
         won = played.rewards > 0
         tables[trial[won], pair[won]] = np.eye(setting.N)[played.actions[won, 0]]
         return tables.reshape(self.trials, *uniform_table(setting).shape)
-
-    def scores(self, lab: Lab, episodes: int, seed: int) -> np.ndarray:
-        """Simulate the score of each search on the full task: float64 (trials,)."""
-        size, stage = lab.setting.N, lab.setting.k
-        found = self.tables(lab, episodes, seed)
-        values = [
-            accuracy(lab, lab.oracle.policy(table), stage, seed_of(seed, 2, trial), 1_000)
-            for trial, table in enumerate(found)
-        ]
-        return np.asarray((np.array(values) - 1 / size) / (1 - 1 / size))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,23 +188,18 @@ class Ascent:
         return np.array(scores)
 
 
-def staircase(lab: Lab, agent: str, seeds: range, budget: int, **hyperparameters: Any) -> np.ndarray:
-    """Train an agent on k stages in equal shares, and estimate its accuracy at all stages after each.
+def staircase(lab: Lab, seeds: range, budget: int, **hyperparameters: Any) -> np.ndarray:
+    """Train `curriculum-rlvr` on k stages in equal shares, and estimate its accuracy at all stages after each.
 
     Returns:
         float64 (seeds, k, k): at [run, r, s] the accuracy on s + 1 hops after r + 1 stages.
     """
     k = lab.setting.k
-    traces = lab.trace(agent, seeds, budget, points=k, **hyperparameters)
-    return np.array(
-        [
-            [
-                [accuracy(lab, policy, stage, seed_of(seed, number, stage)) for stage in range(1, k + 1)]
-                for number, (_, policy) in enumerate(trace[-k:])
-            ]
-            for seed, trace in zip(seeds, traces, strict=True)
-        ]
-    )
+
+    def judge(policy: Any, run: int, number: int) -> list[float]:
+        return [accuracy(lab, policy, stage, seed_of(seeds[run], number, stage)) for stage in range(1, k + 1)]
+
+    return curves(lab, "curriculum-rlvr", seeds, budget, k, judge, hyperparameters)[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,6 +283,6 @@ class Staircase:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train, and simulate all stages after each."""
-        found = staircase(lab, "curriculum-rlvr", run_seeds(seed, self.seeds), self.budget, episodes_per_update=200)
+        found = staircase(lab, run_seeds(seed, self.seeds), self.budget, episodes_per_update=200)
         below = np.arange(lab.setting.k - 1)
         return mean_interval((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))

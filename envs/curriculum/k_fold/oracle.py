@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
+from theorybench.envs.core.policy import Policy, PolicyOfSetting, TablePolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
@@ -24,12 +24,8 @@ SAMPLES = 4096
 SCORE = 0.9
 
 
-class HopPolicy(SettingPolicy):
-    """Answers by composing a table for each hop with the permutations shown, without writing a chain of thought.
-
-    Args:
-        setting: a setting without chain of thought.
-        table: float64 (k, N, N), q_j(v | u), rows summing to 1.
+class HopPolicy(PolicyOfSetting):
+    """Answers by composing tables q_j(v | u), float64 (k, N, N), with the permutations shown, without chain of thought.
 
     Raises:
         ParameterError: a setting with chain of thought (a `TablePolicy` of its view "local" is the same there), or a
@@ -37,10 +33,9 @@ class HopPolicy(SettingPolicy):
     """
 
     def __init__(self, setting: Setting, table: np.ndarray) -> None:
-        super().__init__(setting, "reference")
+        super().__init__(setting)
         if not isinstance(setting, KFoldComposition) or setting.chain_of_thought:
             raise ParameterError("setting", setting.name, "a KFoldComposition with chain_of_thought=False")
-        self.depends_on = "prefix"
         self.table = np.asarray(table, np.float64)
         if self.table.shape != (setting.k, setting.N, setting.N):
             raise ParameterError("table.shape", self.table.shape, f"({setting.k}, {setting.N}, {setting.N})")
@@ -64,14 +59,8 @@ class HopPolicy(SettingPolicy):
 
 #: Permutations (n, k N), first hops (n,) and entries (n,).
 Prompts = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-class Measured(NamedTuple):
-    """Results of a policy at one stage."""
-
-    success: np.ndarray  # float64 (any,), whose mean is the probability of a reward
-    kl: np.ndarray  # float64 (any,), whose mean is the divergence from the reference
-    sampled: tuple[str, ...] = ()  # the names of those that are samples
+#: Success and KL divergence from the reference, float64 (any,) each: their means count; and which of them are samples.
+Measured = tuple[np.ndarray, np.ndarray, bool | tuple[str, ...]]
 
 
 class KFoldOracle(Oracle[KFoldComposition]):
@@ -106,12 +95,6 @@ class KFoldOracle(Oracle[KFoldComposition]):
         """The policy that looks up the entries given by the hidden permutations."""
         return self.policy(np.eye(self.setting.N)[self.hidden])
 
-    def num_prefixes(self, stage: int) -> int:
-        """Count the prefixes of all prompts of a stage at which a policy decides."""
-        setting = self.setting
-        prompts = math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage))
-        return prompts * sum(setting.N**t for t in range(stage if setting.chain_of_thought else 1))
-
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics, or only those of the full task if no other is requested."""
         stages = list(range(1, self.setting.k + 1))
@@ -119,11 +102,11 @@ class KFoldOracle(Oracle[KFoldComposition]):
             stages = stages[-1:]
         values: dict[str, float] = {}
         for stage in stages:
-            found = self._measured(policy, stage)
-            named = {f"stage_{stage}/success": found.success}
+            success, kl, sampled = self._measured(policy, stage)
+            columns = {f"stage_{stage}/success": success}
             if stage == self.setting.k:
-                named |= {"objective": found.success, "success": found.success, "kl": found.kl}
-            values |= means(named, [name for name in named if ("kl" if name == "kl" else "success") in found.sampled])
+                columns |= {"objective": success, "success": success, "kl": kl}
+            values |= means(columns, sampled)
         return values
 
     def _starts(self, stage: int) -> np.ndarray:
@@ -134,19 +117,20 @@ class KFoldOracle(Oracle[KFoldComposition]):
     def _measured(self, policy: Any, stage: int) -> Measured:
         if declared(policy) in ("local", "position"):
             return self._chained(policy, stage)
-        setting = self.setting
+        setting, steps = self.setting, stage if self.setting.chain_of_thought else 1
+        prompts = math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage))
         (success, kl), sampled = follow(
             functools.partial(self._walk, policy, stage),
-            exact=self.num_prefixes(stage) <= MAX_PREFIXES,
-            count=math.factorial(setting.N) ** setting.k * setting.N * len(self._starts(stage)),
-            each=setting.N ** (stage - 1 if setting.chain_of_thought else 0),
+            exact=prompts * sum(setting.N**t for t in range(steps)) <= MAX_PREFIXES,
+            count=prompts,
+            each=setting.N ** (steps - 1),
             every=functools.partial(self._every, stage),
             draw=functools.partial(self._drawn, stage),
             seed=[0x5EED, int(setting.fingerprint, 16)],
         )
         if isinstance(policy, HopPolicy):  # the divergence of its answers has no closed form
-            return Measured(self.agreement(policy.table, stage), kl, ("kl",) if sampled else ())
-        return Measured(success, kl, ("success", "kl") if sampled else ())
+            return self.agreement(policy.table, stage), kl, ("kl",) if sampled else ()
+        return success, kl, sampled
 
     def _drawn(self, stage: int, rng: np.random.Generator) -> Prompts:
         """Draw prompts of a stage."""
@@ -211,11 +195,11 @@ class KFoldOracle(Oracle[KFoldComposition]):
         table = declared_rows(self, policy, np.arange(setting.k * setting.N if sees else setting.response_length))
         if not setting.chain_of_thought:
             kl = divergence(table[: setting.N if sees else 1], 1 / setting.N).mean(keepdims=True)
-            return Measured(np.full(1, 1 / setting.N), kl)
+            return np.full(1, 1 / setting.N), kl, False
         if sees:
             table = table.reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
-            return Measured(self.agreement(table, stage), kl)
+            return self.agreement(table, stage), kl, False
         # The hop at a position depends on the first hop of the stage.
         made = table[: 2 * stage : 2, None]
         tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
@@ -224,37 +208,21 @@ class KFoldOracle(Oracle[KFoldComposition]):
             own = tables.copy()
             own[(start + np.arange(stage)) % setting.k] = made
             success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
-        return Measured(np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True))
+        return np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True), False
 
     # The cost of learning.
 
-    def curriculum_queries(self, score: float = SCORE) -> float:
-        """Return the episodes of stage 1, with uniform starts, after which a search scores `score` on the full task.
+    def curriculum_queries(self) -> float:
+        """Return the episodes of stage 1, with uniform starts, after which a search scores .9 on the full task.
 
         It tries a uniform entry and keeps rewarded ones, so each of the k N pairs (hop, entry) is found by an episode
-        with probability 1 / (k N^2). If a share c of them is found, the score is c^k, so c = score^(1/k); n episodes
-        find a share 1 - exp(-n / (k N^2)).
-
-        Raises:
-            ParameterError: a score outside of (0, 1).
+        with probability 1 / (k N^2). If a share c of them is found, the score is c^k, so c = .9^(1/k); n episodes find
+        a share 1 - exp(-n / (k N^2)).
         """
-        if not 0 < score < 1:
-            raise ParameterError("score", score, "a number in (0, 1)")
-        return -self.pairs * self.setting.N * math.log(1 - score ** (1 / self.setting.k))
+        k, size = self.setting.k, self.setting.N
+        return -k * size**2 * math.log(1 - SCORE ** (1 / k))
 
-    def complete_queries(self) -> float:
-        """Return the expected episodes of stage 1, with uniform starts, after which that search has found all pairs.
-
-        With m pairs left an episode finds one with probability m / (k N^2): k N^2 (1 + 1/2 + ... + 1/(k N)).
-        """
-        return self.pairs * self.setting.N * sum(1 / m for m in range(1, self.pairs + 1))
-
-    @property
-    def pairs(self) -> int:
-        """The number k N of pairs (hop, entry) to learn."""
-        return self.setting.k * self.setting.N
-
-    def direct_queries(self, score: float = SCORE) -> float:
+    def direct_queries(self) -> float:
         """Return the episodes of the full task after which a hop can be distinguished from noise.
 
         The derivative of J in the table of one hop is that of stage 1 times prod (fix_j - 1)/(N - 1) over the others,
@@ -263,7 +231,7 @@ class KFoldOracle(Oracle[KFoldComposition]):
         smaller by this factor needs its inverse square times as many episodes: (N - 1)^(2 (k - 1)) times those of
         stage 1. This is a law of growth, not a bound for a particular learner.
         """
-        return self.curriculum_queries(score) * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
+        return self.curriculum_queries() * float(self.setting.N - 1) ** (2 * (self.setting.k - 1))
 
 
 _LAWS = (

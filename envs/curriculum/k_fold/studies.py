@@ -11,6 +11,7 @@ from theorybench.envs.core.evidence.interval import interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.curriculum.k_fold.experiments import Ascent, Gradient, accuracy, staircase, tilted
+from theorybench.envs.curriculum.learning import curves
 
 #: What each policy class of the second chart sees.
 SEEN = {"x and the response": "response", "the whole prompt": "prompt"}
@@ -116,15 +117,12 @@ class Learning:
         return StudyResult(charts=tuple(charts), groups=(*SHARES, *AGENTS))
 
     def _curve(self, lab: Lab, name: str, agent: str, learner: Learner, seed: int, seeds: int) -> Series:
-        size, hops = lab.setting.N, lab.setting.k
-        traces = lab.trace(agent, run_seeds(seed, seeds), learner.budget, points=self.points, **learner.options)
-        kept = [trace[-self.points :] for trace in traces]
-        shares = [
-            [accuracy(lab, policy, hops, seed_of(seed, run, point)) for point, (_, policy) in enumerate(trace)]
-            for run, trace in enumerate(kept)
-        ]
-        spent = [episodes for episodes, _ in kept[0]]
-        return measured(name, spent, (np.array(shares) - 1 / size) / (1 - 1 / size), style="band")
+        def judge(policy: Any, run: int, point: int) -> float:
+            return accuracy(lab, policy, lab.setting.k, seed_of(seed, run, point))
+
+        runs, size = run_seeds(seed, seeds), lab.setting.N
+        spent, shares = curves(lab, agent, runs, learner.budget, self.points, judge, learner.options)
+        return measured(name, spent, (shares - 1 / size) / (1 - 1 / size), style="band")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +137,7 @@ class Steps:
         rows: list[tuple[Cell, ...]] = []
         for learner in self.learners:
             runs = run_seeds(seed, seeds)
-            found = staircase(lab, "curriculum-rlvr", runs, learner.budget, **learner.options)
+            found = staircase(lab, runs, learner.budget, **learner.options)
             series = []
             for hops in stages:
                 name = f"{hops} hop{'s' * (hops > 1)}"

@@ -17,11 +17,6 @@ from theorybench.envs.curriculum.parity.setting import Parity, parity
 TOGETHER = 64
 
 
-def local_table(setting: Parity, table: np.ndarray) -> TablePolicy:
-    """Return a policy on the view "local" from probabilities (4 k, 2)."""
-    return TablePolicy(View.of(setting, "local"), table)
-
-
 def chances(setting: Parity, right: np.ndarray) -> np.ndarray:
     """Return the table of a local policy that is right with given probabilities (k, 4), rows (bit, claim)."""
     answer = np.array([0, 1, 1, 0])
@@ -50,7 +45,7 @@ class Product:
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean reward and its interval."""
         setting = lab.setting
-        policy = local_table(setting, chances(setting, self.right(setting)))
+        policy = TablePolicy(View.of(setting), chances(setting, self.right(setting)))
         return mean_interval(lab.simulate(policy, self.episodes, seed).rewards)
 
 
@@ -102,14 +97,14 @@ class Leaning:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over all tables of the product of two estimates of 2 J - 1; the interval is that of blocks."""
-        setting = lab.setting
+        setting, view = lab.setting, View.of(lab.setting)
         met = np.delete(np.arange(4 * setting.k), [1, 3, *range(0, 4 * setting.k, 4)])
         tables = np.zeros((2 ** len(met), 4 * setting.k), np.int64)
         tables[:, met] = np.arange(len(tables))[:, None] >> np.arange(len(met)) & 1
         keys = np.random.SeedSequence(seed).generate_state(len(tables))
         values = np.empty((len(tables), self.blocks))
         for number, claims in enumerate(tables):
-            policy = local_table(setting, np.eye(2)[claims])
+            policy = TablePolicy(view, np.eye(2)[claims])
             rewards = lab.simulate(policy, 2 * self.blocks * self.episodes, int(keys[number])).rewards
             values[number] = np.prod(2 * rewards.reshape(self.blocks, 2, -1).mean(axis=2) - 1, axis=1)
         return mean_interval(values.mean(axis=0))
@@ -131,11 +126,11 @@ class StageSearch:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean over searches; NaN if the learnt claims fail on the full task."""
-        setting, view, total = lab.setting, View.of(lab.setting, "local"), np.zeros(self.trials)
+        setting, view, total = lab.setting, View.of(lab.setting), np.zeros(self.trials)
         table = np.full((view.rows, 2), 0.5)
         for position in range(setting.k):
             key = seed_of(seed, position)
-            policy = local_table(setting, table)
+            policy = TablePolicy(view, table)
             played = lab.simulate(policy, self.trials * TOGETHER, key, stage=position + 1)
             rows, claims = view.index(played.observations[:, position]), played.actions[:, position]
             right = np.where(played.rewards > 0, claims, 1 - claims)
@@ -145,5 +140,5 @@ class StageSearch:
                 return point(math.nan)
             total += 1 + seen.argmax(axis=1).max(axis=1)
             table[rows[:TOGETHER]] = np.eye(2)[right[:TOGETHER]]
-        check = lab.simulate(local_table(setting, table), TOGETHER, seed)
+        check = lab.simulate(TablePolicy(view, table), TOGETHER, seed)
         return mean_interval(total) if check.rewards.all() else point(math.nan)

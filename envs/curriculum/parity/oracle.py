@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import MAX_PREFIXES, VIEWS, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
@@ -16,8 +15,6 @@ from theorybench.envs.curriculum.parity.setting import Parity, parity
 
 #: Number of prompts of an estimate.
 SAMPLES = 2**14
-
-
 #: For equally likely cases or samples: success at each stage, float64 (cases, k), and KL in nats, float64 (cases,).
 Measured = tuple[np.ndarray, np.ndarray]
 
@@ -46,22 +43,18 @@ class ParityOracle(Oracle[Parity]):
         answers = parity(np.arange(view.rows) % (4 if setting.chain_of_thought else view.rows))
         return TablePolicy(view, np.eye(2)[answers])
 
-    @property
-    def num_prefixes(self) -> int:
-        """Number of prefixes of all prompts at which a policy decides."""
-        return 2**self.setting.d * (2**self.setting.response_length - 1)
-
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
         setting, sampled = self.setting, False
+        responses = 2**setting.response_length - 1  # prefixes of each prompt
         if declared(policy) in VIEWS:
             success, kl = self._chain(policy) if setting.chain_of_thought else self._answers(policy)
         else:
             (success, kl), sampled = follow(
                 functools.partial(self._walk, policy),
-                exact=self.num_prefixes <= MAX_PREFIXES,
+                exact=2**setting.d * responses <= MAX_PREFIXES,
                 count=2**setting.d,
-                each=2**setting.response_length - 1,
+                each=responses,
                 draw=lambda rng: rng.integers(2**setting.d, size=SAMPLES),
             )
         columns = {f"stage_{j}/success": success[:, j - 1] for j in range(1, setting.k + 1)}
@@ -124,27 +117,6 @@ class ParityOracle(Oracle[Parity]):
 
     # Theory.
 
-    def correlations(self, table: np.ndarray) -> np.ndarray:
-        """Return m_1, ..., m_k of a table on the view "local" with a chain of thought: float64 (k,).
-
-        m_j is the mean over secret bit b and last claim c (0 before the first) of 2 P(claim b + c mod 2) - 1, and
-        J = 1/2 + 1/2 m_1 ... m_k.
-
-        Args:
-            table: float64 (4 k, 2), probabilities by row (position, bit, claim).
-
-        Raises:
-            ParameterError: no chain of thought, or a table of another shape.
-        """
-        setting = self.setting
-        if not setting.chain_of_thought:
-            raise ParameterError("chain_of_thought", False, "True: without one there is a single claim")
-        if table.shape != (4 * setting.k, 2):
-            raise ParameterError("table.shape", table.shape, f"({4 * setting.k}, 2)")
-        signs = np.array([1.0, -1.0, -1.0, 1.0])
-        leans = signs * (table[:, 0] - table[:, 1]).reshape(setting.k, 4)
-        return np.append(leans[0, [0, 2]].mean(), leans[1:].mean(axis=1))
-
     def direct_queries(self) -> float:
         """Return the episodes of the full task that reveal the right sign of a row of a random table, 4.5 * 4^k.
 
@@ -162,28 +134,6 @@ class ParityOracle(Oracle[Parity]):
         stage, with two rows, 3.
         """
         return 3 + (self.setting.k - 1) * 25 / 3
-
-    def gradient(self, values: np.ndarray, stage: int | None = None) -> float:
-        """Return the derivative of an answer's expected reward along a function f of the prompt, at probability 1/2.
-
-        The policy answers 1 with probability sigma(w f(x)); the derivative at w = 0 is -E[(-1)^(z_j) f(x)] / 4, which
-        is zero for every f that ignores at least one of the first j secret bits.
-
-        Args:
-            values: float64 (2^d,), f of every prompt.
-            stage: j; None for the full task.
-
-        Raises:
-            ParameterError: values of another shape, or a stage outside of 1..k.
-        """
-        setting = self.setting
-        if np.shape(values) != (2**setting.d,):
-            raise ParameterError("values.shape", np.shape(values), f"({2**setting.d},)")
-        stage = setting.k if stage is None else stage
-        if not 1 <= stage <= setting.k:
-            raise ParameterError("stage", stage, f"1..{setting.k}")
-        signs = 1.0 - 2.0 * parity(np.arange(2**setting.d) & setting.tables.masks[stage])
-        return -float(np.mean(signs * values)) / 4
 
 
 DIFFICULTIES = (

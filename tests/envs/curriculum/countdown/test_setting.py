@@ -109,7 +109,7 @@ def test_a_small_largest_result_is_kept_to():
 def test_moves_are_those_of_the_rules():
     numbers = np.array([[75, 50, 25, 25], [99, 98, 3, 1], [9999, 2, 1, 1]], np.int32)
     moves = slots(4)
-    results = pair_results(np, numbers, moves.first, moves.second, 9999)
+    results = pair_results(numbers, 9999)
     for row, made in zip(numbers, results, strict=True):
         found = [
             (tuple(sorted(after(row[None], [e], made[[e]])[0].tolist())), int(made[e])) for e in np.nonzero(made)[0]

@@ -14,9 +14,9 @@ from theorybench.envs.curriculum.countdown.text import (
     LONGEST,
     AnswerError,
     expression_of,
-    judge_text,
     parse,
     play,
+    plays,
     question,
     solution,
     write,
@@ -69,6 +69,10 @@ def recognises(text):
         return k if 1 <= k - i <= 4 and text[i] != "0" else None
 
     return len(text) <= LONGEST and sum_(0) == len(text)
+
+
+def judge_text(setting, prompts, answers):
+    return setting.judge(np.asarray(prompts), plays(setting, prompts, answers))
 
 
 def accepts(text):
