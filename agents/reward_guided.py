@@ -85,10 +85,6 @@ class RewardModel:
         """Process reward of each child, float64 (m, A); where the child is a whole response, its outcome reward."""
         return self.rewards / np.maximum(self.visits, 1)
 
-    def find(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the number of each observation among the prefixes, int64 (n,), and whether it is one, bool (n,)."""
-        return _find(self.observations, observations)
-
     def expect(self, ends: np.ndarray) -> np.ndarray:
         """Take the base model's expectation of a function of the response, given each child: float64 (m, A).
 
@@ -165,12 +161,12 @@ class RewardGuidedPolicy(SettingPolicy):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
-        place, known = _find(self.observations, observations)
+        place, known = find(self.observations, observations)
         return np.where(known[:, None], self.table[place], super().probs(observations))
 
 
-def _find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Look observations up among prefixes in the order of their keys."""
+def find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each observation's number among prefixes in the order of their keys, int64 (n,), and if it is there."""
     known, keys = row_keys(prefixes), row_keys(np.asarray(observations, prefixes.dtype))
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return place, known[place] == keys

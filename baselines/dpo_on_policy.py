@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from theorybench.agents.feedback.pairs import PairAgent
-from theorybench.agents.training.bradley_terry import fit_bradley_terry
+from theorybench.agents.training.exact_fits import fit_bradley_terry
 from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 

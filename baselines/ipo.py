@@ -30,8 +30,8 @@ import numpy as np
 import torch
 
 from theorybench.agents.feedback.pairs import SampledPairAgent
+from theorybench.agents.training.exact_fits import fit_least_squares
 from theorybench.agents.training.gradient import kl_weight
-from theorybench.agents.training.least_squares import fit_least_squares
 from theorybench.agents.training.samples import Samples
 
 

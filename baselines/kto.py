@@ -55,8 +55,7 @@ class KTO(LabelAgent):
             raise AgentError(f"KTO learns from responses of one step; {trainer.setting.name} has longer ones")
         before = np.roll(episodes.actions.reshape(trainer.runs, -1), 1, axis=1).reshape(episodes.actions.shape)
         mismatched = dataclasses.replace(episodes, actions=before)
-        parts = merged(trainer, episodes, (1.0, 0.0)), merged(trainer, mismatched, (0.0, 1.0))
-        return Samples(*(torch.cat(both, dim=1) for both in zip(*parts, strict=True)))
+        return merged(trainer, episodes, (1.0, 0.0)).joined(merged(trainer, mismatched, (0.0, 1.0)))
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean over labelled responses."""

@@ -33,8 +33,8 @@ import torch
 
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.feedback.pairs import SampledPairAgent
+from theorybench.agents.training.exact_fits import fit_least_squares
 from theorybench.agents.training.gradient import kl_weight
-from theorybench.agents.training.least_squares import fit_least_squares
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import integer, real

@@ -56,13 +56,8 @@ class RLVR(GradientAgent):
     def run(self, trainer: Trainer) -> None:
         """Roll out, update, until the budget is spent."""
         while trainer.remaining >= self.episodes_per_update:
-            self.step(trainer)
-
-    def step(self, trainer: Trainer, stage: int | None = None) -> float:
-        """Collect one batch and take one gradient step; return the share of rewarded episodes."""
-        episodes = trainer.collect(self.episodes_per_update, group_size=self.block, stage=stage)
-        trainer.update(self.loss, trainer.samples(episodes))
-        return float((episodes.rewards > 0).mean())
+            episodes = trainer.collect(self.episodes_per_update, group_size=self.block)
+            trainer.update(self.loss, trainer.samples(episodes))
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
@@ -77,15 +72,7 @@ class RLVR(GradientAgent):
         return -(kept * blocks * chosen).mean()
 
     def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:
-        """Return how far rewards lie above the mean of the others, of their group or else of the batch.
-
-        Args:
-            blocks: float64 (prompts, group_size), rewards.
-            data: batch of the episodes.
-
-        Returns:
-            float64 (prompts, group_size).
-        """
+        """Return rewards (prompts, group_size) less the mean of the others, of their group or else of the batch."""
         peers = blocks if self.group_size > 1 else blocks.reshape(1, -1)
         others = (peers.sum(1, keepdim=True) - peers) / max(peers.shape[1] - 1, 1)
         return (peers - others).reshape(blocks.shape)

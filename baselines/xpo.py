@@ -52,7 +52,7 @@ class XPO(DPOOnPolicy):
         rounds, held = min(self.rounds, trainer.remaining), None
         for left in range(rounds, 0, -1):
             data = trainer.samples(self.label(trainer, trainer.remaining // left))
-            held = data if held is None or not self.history else _joined(held, data)
+            held = data if held is None or not self.history else held.joined(data)
             trainer.fit(self.loss, held, steps=self.gradient_steps, size=self.episodes_per_update)
             trainer.report()
 
@@ -69,8 +69,3 @@ class XPO(DPOOnPolicy):
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """DPO's mean loss of the pairs, plus alpha times the mean log-probability of the second responses."""
         return super().loss(log_probs, data) + self.alpha * log_probs[:, 0, 1].mean()
-
-
-def _joined(first: Samples, second: Samples) -> Samples:
-    """Put the episodes of each run together."""
-    return Samples(*(torch.cat(fields, dim=1) for fields in zip(first, second, strict=True)))

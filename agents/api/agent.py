@@ -1,11 +1,15 @@
 """The interface of agents and their logs."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import validate_fields
+
+#: The value of a hyper-parameter that the setting determines; its number is computed when training begins.
+SETTING = "setting"
 
 
 class Log(Protocol):
@@ -13,7 +17,7 @@ class Log(Protocol):
 
     @property
     def due(self) -> bool:
-        """Whether the next fraction of the budget has been passed: a policy logged now will be scored."""
+        """Whether a policy logged now will be scored: the next fraction of the budget has been passed."""
 
     def __call__(self, policy: Any, **scalars: float) -> None:
         """Report the current policy, and any numbers of interest. Call it as often as you like."""
@@ -28,11 +32,11 @@ class Agent:
         num_envs: how many environments `train` gets.
         autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
-        strategy: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task:
-            which law of theory its cost on ladders of difficulty is compared with.
+        strategy: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task.
+            It decides which theoretical scaling law its cost on ladders of difficulty is compared with.
 
-    An agent may also have a method `train_runs(envs, budgets, seeds, logs)`, which trains several seeds together; then
-    it does so unless its attribute `batch_seeds` is False.
+    If an agent also has a method `train_runs(envs, budgets, seeds, logs)`, several seeds are trained together by it,
+    unless its attribute `batch_seeds` is False.
     """
 
     feedback: ClassVar[str] = "reward"
@@ -45,11 +49,11 @@ class Agent:
         """Train a policy.
 
         Args:
-            envs: vector environments, metered: a step that would begin more episodes than the budget has left raises
+            envs: metered vector environments: a step that would begin more episodes than the budget has left raises
                 BudgetExhausted, and the last logged policy is then the result.
             budget: `total`, `spent`, `remaining` episodes and `steps` taken.
             seed: the only source of randomness; pass it on to `envs.reset(seed=seed)` and to generators of your own.
-            log: `log(policy)` at any time; it is scored when the next fraction of the budget has been passed.
+            log: `log(policy)` may be called at any time; it is scored when a new fraction of the budget is reached.
 
         Returns:
             An object with `probs(observations) -> (n, num_actions)`.
@@ -58,16 +62,16 @@ class Agent:
 
 
 def learns_from(agent: Any, feedback: str) -> bool:
-    """Return whether an agent, or a class of agents, can learn from what a setting gives.
+    """Return whether an agent, or a class of agents, can learn from a setting's feedback.
 
-    That is the feedback it names, and labels for those that learn from rewards: a label is a reward of +1/2 or -1/2.
+    Agents of rewards also learn from labels: a label is a reward of +1/2 or -1/2.
     """
     wanted = getattr(agent, "feedback", "reward")
     return wanted in ("none", feedback) or (wanted, feedback) == ("reward", "label")
 
 
 def can_batch_seeds(agent: Any) -> bool:
-    """Return whether an agent trains several seeds together: it has `train_runs`, and is not `batch_seeds = False`."""
+    """Return whether an agent trains several seeds together: it has `train_runs`, and not `batch_seeds = False`."""
     return callable(getattr(agent, "train_runs", None)) and getattr(agent, "batch_seeds", True)
 
 
@@ -78,6 +82,19 @@ class ConfiguredAgent(Agent):
     def __post_init__(self) -> None:
         """Validate the hyper-parameters; raise ParameterError."""
         validate_fields(self)
+
+    def resolve_defaults(self, setting: Setting) -> Self:
+        """Return this agent with a number for every hyper-parameter that is "setting".
+
+        A setting's parameter `beta` is the weight of KL(pi || pi_ref) in its objective.
+        """
+        beta = getattr(setting, "beta", None)
+        values = {
+            field.name: given["otherwise"] if beta is None else given["share"] * beta
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) == SETTING and (given := field.metadata.get(SETTING))
+        }
+        return dataclasses.replace(self, **values)
 
 
 def hyperparameters(agent: Any) -> dict[str, Any]:

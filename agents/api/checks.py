@@ -20,6 +20,7 @@ from theorybench.agents.api.harness import Trained, check_feedback, train
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.checks.setting import global_random_state
 from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
+from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.policy import LinearPolicy, TablePolicy, checked_probs
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.views import View
@@ -132,8 +133,7 @@ def _observations(env_id: str, parameters: dict[str, Any]) -> np.ndarray:
     envs: Any = gym.make_vec(env_id, num_envs=EPISODES, **parameters)
     envs.reset(seed=0)
     episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=EPISODES, rng=np.random.default_rng(0))
-    steps = episodes.taken
-    return episodes.observations[steps]
+    return episodes.observations[episodes.taken]
 
 
 def _check_policy(policy: Any, env_id: str, parameters: dict[str, Any], observations: np.ndarray) -> None:
@@ -155,8 +155,7 @@ def _check_policy(policy: Any, env_id: str, parameters: dict[str, Any], observat
     require(declared in known, f"depends_on is {declared!r}: one of {', '.join(map(repr, known))}")
     if declared != "prefix":
         view = View.of(setting, {"state": "markov"}.get(declared, declared))
-        _, first, rows = np.unique(view.index(observations), return_index=True, return_inverse=True)
-        same = np.allclose(table, table[first][rows], rtol=0, atol=1e-9)
+        same = constant_within(table, view.index(observations), atol=1e-9)
         require(same, f"depends_on is {declared!r}, but the probabilities depend on more: say 'prefix'")
 
 

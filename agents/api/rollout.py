@@ -18,25 +18,15 @@ Choose = Callable[[np.ndarray, np.ndarray | None, np.ndarray, int], tuple[np.nda
 
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-    """E whole episodes of up to T steps; entries at and after an episode's length are padding.
+    """E whole episodes of up to T steps; entries at and after an episode's length are padding."""
 
-    Attributes:
-        observations: integer (E, T, tokens), what the policy saw; 0 in padding.
-        actions: int64 (E, T), or (E, T, 2) for pairs; 0 in padding.
-        action_mask: bool (E, T, num_actions), legal actions; all True in padding.
-        log_probs: float64, shaped like actions: ln pi(action | observation); 0 in padding.
-        rewards: float64 (E,), total reward of each episode.
-        prompts: int64 (E,), prompt indices.
-        lengths: int64 (E,), number of actions.
-    """
-
-    observations: np.ndarray
-    actions: np.ndarray
-    action_mask: np.ndarray
-    log_probs: np.ndarray
-    rewards: np.ndarray
-    prompts: np.ndarray
-    lengths: np.ndarray
+    observations: np.ndarray  # integer (E, T, tokens), what the policy saw; 0 in padding
+    actions: np.ndarray  # int64 (E, T), or (E, T, 2) for pairs; 0 in padding
+    action_mask: np.ndarray  # bool (E, T, num_actions), legal actions; all True in padding
+    log_probs: np.ndarray  # float64, shaped like actions: ln pi(action | observation); 0 in padding
+    rewards: np.ndarray  # float64 (E,), total reward of each episode
+    prompts: np.ndarray  # int64 (E,), prompt indices
+    lengths: np.ndarray  # int64 (E,), number of actions
 
     def __len__(self) -> int:
         """Return the number of episodes E."""
@@ -125,15 +115,19 @@ def rollout(
         prompts = np.repeat(prompts.astype(np.int64), group_size)
     if not batch.seeded:
         batch.seed(int(rng.integers(2**63)))
-    num_actions = batch.setting.num_actions
+    return collect(batch, sampler(batch, policy, rng), episodes, prompts=prompts, stage=stage, hint=hint)
+
+
+def sampler(batch: Batch, policy: Any, rng: np.random.Generator) -> Choose:
+    """Return what samples the actions of a policy, which is checked at every step."""
 
     def choose(
         observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        probs = checked_probs(policy, observations, num_actions)
+        probs = checked_probs(policy, observations, batch.setting.num_actions)
         return sample(probs, rng.random((len(probs), 2) if batch.pairs else len(probs)))
 
-    return collect(batch, choose, episodes, prompts=prompts, stage=stage, hint=hint)
+    return choose
 
 
 def sample(probs: np.ndarray, uniforms: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.external.trl_options import TRLOptions
-from theorybench.agents.training.gradient import resolve_defaults
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer
 
@@ -29,7 +28,7 @@ class TRLAgent(TRLOptions):
         from theorybench.agents.external.trl import Session  # TRL takes seconds to import
 
         session = Session(self, envs, seed, log)
-        return resolve_defaults(self, session.task.setting).learn(session, budget.total)
+        return self.resolve_defaults(session.task.setting).learn(session, budget.total)
 
     @abstractmethod
     def learn(self, session: "Session", episodes: int) -> Policy:

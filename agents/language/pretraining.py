@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from theorybench.agents.api.rollout import Episodes, collect, sample
+from theorybench.agents.api.rollout import Episodes, collect, sampler
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import FORBIDDEN, build, load, save, setting_of_config
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
@@ -156,34 +156,19 @@ def _episodes(setting: Setting, policy: Any, count: int, rng: np.random.Generato
     """Play episodes of a policy, an equal share on each stage."""
     batch = Batch(setting, count, np)
     batch.seed(int(rng.integers(2**63)))
-    pairs = (2,) if batch.pairs else ()
-
-    def choose(
-        observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return sample(policy.probs(observations), rng.random((len(observations), *pairs)))
-
     stages = 1 + np.arange(count) % setting.num_stages if setting.num_stages > 1 else None
-    return collect(batch, choose, count, stage=stages)
+    return collect(batch, sampler(batch, policy, rng), count, stage=stages)
 
 
 class _Texts(NamedTuple):
-    """Distinct texts, and what the target says at places of them.
+    """Distinct texts, and the target's distributions at k places where a word is chosen."""
 
-    Attributes:
-        words: int64 (m, words), padded behind, which causal attention never sees.
-        rows, places: int64 (k,), where a word is chosen.
-        legal: bool (k, num_actions), words that the model may say there.
-        aims: float32 (k, num_actions), the target's probabilities there.
-        weights: float32 (k,), shares of the steps that chose there; they sum to 1.
-    """
-
-    words: torch.Tensor
-    rows: torch.Tensor
-    places: torch.Tensor
-    legal: torch.Tensor
-    aims: torch.Tensor
-    weights: torch.Tensor
+    words: torch.Tensor  # int64 (m, words), padded at the end, where causal attention does not reach
+    rows: torch.Tensor  # int64 (k,), the text
+    places: torch.Tensor  # int64 (k,), the place of the word before
+    legal: torch.Tensor  # bool (k, num_actions)
+    aims: torch.Tensor  # float32 (k, num_actions), the target's probabilities
+    weights: torch.Tensor  # float32 (k,), shares of the sampled steps; they sum to 1
 
 
 def _train(

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.api.budget import batch_of
-from theorybench.agents.api.rollout import Episodes, collect, sample, waves
+from theorybench.agents.api.rollout import Episodes, collect, sampler, waves
 from theorybench.agents.language.turns import has_turns
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.language import answer, begin, padded
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
+from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.streams import PROMPT_LIMIT
 
 
@@ -109,15 +109,7 @@ class LanguageTask:
             options: prompts, stage and hint, as `rollout` takes them.
         """
         actor = SettingPolicy(self.setting, "initial") if policy is None else policy
-        pair = (2,) if self._batch.pairs else ()
-
-        def choose(
-            observations: np.ndarray, legal: np.ndarray | None, numbers: np.ndarray, step: int
-        ) -> tuple[np.ndarray, np.ndarray]:
-            probs = checked_probs(actor, observations, self.setting.num_actions)
-            return sample(probs, self._rng.random((len(probs), *pair)))
-
-        return collect(self._batch, choose, count, **options)
+        return collect(self._batch, sampler(self._batch, actor, self._rng), count, **options)
 
     def texts(self, episodes: Episodes) -> tuple[list[str], list[Any]]:
         """Write the prompts and the completions of episodes; in preference settings completions are pairs.

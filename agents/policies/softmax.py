@@ -118,38 +118,6 @@ class SoftmaxClass(ABC):
         return softmax(logits if legal is None else np.where(legal, logits, -np.inf)), None
 
 
-class NetworkSoftmax(SoftmaxClass):
-    """A class that adds what a network says to ln pi_start; parameters (weights,).
-
-    Encoded: what the network sees, then ln pi_start. Networks begin at random with a last layer of zeros.
-    """
-
-    network: Any  # of the policy: `start(key)` gives weights, `see` what it is given, a call its outputs
-    critic: Any  # of the value function, with one output
-
-    def encode(self, observations: np.ndarray) -> np.ndarray:
-        """Return the network's input and ln pi_start, float64 (n, places + 1 + num_actions)."""
-        logs = log_probs_of(self.origin, observations, self.setting.num_actions)
-        return np.concatenate([self.network.see(observations), logs], axis=1)
-
-    def start(self, key: int) -> np.ndarray:
-        """Random layers, and a last layer of zeros."""
-        return np.asarray(self.network.start(key))
-
-    def logits(self, parameters: Any, encoded: Any) -> Any:
-        """Add what the network says to ln pi_start."""
-        actions = self.setting.num_actions
-        return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
-
-    def value_start(self, key: int) -> np.ndarray:
-        """Random layers, and a last layer of zeros."""
-        return np.asarray(self.critic.start(key))
-
-    def values(self, parameters: Any, encoded: Any) -> Any:
-        """Return what the critic's network says."""
-        return self.critic(parameters, encoded[..., : -self.setting.num_actions])[..., 0]
-
-
 class RowSoftmax(SoftmaxClass):
     """A class whose observations select one of a few rows, so that all logits are one table."""
 

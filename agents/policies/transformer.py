@@ -1,22 +1,21 @@
-"""A small transformer as a policy class: the policy that training begins from, times what it adds to the logits.
+"""A small transformer as a policy class; see `network`.
 
-    ln pi(a | o) = ln pi_start(a | o) + f_w(o)_a - ln Z(o)
-
-1. f reads a sequence: the prompt's tokens, a mark where the response begins, and the response. It answers at the last
-   token of the response, or at the mark where nothing has been answered. Places never shift: padding inside keeps its
-   place, and nobody attends to it.
-2. Attention looks back alone, and knows distances, not places: with queries q, keys k, and for each head and distance
-   d a learned vector r_d and a learned number b_d, token i attends to token j in proportion to
-   exp(q_i . (k_j + r_{i-j}) / width of a head + b_{i-j}) (Shaw et al., arXiv 1803.02155). So what is learnt at one
-   step of a response holds at the next, and what is learnt on short prompts holds on long ones.
-3. Tokens of the response have a vector of their place as well, 0 at the start: what depends on the place can be learnt.
+1. The input is a sequence: the prompt's tokens, a mark where the response begins, and the response. The output is read
+   at the last token of the response, or at the mark where the response is empty. Every token keeps its place; padding
+   is never attended to.
+2. Attention is causal and relative: with queries q, keys k, and for each head and distance d a learned vector r_d and a
+   learned number b_d, token i attends to token j in proportion to exp(q_i . (k_j + r_{i-j}) / width of a head +
+   b_{i-j}) (Shaw et al., arXiv 1803.02155). So what is learnt at one step of a response holds at the next, and what is
+   learnt on short prompts holds on long ones.
+3. Tokens of the response also have an embedding of their place, 0 at the start, so that what depends on the place can
+   be learnt.
 4. Each layer is x + attention(norm(x)), then x + perceptron(norm(x)) (Xiong et al., arXiv 2002.04745), the norm being
-   the root mean square (arXiv 1910.07467). The last layer is computed at the answers' places alone. No dropout.
+   the root mean square (arXiv 1910.07467). The last layer is computed only where an output is read. No dropout.
 5. As in `mlp`, each matrix averages its n inputs, x -> (1/n) V x with entries of V of standard deviation sqrt(n), so
-   that one step size suits any width. The last matrix is 0 at the start: training begins exactly at pi_start.
-6. Of responses longer than 32 tokens the last 32 are read, as if they were all.
-7. An update reads each response once and takes the answers of all its steps from that, unless the prompt's tokens
-   move or the response is longer than 32.
+   that one step size suits any width.
+6. Only the last 32 tokens of a longer response are seen.
+7. An update reads each response once for all its steps, unless the prompt contains the state or the response is longer
+   than 32 tokens.
 8. All weights of a run are one flat vector, drawn from the run's own counter stream.
 """
 
@@ -26,18 +25,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from theorybench.agents.policies.mlp import WINDOW
-from theorybench.agents.policies.softmax import SMALLEST, NetworkSoftmax
+from theorybench.agents.policies.network import WINDOW, NetworkPolicy, NetworkSoftmax
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.numerics import softmax
-from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
 
 #: Shape of a matrix, inputs that it averages, standard deviation of what comes out at the start.
 Entry = tuple[tuple[int, int], int, float]
-#: Observations that are passed through a network at a time, to bound memory.
-PART = 2**11
 #: Hidden units of the perceptrons, for each number of a token.
 EXPANSION = 2
 
@@ -47,16 +41,16 @@ class Transformer:
 
     Args:
         setting: gives the tokens.
+        outputs: numbers that come out.
         width: numbers of each token.
         layers: their number.
         heads: of the attention in each layer, a divisor of the width.
-        outputs: numbers that come out.
 
     Raises:
         ParameterError: a width that the heads cannot share.
     """
 
-    def __init__(self, setting: Setting, width: int, layers: int, heads: int, outputs: int) -> None:
+    def __init__(self, setting: Setting, outputs: int, width: int, layers: int, heads: int) -> None:
         if width % heads:
             raise ParameterError("width", width, f"a multiple of heads = {heads}")
         self.prompt_length, self.window = setting.prompt_length, min(setting.response_length, WINDOW)
@@ -160,61 +154,20 @@ def _norm(x: torch.Tensor) -> torch.Tensor:
     return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
 
 
+class TransformerPolicy(NetworkPolicy):
+    """A policy of a setting, re-weighted by a transformer."""
+
+    network_class = Transformer
+
+
 class TransformerSoftmax(NetworkSoftmax):
-    """The class of transformers.
+    """The class of transformers."""
 
-    Args:
-        setting: the setting.
-        start: "initial" or "reference".
-        width: numbers of each token.
-        layers: their number.
-        heads: of the attention in each layer.
-    """
-
-    def __init__(self, setting: Setting, start: str = "initial", *, width: int, layers: int, heads: int) -> None:
-        super().__init__(setting, start)
-        self.sizes = (width, layers, heads)
-        self.network = Transformer(setting, *self.sizes, setting.num_actions)
-        self.critic = Transformer(setting, *self.sizes, 1)
+    policy_class = TransformerPolicy
 
     def step_logits(self, parameters: Any, encoded: Any) -> Any:
-        """Read each response once, where one step sees what the step before saw and more."""
+        """Read each response once, where each step sees all that the step before saw."""
         if self.setting.state_in_prompt or self.setting.response_length > self.network.window:
             return self.logits(parameters, encoded)
         actions = self.setting.num_actions
         return encoded[..., -actions:] + self.network.along(parameters, encoded[..., :-actions])
-
-    def snapshot(self, parameters: np.ndarray) -> Policy:
-        """Return the policy of these weights."""
-        return TransformerPolicy(self.setting, self.origin.kind, *self.sizes, parameters)
-
-
-class TransformerPolicy(SettingPolicy):
-    """A policy of a setting, re-weighted by a transformer.
-
-    Args:
-        setting: the setting.
-        kind: "reference" or "initial": what is re-weighted.
-        width: numbers of each token.
-        layers: their number.
-        heads: of the attention in each layer.
-        weights: float64 (weights,), as `Transformer` reads them.
-    """
-
-    def __init__(self, setting: Setting, kind: str, width: int, layers: int, heads: int, weights: np.ndarray) -> None:
-        super().__init__(setting, kind)
-        self.depends_on = "prefix"
-        self.width, self.layers, self.heads, self.weights = width, layers, heads, weights
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Return float64 (n, num_actions)."""
-        setting = self.setting
-        network = Transformer(setting, self.width, self.layers, self.heads, setting.num_actions)
-        weights, probs = torch.from_numpy(self.weights), super().probs(observations)
-        distinct, rows = np.unique(observations, axis=0, return_inverse=True)
-        added = np.empty((len(distinct), setting.num_actions))
-        for start in range(0, len(distinct), PART):
-            part = slice(start, start + PART)
-            with torch.no_grad():
-                added[part] = network(weights, torch.from_numpy(network.see(distinct[part]))).numpy()
-        return softmax(np.log(np.maximum(probs, SMALLEST)) + added[rows.ravel()])

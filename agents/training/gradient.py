@@ -1,25 +1,19 @@
-"""Base class of the agents that descend a loss: what is common to their hyper-parameters and their training."""
+"""Base class of the agents that descend a loss: their common hyper-parameters and training."""
 
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self, TypeVar
+from typing import Any
 
 import torch
 
-from theorybench.agents.api.agent import ConfiguredAgent, Log
+from theorybench.agents.api.agent import SETTING, ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
-from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
+from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.training.samples import Samples
-from theorybench.agents.training.trainer import Trainer
+from theorybench.agents.training.trainer import Trainer, TrainerOptions
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.validation import choice, integer, real
-
-A = TypeVar("A", bound=ConfiguredAgent)
-
-#: Stands for a number that the setting gives.
-SETTING = "setting"
+from theorybench.envs.core.validation import integer, real
 
 
 def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: bool = False) -> Any:
@@ -37,34 +31,17 @@ def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: b
     return dataclasses.field(default=SETTING, metadata={**declared.metadata, SETTING: given})
 
 
-def resolve_defaults(agent: A, setting: Setting) -> A:
-    """Return an agent with a number for every hyper-parameter that is "setting".
-
-    The parameter `beta` of a setting is the weight of KL(pi || pi_ref) in its objective.
-    """
-    beta = getattr(setting, "beta", None)
-    values = {
-        field.name: given["otherwise"] if beta is None else given["share"] * beta
-        for field in dataclasses.fields(agent)
-        if getattr(agent, field.name) == SETTING and (given := field.metadata.get(SETTING))
-    }
-    return dataclasses.replace(agent, **values)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GradientAgent(ConfiguredAgent, PolicyOptions):
-    """An agent that is a plan of data and a pure loss of one run; many seeds train together.
+class GradientAgent(ConfiguredAgent, TrainerOptions):
+    """An agent that descends a loss; several seeds train together.
 
-    A subclass states `run`, which collects data and updates, and a `loss`, a pure function of (log-probabilities,
+    A subclass defines `run`, which collects data and updates, and `loss`, a pure function of (log-probabilities,
     Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together
     are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid, logaddexp or std, which round
     differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
     """
 
-    optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
-    learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
-    max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -75,10 +52,6 @@ class GradientAgent(ConfiguredAgent, PolicyOptions):
     def batch_seeds(self) -> bool:
         """Whether runs are worth training together: not those of networks."""
         return self.policy not in NETWORKS
-
-    def resolve_defaults(self, setting: Setting) -> Self:
-        """Return this agent with a number for every hyper-parameter that is "setting"; see `resolve_defaults`."""
-        return resolve_defaults(self, setting)
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:
@@ -106,15 +79,6 @@ class GradientAgent(ConfiguredAgent, PolicyOptions):
         Returns:
             One policy for each run.
         """
-        trainer = Trainer(
-            envs,
-            budgets,
-            seeds,
-            logs,
-            self,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            max_gradient_norm=self.max_gradient_norm,
-        )
+        trainer = Trainer(envs, budgets, seeds, logs, self)
         self.resolve_defaults(trainer.setting).run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]

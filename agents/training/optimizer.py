@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from theorybench.agents.training.samples import Samples
+
+#: (parameters, samples) of one run -> tensor.
+Function = Callable[[torch.Tensor, Samples], torch.Tensor]
 #: Stock optimisers, all elementwise, so that runs do not mix.
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
@@ -32,12 +36,12 @@ class BatchedOptimizer:
         self._learning_rate, self._max_norm = learning_rate, max_norm
         self._mapped = mapped
 
-    def step(self, loss: Callable[[torch.Tensor, Any], torch.Tensor], data: Any, rate: float = 1.0) -> None:
+    def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
         """Take one step.
 
         Args:
-            loss: (parameters, data) of one run -> scalar.
-            data: tensors with a leading axis of runs.
+            loss: a scalar for each run.
+            data: of all runs.
             rate: of the learning rate, the part that this step takes.
         """
         for group in self._stock.param_groups:
@@ -51,14 +55,8 @@ class BatchedOptimizer:
             gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
         self._stock.step()
 
-    def each(self, function: Callable[[torch.Tensor, Any], torch.Tensor], data: Any) -> torch.Tensor:
+    def each(self, function: Function, data: Samples) -> torch.Tensor:
         """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
         if self._mapped:
             return torch.func.vmap(function)(self.parameters, data)
-        parts = [type(data)(*(field[run] for field in data)) for run in range(len(self.parameters))]
-        return torch.stack([function(own, part) for own, part in zip(self.parameters, parts, strict=True)])
-
-    def assign(self, values: np.ndarray) -> None:
-        """Replace the parameters of all runs: (R, ...)."""
-        with torch.no_grad():
-            self.parameters.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+        return torch.stack([function(own, data.of(run)) for run, own in enumerate(self.parameters)])

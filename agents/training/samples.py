@@ -20,6 +20,14 @@ class Samples(NamedTuple):
     values: torch.Tensor
     returns: torch.Tensor  # float64 (N, T): what a critic is fitted to; 0 unless set
 
+    def of(self, run: int) -> "Samples":
+        """Return those of one run, without the leading axis."""
+        return Samples(*(field[run] for field in self))
+
+    def joined(self, others: "Samples") -> "Samples":
+        """Return the episodes of each run, then those of `others`; fields have the leading axis of runs."""
+        return Samples(*(torch.cat(both, dim=1) for both in zip(self, others, strict=True)))
+
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""
         runs = torch.arange(len(index))[:, None]

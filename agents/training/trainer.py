@@ -5,6 +5,7 @@ losses is differentiated, which gives each run its own gradient. Random numbers 
 run, so that a run is the same, bit for bit, whether it is trained alone or with others.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
+from theorybench.envs.core.validation import choice, real
 
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
@@ -34,6 +36,15 @@ CRITIC = -1
 Loss = Callable[[torch.Tensor, Samples], torch.Tensor]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainerOptions(PolicyOptions):
+    """Which policy class is trained, and by which optimiser: fields of agents."""
+
+    optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
+    learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
+    max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+
+
 class Trainer:
     """R runs of one algorithm on one setting, in lockstep.
 
@@ -42,10 +53,7 @@ class Trainer:
         budgets: one for each run.
         seeds: one for each run.
         logs: one for each run.
-        policy: what is trained.
-        optimizer: "adam" or "sgd".
-        learning_rate: step size.
-        max_gradient_norm: clip each run's gradient to this norm; infinity for none.
+        options: policy class and optimiser; each run's gradient is clipped alone.
 
     Attributes:
         setting: the setting.
@@ -53,16 +61,7 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        envs: Any,
-        budgets: Sequence[Budget],
-        seeds: Sequence[int],
-        logs: Sequence[Log],
-        policy: PolicyOptions,
-        *,
-        optimizer: str,
-        learning_rate: float,
-        max_gradient_norm: float,
+        self, envs: Any, budgets: Sequence[Budget], seeds: Sequence[int], logs: Sequence[Log], options: TrainerOptions
     ) -> None:
         self._batch = batch_of(envs)
         self.setting = self._batch.setting
@@ -70,11 +69,11 @@ class Trainer:
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
         self._keys = np.array([root_key(s, "trainer", self.setting.fingerprint) for s in seeds], np.int64)
         self._draws, self._left = 0, 1.0
-        self.softmax = policy.build(self.setting)
+        self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
-        mapped = self.softmax.mapped
-        self._optimizer = BatchedOptimizer(first, optimizer, learning_rate, max_gradient_norm, mapped=mapped)
+        rate, norm = options.learning_rate, options.max_gradient_norm
+        self._optimizer = BatchedOptimizer(first, options.optimizer, rate, norm, mapped=self.softmax.mapped)
 
     @property
     def parameters(self) -> torch.Tensor:
@@ -275,7 +274,8 @@ class Trainer:
 
     def set_parameters(self, values: np.ndarray) -> None:
         """Replace the parameters of all runs: (R, ...); for algorithms with an exact solver."""
-        self._optimizer.assign(values)
+        with torch.no_grad():
+            self.parameters.copy_(torch.from_numpy(np.ascontiguousarray(values)))
 
     def critic(self, learning_rate: float) -> Critic:
         """Make a critic of every run, 0 everywhere at the start."""

@@ -4,9 +4,8 @@ import gymnasium as gym
 import torch
 
 from theorybench.agents.api.budget import attach
-from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.training.samples import Samples
-from theorybench.agents.training.trainer import Trainer
+from theorybench.agents.training.trainer import Trainer, TrainerOptions
 
 
 class Silent:
@@ -27,8 +26,8 @@ def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_
     if isinstance(envs, str):
         envs = gym.make_vec(envs, num_envs=num_envs * len(seeds), **parameters)
     budgets, logs = attach(envs, budget, len(seeds)), logs or [Silent()] * len(seeds)
-    options = {"optimizer": "sgd", "learning_rate": 1.0, "max_gradient_norm": norm}
-    return Trainer(envs, budgets, list(seeds), logs, PolicyOptions(policy=policy), **options)
+    options = TrainerOptions(policy=policy, optimizer="sgd", learning_rate=1.0, max_gradient_norm=norm)
+    return Trainer(envs, budgets, list(seeds), logs, options)
 
 
 def samples(actions, rewards, reference=None, values=None, sampled=None):

@@ -60,7 +60,7 @@ def by_hand(network, weights, seen):
 @pytest.mark.parametrize("sizes", [(8, 1, 2), (8, 3, 4), (6, 2, 1)])
 def test_the_network_is_what_it_says_token_by_token(env_id, parameters, sizes):
     setting, seen = observed(env_id, parameters, episodes=12)
-    network = Transformer(setting, *sizes, 5)
+    network = Transformer(setting, 5, *sizes)
     weights = np.random.default_rng(0).normal(size=network.start(0).shape) * 3
     rows = network.see(seen)[:8]
     ours = network(torch.as_tensor(weights), torch.as_tensor(rows)).numpy()
@@ -85,7 +85,7 @@ def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(env_id,
 
 def test_what_stands_behind_the_answer_cannot_change_it():
     setting, seen = observed(MACHINE, {"N": 3, "T": 5})
-    network = Transformer(setting, 8, 2, 2, 3)
+    network = Transformer(setting, 3, 8, 2, 2)
     weights = torch.as_tensor(np.random.default_rng(0).normal(size=network.start(0).shape))
     rows = network.see(seen)
     behind = np.arange(network.places) > rows[:, -1:]
@@ -103,7 +103,7 @@ def test_what_stands_behind_the_answer_cannot_change_it():
 def test_a_token_further_along_is_read_as_it_was_nearer_to_the_start():
     """Until vectors of places are learnt, tokens are read alike wherever they stand."""
     setting = lookup(MACHINE).make_setting({"N": 3, "T": 6})
-    network = Transformer(setting, 16, 2, 2, 3)
+    network = Transformer(setting, 3, 16, 2, 2)
     weights, first = np.random.default_rng(0).normal(size=network.start(0).shape), network.counts[0]
 
     def answers():
@@ -121,7 +121,7 @@ def test_a_token_further_along_is_read_as_it_was_nearer_to_the_start():
 def test_long_responses_are_read_by_their_last_tokens():
     setting = lookup("TheoryBench/MetastableChain-v0").make_setting({})
     assert setting.response_length > 32
-    network = Transformer(setting, 8, 1, 2, 3)
+    network = Transformer(setting, 3, 8, 1, 2)
     rng = np.random.default_rng(0)
     long = np.zeros((1, setting.prompt_length + setting.response_length), setting.observation_dtype)
     long[0, 0], long[0, 1:51] = 1, rng.integers(1, setting.num_symbols, size=50)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from theorybench.agents.training.bradley_terry import fit_bradley_terry
+from theorybench.agents.training.exact_fits import fit_bradley_terry
 from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.preference.bandit.claims import CLAIMS
 from theorybench.envs.preference.bandit.coverage import feature_covariance, relative_coverage

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from theorybench.agents.training.bradley_terry import fit_bradley_terry
+from theorybench.agents.training.exact_fits import fit_bradley_terry
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.preference.bandit.experiments import groups, learning_curves
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle

@@ -1,0 +1,97 @@
+"""Networks as policy classes: the policy that training begins from, times what a network adds to its logits.
+
+    ln pi(a | o) = ln pi_start(a | o) + f_w(o)_a - ln Z(o)
+
+The last layer of f is 0 at the start, so that training begins exactly at pi_start.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from theorybench.agents.policies.softmax import SMALLEST, SoftmaxClass, log_probs_of
+from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.policy import Policy, SettingPolicy
+from theorybench.envs.core.setting import Setting
+
+#: Response tokens that a network sees, the last ones.
+WINDOW = 32
+#: Observations that are passed through a network at a time, to bound memory.
+PART = 2**11
+
+
+class NetworkPolicy(SettingPolicy):
+    """A policy of a setting, re-weighted by a network.
+
+    Args:
+        setting: the setting.
+        kind: "reference" or "initial": what is re-weighted.
+        sizes: of the network, by name.
+        weights: float64 (weights,), as the network reads them.
+    """
+
+    #: (setting, outputs=, sizes) -> `start(key)` draws weights, `see` gives its input, a call its outputs.
+    network_class: ClassVar[Any]
+
+    def __init__(self, setting: Setting, kind: str, sizes: dict[str, int], weights: np.ndarray) -> None:
+        super().__init__(setting, kind)
+        self.depends_on = "prefix"
+        self.sizes, self.weights = sizes, weights
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        network = self.network_class(self.setting, outputs=self.setting.num_actions, **self.sizes)
+        weights, (distinct, rows) = torch.from_numpy(self.weights), distinct_rows(observations)
+        added = np.empty((len(distinct), self.setting.num_actions))
+        for start in range(0, len(distinct), PART):
+            part = slice(start, start + PART)
+            added[part] = network(weights, torch.from_numpy(network.see(distinct[part]))).numpy()
+        return softmax(np.log(np.maximum(super().probs(observations), SMALLEST)) + added[rows])
+
+
+class NetworkSoftmax(SoftmaxClass):
+    """A class of networks; parameters (weights,), of which all but the last layer begin at random.
+
+    Encoded: what the network sees, then ln pi_start.
+
+    Args:
+        setting: the setting.
+        start: "initial" or "reference".
+        sizes: of the network, by name.
+    """
+
+    policy_class: ClassVar[type[NetworkPolicy]]
+
+    def __init__(self, setting: Setting, start: str = "initial", **sizes: int) -> None:
+        super().__init__(setting, start)
+        self.sizes, network_class = sizes, self.policy_class.network_class
+        self.network = network_class(setting, outputs=setting.num_actions, **sizes)
+        self.critic = network_class(setting, outputs=1, **sizes)
+
+    def encode(self, observations: np.ndarray) -> np.ndarray:
+        """Return the network's input and ln pi_start, float64 (n, places + 1 + num_actions)."""
+        logs = log_probs_of(self.origin, observations, self.setting.num_actions)
+        return np.concatenate([self.network.see(observations), logs], axis=1)
+
+    def start(self, key: int) -> np.ndarray:
+        """Random layers, and a last layer of zeros."""
+        return np.asarray(self.network.start(key))
+
+    def logits(self, parameters: Any, encoded: Any) -> Any:
+        """Add the network's outputs to ln pi_start."""
+        actions = self.setting.num_actions
+        return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
+
+    def value_start(self, key: int) -> np.ndarray:
+        """Random layers, and a last layer of zeros."""
+        return np.asarray(self.critic.start(key))
+
+    def values(self, parameters: Any, encoded: Any) -> Any:
+        """Return the output of the critic's network."""
+        return self.critic(parameters, encoded[..., : -self.setting.num_actions])[..., 0]
+
+    def snapshot(self, parameters: np.ndarray) -> Policy:
+        """Return the policy of these weights."""
+        return self.policy_class(self.setting, self.origin.kind, self.sizes, parameters)
