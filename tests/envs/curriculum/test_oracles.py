@@ -28,6 +28,7 @@ DEFAULT = (
     *(Parity(chain_of_thought=thought) for thought in THOUGHT),
     *(Semiautomaton(family=family, chain_of_thought=thought) for family in FAMILIES for thought in THOUGHT),
     *(KFoldComposition(chain_of_thought=thought) for thought in THOUGHT),
+    KFoldComposition(N=64, k=16),
     *(ReasoningTree(verifier=verifier) for verifier in ("exact", "parity")),
 )
 #: Settings, and what policies may declare there and see.

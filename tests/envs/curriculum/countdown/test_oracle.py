@@ -6,7 +6,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import theorybench as tb
 from theorybench.agents import rollout
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import LegalTablePolicy, Policy, TablePolicy
@@ -125,13 +124,8 @@ def test_the_tilted_policy_is_the_tilted_law_of_plays(beta):
     best = np.mean(beta * np.log(1 + p * (exponential - 1)))
     assert oracle.optimal_value_under(beta) == pytest.approx(best, rel=1e-10)
     assert values["objective"] - beta * values["kl"] == pytest.approx(best, rel=1e-9)
-
-
-def test_scores_are_zero_and_one():
-    oracle = CountdownOracle(SMALL)
-    assert (oracle.score(oracle.reference_policy), oracle.score(oracle.optimal_policy)) == (0.0, 1.0)
     with pytest.raises(ParameterError, match="beta"):
-        oracle.tilted_policy(0.0)
+        oracle.tilted_policy(-beta)
 
 
 def test_policies_are_saved_and_loaded(tmp_path):
@@ -179,9 +173,3 @@ def test_the_ladder_is_soon_infeasible_without_stages():
     assert all(b > 5 * a for a, b in itertools.pairwise(direct))
     assert direct[3] > 25 * staged[3]
     assert direct[0] == staged[0]
-
-
-@pytest.mark.rotating
-def test_learners_by_stages_learn_what_tables_can():
-    record = tb.run(ID, "curriculum-rlvr", seed=0, budget=3000, numbers=3, prompts=4)
-    assert record.score > 0.8

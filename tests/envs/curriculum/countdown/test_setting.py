@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.agents import rollout
-from theorybench.envs.core.errors import OptionError, ParameterError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.curriculum.countdown.moves import after, pair_results, slots
 from theorybench.envs.curriculum.countdown.pool import draw, in_scoring_pool
 from theorybench.envs.curriculum.countdown.setting import Countdown
@@ -79,6 +78,17 @@ def test_the_solver_is_brute_force(numbers, target):
     assert found.wins[0] == wins
 
 
+@pytest.mark.parametrize(
+    ("numbers", "target", "largest"),
+    [((7, 6, 4, 3, 11), 97, 9999), ((3, 1, 2, 3, 4, 1), 83, 9999), ((9, 8, 7), 65, 99)],
+)
+def test_the_solver_is_brute_force_with_more_numbers_and_small_results(numbers, target, largest):
+    p, wins = brute_force(numbers, target, largest)
+    found = solve(np.array([numbers]), np.array([target]), largest)
+    assert (found.success[0], found.wins[0]) == (pytest.approx(float(p), rel=1e-12), wins)
+    assert largest == 9999 or p != brute_force(numbers, target)[0]
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 99), min_size=4, max_size=4))
 def test_what_can_be_solved_is_what_some_expression_is_worth(numbers):
@@ -87,23 +97,6 @@ def test_what_can_be_solved_is_what_some_expression_is_worth(numbers):
     targets = targets[~np.isin(targets, numbers)]
     success = solve(np.tile(numbers, (len(targets), 1)), targets).success
     assert set(targets[success > 0].tolist()) == {x for x in worth if x < 1200}
-
-
-def test_the_solver_is_brute_force_for_five_and_six_numbers():
-    rng = np.random.default_rng(0)
-    for n, largest in ((5, 12), (6, 4)):
-        numbers = rng.integers(1, largest + 1, size=n).tolist()
-        target = 97 if n == 5 else 83
-        p, wins = brute_force(numbers, target)
-        found = solve(np.array([numbers]), np.array([target]))
-        assert (found.success[0], found.wins[0]) == (pytest.approx(float(p), rel=1e-12), wins)
-
-
-def test_a_small_largest_result_is_kept_to():
-    p, wins = brute_force((9, 8, 7), 65, 99)
-    found = solve(np.array([[9, 8, 7]]), np.array([65]), 99)
-    assert (found.success[0], found.wins[0]) == (pytest.approx(float(p)), wins)
-    assert p != brute_force((9, 8, 7), 65)[0]
 
 
 def test_moves_are_those_of_the_rules():
@@ -172,7 +165,6 @@ def test_instances_below_ten_thousand_are_for_tuning():
     for instance in (0, 9_999, 10_000, 31_337):
         pool = Countdown(instance=instance).pool
         assert (in_scoring_pool(pool.numbers[:, 0], pool.targets) == (instance >= 10_000)).all()
-    assert Countdown(instance=1).fingerprint != Countdown(instance=0).fingerprint
 
 
 def test_candidates_leave_the_hardest():
@@ -187,8 +179,7 @@ def test_a_pool_that_runs_out_is_refused():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"min_target": 500, "max_target": 400}, {"max_value": 500}, {"max_number": 500, "max_value": 400}, {"numbers": 7}],
+    "wrong", [{"min_target": 500, "max_target": 400}, {"max_value": 500}, {"max_number": 500, "max_value": 400}]
 )
 def test_parameters_are_checked_against_each_other(wrong):
     with pytest.raises(ParameterError):
@@ -242,26 +233,11 @@ def test_masks_are_the_legal_moves():
         observations, _, _, _, info = envs.step(legal.argmax(axis=1))
 
 
-def test_an_illegal_move_ends_the_game_without_a_reward():
-    env = gym.make(ID)
-    _, info = env.reset(seed=0)
-    observation, reward, terminated, _, info = env.step(int(np.flatnonzero(~info["action_mask"])[0]))
-    assert (reward, terminated) == (0.0, True)
-    assert info["invalid_action"]
-    assert env.observation_space.contains(observation)
-
-
 def test_some_action_is_legal_when_the_game_is_over_for_samplers_that_go_on():
     envs = gym.make_vec(ID, num_envs=8, numbers=2, prompts=4, autoreset_mode="NextStep")
     _, info = envs.reset(seed=0)
     _, _, terminated, _, info = envs.step(info["action_mask"].argmax(axis=1))
     assert terminated.all() and info["action_mask"].all()
-
-
-def test_a_hint_as_long_as_its_stage_is_refused():
-    env = gym.make(ID)
-    with pytest.raises(OptionError, match="hint"):
-        env.reset(options={"stage": 1, "hint": 1})
 
 
 def test_text_shows_the_game():
@@ -270,15 +246,6 @@ def test_text_shows_the_game():
     text = env.render()
     assert all(word in text for word in ("target", "left", "A =", "chance", "under uniform moves"))
     assert max(map(len, text.splitlines())) <= 80
-
-
-@pytest.mark.rotating
-def test_uniform_play_wins_as_often_as_the_solver_says():
-    envs = gym.make_vec(ID, num_envs=4096, numbers=3, prompts=40)
-    oracle, setting = envs.unwrapped.oracle, envs.unwrapped.setting
-    played = rollout(envs, oracle.reference_policy, episodes=200_000, rng=np.random.default_rng(0))
-    p = solve(setting.pool.numbers[:, 0], setting.pool.targets).success.mean()
-    assert abs(played.rewards.mean() - p) < 4 * np.sqrt(p * (1 - p) / 200_000)
 
 
 def test_listing_a_pool_in_parts_changes_nothing(monkeypatch):

@@ -17,7 +17,6 @@ from theorybench.envs.curriculum.countdown.text import (
     parse,
     play,
     plays,
-    question,
     solution,
     write,
 )
@@ -204,13 +203,6 @@ def test_passing_through_the_target_is_not_reaching_it():
     tree = expression_of(numbers, [action])
     unused = [x for x in numbers if x not in tree]
     assert judge_text(setting, [prompt] * 2, [write(tree), f"{write(tree)} + {unused[0]}"]).tolist() == [1, 0]
-
-
-def test_questions_name_what_is_given():
-    setting = Countdown(prompts=3)
-    text = question(setting, 1)
-    assert f"make {setting.pool.targets[1]}." in text
-    assert ", ".join(map(str, setting.pool.numbers[1, 0].tolist())) in text
 
 
 def test_the_judge_refuses_what_are_no_prompts():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.curriculum.k_fold.experiments import Ascent, Gradient, Search, tilted, uniform_table
+from theorybench.envs.curriculum.k_fold.experiments import Search, tilted, uniform_table
 from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 from theorybench.leaderboard.evidence.lab import TrainingLab
@@ -106,29 +106,6 @@ def test_derivatives_at_the_base_model_vanish_up_to_order_k_minus_one(size, k):
                 assert abs(mixed) > 1e-9
 
 
-@pytest.mark.parametrize(("size", "k"), [(2, 2), (3, 1), (3, 2)])
-def test_gradients_of_other_classes_are_those_of_all_prompts(size, k):
-    """The norms per visit by enumeration of prompts and responses: of (x, response), and of whole prompts."""
-    setting = KFoldComposition(N=size, k=k)
-    hidden = KFoldOracle(setting).hidden
-    seen = {"response": {}, "prompt": {}}
-    for shown in itertools.product(itertools.permutations(range(size)), repeat=k):
-        for x, picks in itertools.product(range(size), itertools.product(range(size), repeat=k - 1)):
-            truth = entry = x
-            history = [x]
-            for hop in range(k - 1):
-                truth = shown[hop][hidden[hop][truth]]
-                entry = shown[hop][picks[hop]]
-                history += [picks[hop], entry]
-            pays = np.eye(size)[hidden[k - 1][truth]]
-            seen["response"].setdefault(tuple(history), []).append(pays)
-            seen["prompt"].setdefault((shown, *history), []).append(pays)
-    for name, decay in (("response", (size - 1.0) ** (1 - k)), ("prompt", 1.0)):
-        chances = np.array([np.mean(cell, axis=0) for cell in seen[name].values()])
-        squares = (((chances - 1 / size) / size) ** 2).sum(axis=1).mean()
-        assert squares == pytest.approx((1 - 1 / size) / size**2 * decay)
-
-
 def test_a_fixed_direction_is_small_in_root_mean_square_over_hidden_tuples():
     """The gain of a fixed table over all hidden tuples: (1 - 1/N) (N - 1)^-k in root mean square."""
     size, k = 3, 2
@@ -139,17 +116,6 @@ def test_a_fixed_direction_is_small_in_root_mean_square_over_hidden_tuples():
     ]
     assert np.mean(gains) == pytest.approx(0, abs=1e-15)
     assert np.sqrt(np.mean(np.square(gains))) == pytest.approx((1 - 1 / size) * (size - 1.0) ** -k)
-
-
-def test_only_the_last_hop_has_a_gradient():
-    """Before the last look-up of the base model nothing matters: 1/N, whatever was looked up."""
-    lab = TrainingLab(ID, KFoldComposition(N=3, k=3))
-    played = lab.simulate(lab.oracle.reference_policy, 100_000, 0)
-    first, last = (played.actions[:, step] for step in (0, 2))
-    seen = played.observations[:, 0, 9 * 1 + 1].astype(int)  # x
-    for action in range(3):
-        assert abs(played.rewards[(first == action) & (seen == 1)].mean() - 1 / 3) < 0.02
-        assert abs(played.rewards[last == action].mean() - 1 / 3) < 0.02
 
 
 def test_predictions_are_the_theorems():
@@ -177,16 +143,3 @@ def test_searches_find_only_what_is_right():
     right = np.broadcast_to(lab.oracle.hidden, known.shape)
     assert (tables.argmax(axis=3)[known] == right[known]).all()
     assert (tables[~known] == 0.25).all()
-
-
-def test_an_ascent_is_seeded():
-    lab = TrainingLab(ID, KFoldComposition(N=3, k=2))
-    ascent = Ascent(0.5, updates=3, episodes=64)
-    assert np.array_equal(ascent.train(lab, 1), ascent.train(lab, 1))
-    assert not np.array_equal(ascent.train(lab, 1), ascent.train(lab, 2))
-
-
-def test_gradient_estimates_are_unbiased_where_nothing_is_to_be_seen():
-    lab = TrainingLab(ID, KFoldComposition(N=3, k=3))
-    squares = Gradient("table", blocks=20, episodes=4_000).squares(lab, 0)
-    assert abs(squares.mean()) < 4 * squares.std() / math.sqrt(20)

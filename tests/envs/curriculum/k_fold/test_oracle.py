@@ -3,16 +3,13 @@
 import itertools
 import math
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import Policy, TablePolicy
-from theorybench.envs.core.views import View
+from theorybench.envs.core.policy import Policy
 from theorybench.envs.curriculum.k_fold.oracle import DIFFICULTIES, HopPolicy, KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import STARTS, KFoldComposition
 
@@ -67,12 +64,17 @@ def tiny_settings(draw):
     )
 
 
-@settings(max_examples=25, deadline=None)
-@given(tiny_settings(), st.sampled_from(["hops", "prefix"]), st.sampled_from([0.0, 1.0, 8.0]), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+@given(
+    tiny_settings(),
+    st.sampled_from(["hops", "position", "prefix"]),
+    st.sampled_from([0.0, 1.0, 8.0]),
+    st.integers(0, 1000),
+)
 def test_oracle_is_enumeration_by_hand(hashed, setting, kind, sharpness, seed):
     oracle = KFoldOracle(setting)
     table = random_table(setting, seed, sharpness)
-    policy = oracle.policy(table) if kind == "hops" else hashed(setting, sharpness=sharpness)
+    policy = oracle.policy(table) if kind == "hops" else hashed(setting, kind, sharpness)
     values = oracle.evaluate(policy)
     assert not any(name.endswith("_se") for name in values)
     for stage in range(1, setting.k + 1):
@@ -82,32 +84,6 @@ def test_oracle_is_enumeration_by_hand(hashed, setting, kind, sharpness, seed):
             assert oracle.agreement(table, stage).mean() == pytest.approx(success, abs=1e-12)
     assert values["objective"] == values["success"] == values[f"stage_{setting.k}/success"]
     assert values["kl"] == pytest.approx(kl, abs=1e-12)
-
-
-@settings(max_examples=30, deadline=None)
-@given(tiny_settings(), st.integers(0, 1000))
-def test_positions_are_exact_too(setting, seed):
-    oracle, view = KFoldOracle(setting), View.of(setting, "position")
-    table = np.random.default_rng(seed).dirichlet(np.ones(setting.N), view.rows)
-    policy, undeclared = TablePolicy(view, table), TablePolicy(view, table)
-    undeclared.depends_on = "prefix"
-    assert oracle.evaluate(policy) == pytest.approx(oracle.evaluate(undeclared), abs=1e-12)
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("chain_of_thought", [True, False])
-@pytest.mark.parametrize("stage", [1, 3, 4])
-def test_closed_form_is_simulation(chain_of_thought, stage):
-    setting = KFoldComposition(N=6, k=4, chain_of_thought=chain_of_thought, instance=3)
-    oracle, table = KFoldOracle(setting), random_table(setting, 1, 1.0)
-    table = 0.2 * table + 0.8 * np.eye(6)[oracle.hidden]
-    policy = oracle.policy(table)
-    envs = gym.make_vec(ID, num_envs=4096, **setting.parameters)
-    episodes = 200_000 if chain_of_thought else 60_000
-    rewards = rollout(envs, policy, episodes=episodes, stage=stage, rng=np.random.default_rng(0)).rewards
-    exact = oracle.evaluate(policy)[f"stage_{stage}/success"]
-    assert abs(rewards.mean() - exact) < 4 * rewards.std() / math.sqrt(episodes)
-    assert exact > 1.5 / 6
 
 
 @pytest.mark.parametrize("chain_of_thought", [True, False])
@@ -131,45 +107,6 @@ def test_estimates_are_right_and_say_so(chain_of_thought):
     assert set(oracle.evaluate(Same(), ["success"])) == {
         "objective", "objective_se", "success", "success_se", "kl", "kl_se",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("parameters", [{}, {"N": 16, "k": 8}, {"N": 64, "k": 16}, {"chain_of_thought": False, "k": 3}])
-def test_reference_and_optimum(parameters):
-    setting = KFoldComposition(**parameters)
-    oracle = KFoldOracle(setting)
-    assert oracle.score(oracle.optimal_policy) == 1.0 and oracle.score(oracle.reference_policy) == 0.0
-    assert oracle.reference_value == pytest.approx(1 / setting.N, abs=1e-15)
-    optimal = oracle.evaluate(oracle.optimal_policy, ["kl"])
-    hops = setting.k if setting.chain_of_thought else 1
-    assert optimal["objective"] == pytest.approx(1) and optimal["kl"] == pytest.approx(hops * math.log(setting.N))
-
-
-def test_hops_that_are_learnt_count_only_where_all_of_the_stage_are():
-    setting = KFoldComposition(N=5, k=3)
-    oracle = KFoldOracle(setting)
-    table = np.full((3, 5, 5), 0.2)
-    table[:2] = np.eye(5)[oracle.hidden[:2]]
-    values = oracle.evaluate(oracle.policy(table))
-    assert values["objective"] == pytest.approx(0.2)
-    assert values["stage_1/success"] == pytest.approx((1 + 1 + 0.2) / 3)
-    assert values["stage_2/success"] == pytest.approx((1 + 0.2 + 0.2) / 3)
-    assert oracle.agreement(table, 2).tolist() == pytest.approx([1, 0.2, 0.2])
-
-
-def test_another_instance_agrees_as_its_fixed_points_say():
-    setting, other = KFoldComposition(N=4, k=2, instance=1), KFoldComposition(N=4, k=2, instance=9)
-    oracle, foreign = KFoldOracle(setting), KFoldOracle(other)
-    fixed = (oracle.hidden == foreign.hidden).sum(axis=1)
-    expected = 0.25 + 0.75 * np.prod((fixed - 1) / 3)
-    assert oracle.agreement(np.eye(4)[foreign.hidden])[0] == pytest.approx(expected)
-    assert oracle.evaluate(foreign.optimal_policy)["objective"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("size", [3, 4])
-def test_fixed_points_have_variance_one(size):
-    """Root mean square over hidden tuples of the alignment of one hop: 1 / (N - 1), what `direct_queries` says."""
-    fixed = [sum(a == i for i, a in enumerate(p)) for p in itertools.permutations(range(size))]
-    assert np.mean((np.array(fixed) - 1) ** 2) == pytest.approx(1)
 
 
 def test_composed_policies_save_and_load(tmp_path):

@@ -12,7 +12,7 @@ from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.parity import oracle as parity_oracle
 from theorybench.envs.curriculum.parity.experiments import chances
-from theorybench.envs.curriculum.parity.oracle import DIFFICULTIES, ParityOracle
+from theorybench.envs.curriculum.parity.oracle import ParityOracle
 from theorybench.envs.curriculum.parity.setting import Parity
 
 ID = "TheoryBench/Parity-v0"
@@ -115,12 +115,3 @@ def test_estimates_are_unbiased_within_their_errors(hashed, chain_of_thought, mo
     assert estimate == oracle.evaluate(policy)
     for name in exact:
         assert abs(estimate[name] - exact[name]) <= 4 * estimate[f"{name}_se"] + 1e-12
-
-
-def test_laws_of_the_ladder():
-    (difficulty,) = DIFFICULTIES
-    for level in difficulty.levels():
-        oracle = ParityOracle(Parity(**level))
-        k = oracle.setting.k
-        assert difficulty.queries(oracle, "direct") == 4.5 * 4**k
-        assert difficulty.queries(oracle, "curriculum") == pytest.approx(3 + 25 / 3 * (k - 1))

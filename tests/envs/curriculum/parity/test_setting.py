@@ -109,4 +109,3 @@ def test_shorter_secrets_are_the_beginning_of_longer_ones():
     assert len({tuple(Parity(instance=i).tables.secret) for i in range(50)}) > 45
     shorter, longer = Parity(k=3, instance=4).tables.secret, Parity(k=9, instance=4).tables.secret
     assert np.array_equal(shorter, longer[:3])
-    assert Parity(instance=9_999).split == "tuning" and Parity(instance=10_000).split == "scoring"
