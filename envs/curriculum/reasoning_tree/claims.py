@@ -4,16 +4,16 @@ The theorems count the reward queries of rejection sampling from the base model.
 any agent sees. Intervals are three standard errors wide on each side.
 """
 
+import math
+
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import SolvedShare
+from theorybench.envs.core.evidence.experiments import SampleMean, SolvedShare, metric_of
 from theorybench.envs.curriculum.reasoning_tree.experiments import (
     ACCURACY,
     HintsAgainstDepth,
     ParityTests,
     QueryGrowth,
-    TasksTwice,
-    accurate,
-    no_reward,
+    confirmed_queries,
 )
 
 claim = ClaimMaker("reasoning-tree", "arXiv 2511.07372")
@@ -40,8 +40,9 @@ CLAIMS: tuple[Claim, ...] = (
         "learners",
         SolvedShare(
             agents=("curriculum-rlvr", "rlvr"),
-            solved=accurate,
-            prediction=lambda oracle: no_reward(oracle.setting, 20_000),
+            solved=lambda lab, policy, seed, run: metric_of(lab.oracle, policy, "objective") >= ACCURACY,
+            # The chance that no response of the base model earns a reward: without one there is no gradient.
+            prediction=lambda oracle: 1.0 + math.expm1(20_000 * math.log1p(-1 / oracle.direct_queries())),
             budget=20_000,
             seeds=10,
         ),
@@ -95,7 +96,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "confirmation",
-        TasksTwice(),
+        # (L+1)(d+1) for the new picks, and one query to confirm at each task that has none.
+        SampleMean(
+            sample=confirmed_queries,
+            prediction=lambda oracle: oracle.setting.num_stages * (oracle.setting.num_actions + 1.0),
+        ),
         source="size of the steps between stages",
         statement="A stage without a new pick only costs its confirmation: one query with the exact verifier",
         falsified_by="skipped stages",

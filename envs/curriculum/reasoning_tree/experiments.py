@@ -3,11 +3,9 @@
 import dataclasses
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import metric_of
 from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.oracle import Oracle
@@ -17,7 +15,7 @@ from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 
 #: Accuracy at which S counts as learnt.
 ACCURACY = 0.9
-#: Episodes of one simulation, and of one task of a curriculum at most.
+#: Most episodes of one simulation, and of one task of a curriculum.
 TOGETHER, LIMIT = 2**17, 2**21
 
 #: A task of a curriculum: its stage, its hint, and the positions of the picks that it teaches.
@@ -47,7 +45,7 @@ class Search:
     lab: Lab  # the lab that simulates
     trials: int  # number of searches
     prompt: int | None = None  # search on this one prompt, as at inference time; None for a fresh prompt each episode
-    limit: int = LIMIT  # maximum number of episodes of one task
+    limit: int = LIMIT  # most episodes of one task
 
     def queries(self, tasks: list[Task], seed: int) -> np.ndarray:
         """Return the reward queries of each search: float64 (trials,), NaN if a task exceeds the limit."""
@@ -56,36 +54,30 @@ class Search:
         total = np.zeros(self.trials)
         for number, (stage, hint, new) in enumerate(tasks):
             policy = TablePolicy(View.of(setting, "position"), table)
-            spent, picks = self._search(policy, stage, hint, (seed, number))
-            if picks is None:
+            found = self._search(policy, stage, hint, (seed, number))
+            if found is None:
                 return np.full(self.trials, math.nan)
+            spent, picks = found
             total += spent
             table[new] = np.eye(setting.num_actions)[picks[new.start - hint : new.stop - hint]]
         return total
 
     def _search(
         self, policy: TablePolicy, stage: int, hint: int, seed: tuple[int, int]
-    ) -> tuple[np.ndarray, np.ndarray | None]:
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Sample until `trials` rewards; return the episodes of each, and the picks of the first rewarded response."""
-        rewarded: list[np.ndarray] = []
-        picks, episodes = None, 0
-        for block in itertools.count():
+        ends, picks, episodes, block = np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0
+        while len(ends) < self.trials:
+            if episodes >= self.limit:
+                return None
             size = min(TOGETHER, max(self.trials, episodes))
-            options: dict[str, Any] = {"stage": stage, "hint": hint}
-            if self.prompt is not None:
-                options |= {"prompts": [self.prompt], "group_size": size}
-            key = seed_of(*seed, block)
-            played = self.lab.simulate(policy, size, key, **options)
+            one = {} if self.prompt is None else {"prompts": [self.prompt], "group_size": size}
+            played = self.lab.simulate(policy, size, seed_of(*seed, block), stage=stage, hint=hint, **one)
             hits = np.flatnonzero(played.rewards > 0)
-            if picks is None and len(hits):
+            if len(hits) and not len(ends):
                 picks = played.actions[hits[0], : played.lengths[hits[0]]]
-            rewarded.append(hits + episodes)
-            episodes += size
-            if sum(map(len, rewarded)) >= self.trials or episodes >= self.limit:
-                break
-        ends = np.concatenate(rewarded)[: self.trials]
-        enough = len(ends) == self.trials
-        return np.diff(ends, prepend=-1).astype(np.float64), picks if enough else None
+            ends, episodes, block = np.append(ends, hits + episodes), episodes + size, block + 1
+        return np.diff(ends[: self.trials], prepend=-1).astype(np.float64), picks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +91,7 @@ class QueryGrowth:
     quantile: float | None = None
     trials: int = 400  # searches at each point
     lengths: tuple[int, ...] = (1, 3, 5, 7)  # the L of "log-length"
-    limit: int = LIMIT  # episodes of one task at most
+    limit: int = LIMIT  # most episodes of one task
 
     def points(self, setting: ReasoningTree) -> list[tuple[float, int, int]]:
         """Return (place on the axis, L, increment) of each point."""
@@ -139,40 +131,24 @@ class QueryGrowth:
         return float(nbinom.ppf(self.quantile, tasks, chance) + tasks)
 
 
-@dataclasses.dataclass(frozen=True)
 class HintsAgainstDepth:
     """Mean reward queries with ever shorter hints over those with ever later stages."""
-
-    trials: int = 2000  # searches of each
-    limit: int = LIMIT  # episodes of one task at most
 
     def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
         """Return 1: each task of either leaves one pick among d + 1."""
         return 1.0
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Ratio of means."""
-        search, setting = Search(lab, self.trials, limit=self.limit), lab.setting
-        depth = search.queries(depth_curriculum(setting, 1), 2 * seed)
-        return ratio_of_means(search.queries(hint_curriculum(setting, 1), 2 * seed + 1), depth)
+        """Return the ratio of the means of 2,000 searches each."""
+        search = Search(lab, 2_000, limit=TOGETHER)
+        depth = search.queries(depth_curriculum(lab.setting, 1), 2 * seed)
+        return ratio_of_means(search.queries(hint_curriculum(lab.setting, 1), 2 * seed + 1), depth)
 
 
-@dataclasses.dataclass(frozen=True)
-class TasksTwice:
-    """Mean reward queries with one new pick a task, every task being searched twice."""
-
-    trials: int = 2000  # searches
-    limit: int = LIMIT  # episodes of one task at most
-
-    def predicted(self, oracle: Oracle[ReasoningTree]) -> float:
-        """(L+1)(d+1) for the new picks, and one query to confirm at each task that has none."""
-        setting = oracle.setting
-        return setting.num_stages * (setting.num_actions + 1.0)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over searches."""
-        tasks = [task for task in depth_curriculum(lab.setting, 1) for _ in range(2)]
-        return mean_interval(Search(lab, self.trials, limit=self.limit).queries(tasks, seed))
+def confirmed_queries(lab: Lab, seed: int) -> np.ndarray:
+    """Return the reward queries of searches with one new pick a task, each task searched twice: float64 (2000,)."""
+    tasks = [task for task in depth_curriculum(lab.setting, 1) for _ in range(2)]
+    return Search(lab, 2_000, limit=TOGETHER).queries(tasks, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,13 +189,3 @@ def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, fl
     ranks = np.sqrt(quantile * (1 - quantile) / n) * np.array([-1, 0, 1]) + quantile
     low, value, high = np.log(np.quantile(values, np.clip(ranks, 0, 1)))
     return float(value), float(high - low) / 2
-
-
-def accurate(lab: Lab, policy: Any, seed: int, run: int) -> bool:
-    """Return whether a policy has learnt S."""
-    return metric_of(lab.oracle, policy, "objective") >= ACCURACY
-
-
-def no_reward(setting: ReasoningTree, episodes: int) -> float:
-    """Return the probability that no response of the base model gets a reward: without one there is no gradient."""
-    return 1.0 + math.expm1(episodes * math.log1p(-1 / setting.num_actions**setting.num_stages))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import declared, declared_rows, follow, means
 from theorybench.envs.core.oracle import Oracle
@@ -63,7 +63,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
     @property
     def num_prefixes(self) -> int:
-        """Prefixes of all prompts at which a policy decides."""
+        """Number of prefixes, over all prompts, at which a policy chooses an action."""
         return 2**self.setting.d * sum(self.setting.d**position for position in range(self.setting.L + 1))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
@@ -107,50 +107,11 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
 
     # The cost of search.
 
-    def base_success(self, stage: int | None = None) -> float:
-        """Return the reference's probability of a reward at a stage (None: the full task), without hints.
-
-        (d+1)^-s with the exact verifier. With parity a chain of l picks is right for all prompts if its indices occur
-        as often as those of S, modulo 2, and for half of them otherwise: (d^l + N_l) / (2 (d+1)^s), l = min(s, L).
-        """
-        s = self.setting.num_stages if stage is None else stage
-        if not 1 <= s <= self.setting.num_stages:
-            raise ParameterError("stage", stage, f"1..{self.setting.num_stages}")
-        if self.setting.verifier == "exact":
-            return 1 / (self.setting.d + 1) ** s
-        picks = min(s, self.setting.L)
-        return (self.setting.d**picks + self.right_chains(picks)) / (2 * (self.setting.d + 1) ** s)
-
-    def right_chains(self, picks: int) -> int:
-        """Count the chains of this many picks (1..L) whose parity is that of S's for every prompt.
-
-        L! for L <= d: the orders of S.
-        """
-        if not 1 <= picks <= self.setting.L:
-            raise ParameterError("picks", picks, f"1..{self.setting.L}")
-        odd = np.count_nonzero(np.bincount(self.setting.tables.path[:picks]) % 2)
-        return count_words(self.setting.d, picks, int(odd))
-
-    def best_of(self, n: int, policy: Any = None) -> float:
-        """Return the chance that one of n independent responses to the same prompt earns the reward.
-
-        It is the mean over prompts of 1 - (1 - q(x))^n.
-
-        Args:
-            n: responses, >= 1.
-            policy: draws them; None for the reference.
-
-        Raises:
-            ParameterError: n below 1.
-            PolicyError: the policy's success on each prompt is not known exactly.
-        """
-        if n < 1:
-            raise ParameterError("n", n, "an integer >= 1")
-        found = self._measured(self.reference_policy if policy is None else policy)
-        if "success" in found.sampled:
-            raise PolicyError("success for each prompt is unknown here: use a policy on position or state")
-        with np.errstate(divide="ignore"):
-            return float(np.mean(-np.expm1(n * np.log1p(-np.minimum(found.success[:, -1], 1.0)))))
+    @property
+    def right_chains(self) -> int:
+        """Number of chains of L picks with the parity of S for every prompt; L!, the orders of S, for L <= d."""
+        setting = self.setting
+        return count_words(setting.d, setting.L, np.count_nonzero(np.bincount(setting.tables.path[: setting.L]) % 2))
 
     def direct_queries(self) -> int:
         """Return the expected reward queries of rejection sampling on the full task, (d+1)^(L+1).
@@ -189,7 +150,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         self._require("parity")
         if not 0 < delta < 1:
             raise ParameterError("delta", delta, "a number in (0, 1)")
-        wrong = self.setting.d**self.setting.L - self.right_chains(self.setting.L)
+        wrong = self.setting.d**self.setting.L - self.right_chains
         return max(0, math.ceil(math.log2(wrong / delta))) if wrong else 0
 
     def parity_queries(self, delta: float) -> float:
@@ -200,7 +161,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         one chain over the probability to stop, (r m + (1-r)(2 - 2^(1-m))) / (r + (1-r) 2^-m), r = N / d^L.
         """
         m = self.confirmations(delta)
-        share = self.right_chains(self.setting.L) / self.setting.d**self.setting.L
+        share = self.right_chains / self.setting.d**self.setting.L
         return (share * m + (1 - share) * (2 - 2.0 ** (1 - m))) / (share + (1 - share) * 2.0**-m)
 
     def _require(self, verifier: str) -> None:

@@ -212,17 +212,17 @@ class Curricula:
         by_length, steps = [], tuple(range(1, setting.num_stages + 1))
         theory = [lab.at(L=L).oracle.curriculum_queries() for L in self.drawn]
         for number, (name, tasks) in enumerate((("stages", depth_curriculum), ("hints", hint_curriculum))):
-            found = []
-            for L in self.searched:
-                there = lab.at(L=L)
-                spent = Search(there, self.trials).queries(tasks(there.setting, 1), seed_of(seed, number, L))
-                found.append(mean_interval(spent))
-            by_length.append(Series(name, "simulated", self.searched, *zip(*found, strict=True)))
+            labs = {L: lab.at(L=L) for L in self.searched}
+            found = [
+                Search(there, self.trials).queries(tasks(there.setting, 1), seed_of(seed, number, L))
+                for L, there in labs.items()
+            ]
+            by_length.append(measured(name, self.searched, np.transpose(found), style="simulated"))
             by_length.append(Series(name, "predicted", self.drawn, theory))
         search, counted = Search(lab, self.trials), steps[:-1]
-        found = [mean_interval(search.queries(depth_curriculum(setting, p), seed_of(seed, 2, p))) for p in counted]
+        found = [search.queries(depth_curriculum(setting, p), seed_of(seed, 2, p)) for p in counted]
         by_step = (
-            Series("stages", "simulated", counted, *zip(*found, strict=True)),
+            measured("stages", counted, np.transpose(found), style="simulated"),
             Series("stages", "predicted", steps, [lab.oracle.curriculum_queries(p) for p in steps]),
         )
         title, y = "Search: ever longer stages, ever shorter hints", Axis("reward queries", range=(0, 85))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.policy import Policy, TablePolicy
 from theorybench.envs.core.views import View
 
 
@@ -33,3 +33,16 @@ class Hashed(Policy):
 def hashed():
     """The class of policies that are hashes of what they see."""
     return Hashed
+
+
+@pytest.fixture(scope="session")
+def random_policy():
+    """random_policy(setting, depends_on, kind): a hash of what it sees, of sharpness `kind`, or a random "table"."""
+
+    def make(setting, depends_on, kind):
+        if kind != "table":
+            return Hashed(setting, depends_on, kind)
+        view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
+        return TablePolicy(view, np.random.default_rng(0).dirichlet(np.ones(setting.num_actions), view.rows))
+
+    return make

@@ -78,12 +78,6 @@ def test_predictions_are_the_theorems():
     assert predicted["parity-survival"] == 1 / 16 and predicted["parity-tests"] == 15 / 8
 
 
-def test_skipped_stages_grow_faster_than_a_line(faulty_lab):
-    lab = faulty_lab(lab=TrainingLab(ID, ReasoningTree(d=2, L=7)), options=every_fourth_stage)
-    value, low, _ = QueryGrowth("log-length", trials=100).measure(lab, 0)
-    assert low > 1.5 and value > 2
-
-
 def test_curricula_cover_the_path_once():
     setting = ReasoningTree(L=6)
     for increment in range(1, 8):
@@ -97,10 +91,3 @@ def test_curricula_cover_the_path_once():
 def test_a_search_that_finds_nothing_fails():
     found = QueryGrowth("length", trials=10, limit=64).measure(TrainingLab(ID, ReasoningTree()), 0)
     assert all(map(math.isnan, found))
-
-
-def test_the_reference_is_what_searches_start_from():
-    setting = ReasoningTree(d=3, L=2)
-    uniform = TablePolicy(View.of(setting, "position"), np.full((3, 4), 0.25))
-    played = TrainingLab(ID, setting).simulate(uniform, 1000, 0)
-    assert played.actions.max() == 3 and played.rewards.mean() == pytest.approx(1 / 64, abs=0.02)
