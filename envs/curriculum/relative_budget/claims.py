@@ -4,15 +4,21 @@ Predictions come from the negative binomial law of T and from exact gradients. M
 dynamics or train agents; intervals are three standard errors wide on each side.
 """
 
+import math
+
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import SampleMean
 from theorybench.envs.curriculum.relative_budget.experiments import (
-    BestStep,
-    LeastSize,
+    Extremum,
     ScoreRatio,
     SizeRatio,
     TableStep,
     Tilted,
     TiltsLearnt,
+    base_law,
+    base_rewards,
+    best_step_gains,
+    sample_sizes,
 )
 
 claim = ClaimMaker("relative-budget", "arXiv 2602.01523")
@@ -33,7 +39,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "balanced",
-        LeastSize(),
+        Extremum(
+            budgets=(0.8, 1.1, 1.5, 2.0, 2.8),
+            exact=lambda law: law.sample_size,
+            estimates=lambda lab, seed: sample_sizes(base_rewards(lab, 10, 1, seed)),
+        ),
         source="sample size",
         statement="The samples that one step needs are fewest at a relative budget of about 1.5",
         falsified_by="a reward that does not count tokens",
@@ -98,7 +108,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "best-step",
-        BestStep((0.5,), parts=30),
+        SampleMean(
+            sample=lambda lab, seed: (
+                best_step_gains(lab.at(xi=0.5), 30, seed) / math.sqrt(base_law(lab.setting, 0.5).variance)
+            ),
+            prediction=lambda oracle: 1.0,
+        ),
         source="one step",
         statement="The best step at a small KL divergence kappa gains sqrt(2 kappa) sd(R)",
         falsified_by="a step that sees less than the state, such as sub-steps only",
@@ -109,7 +124,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "best-step-peak",
-        BestStep((0.7, 1.0, 1.4, 2.0, 2.8)),
+        Extremum(
+            budgets=(0.7, 1.0, 1.4, 2.0, 2.8),
+            exact=lambda law: math.sqrt(law.variance),
+            estimates=lambda lab, seed: best_step_gains(lab, 10, seed),
+        ),
         source="one step",
         statement="The best step at a fixed KL divergence gains most where Var[R] peaks",
         falsified_by="a reward that does not count tokens",

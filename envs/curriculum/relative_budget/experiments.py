@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 TOGETHER = 4096
 #: One gradient step: learning rate and runs.
 RATE, RUNS = 0.02, 8
+#: Weight of the KL penalty whose optimum is the best small step.
+PENALTY = 20.0
 
 
 def base_law(setting: RelativeBudget, xi: float) -> TokenLaw:
@@ -59,7 +62,7 @@ class SizeRatio:
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """n(there) / n(here)."""
-        there, here = (base_law(oracle.setting, xi).sample_size() for xi in (self.there, self.here))
+        there, here = (base_law(oracle.setting, xi).sample_size for xi in (self.there, self.here))
         return there / here
 
     def measure(self, lab: Lab, seed: int) -> Interval:
@@ -75,23 +78,22 @@ class SizeRatio:
 
 
 @dataclasses.dataclass(frozen=True)
-class LeastSize:
-    """Relative budget at which n is smallest: the minimum of a parabola through ln n over ln xi."""
+class Extremum:
+    """Relative budget at which a quantity is extreme: where a parabola through its logarithm over ln xi turns."""
 
-    budgets: tuple[float, ...] = (0.8, 1.1, 1.5, 2.0, 2.8)  # the relative budgets of the points
-    blocks: int = 10  # number of independent estimates at each, from 4,096 episodes
+    budgets: tuple[float, ...]  # the relative budgets of the points
+    exact: Callable[[TokenLaw], float]  # the quantity under the law of T of the base model
+    estimates: Callable[[Lab, int], np.ndarray]  # (lab at one of the budgets, seed) -> independent estimates of it
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
-        """Return the minimum for exact sample sizes."""
-        sizes = [base_law(oracle.setting, xi).sample_size() for xi in self.budgets]
-        return float(vertex(self.budgets, np.log(sizes)[None])[0])
+        """Return the extremum of the exact values."""
+        values = [self.exact(base_law(oracle.setting, xi)) for xi in self.budgets]
+        return float(vertex(self.budgets, np.log(values)[None])[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Count rewards of the base model."""
-        sizes = [sample_sizes(base_rewards(lab.at(xi=xi), self.blocks, 1, seed)) for xi in self.budgets]
-        if not np.isfinite(sizes).all():
-            return point(math.inf)
-        return mean_interval(vertex(self.budgets, np.log(sizes).T))
+        """Fit the estimates; infinite where one of them is not finite."""
+        values = [self.estimates(lab.at(xi=xi), seed) for xi in self.budgets]
+        return mean_interval(vertex(self.budgets, np.log(values).T)) if np.isfinite(values).all() else point(math.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,38 +131,21 @@ class Tilted:
         return mean_interval(values)
 
 
-@dataclasses.dataclass(frozen=True)
-class BestStep:
-    """Gain of the best small step at a fixed KL divergence: its size at one relative budget, or where it is greatest.
+def best_step_gains(lab: Lab, parts: int, seed: int) -> np.ndarray:
+    """Estimate the gain of the best small step, per unit of sqrt(2 KL): float64 (parts,).
 
     The step is the optimum under a KL penalty. Its gain is E[(w - 1) R] over responses of the base model, w being the
     ratio of probabilities, and its divergence E[w ln w].
+
+    Args:
+        lab: simulates.
+        parts: simulations of 4,096 episodes, each an estimate.
+        seed: of the simulations.
     """
-
-    #: where it is measured; with several, the place of the greatest gain, where a parabola turns
-    budgets: tuple[float, ...]
-    beta: float = 20.0  # weight of the penalty
-    parts: int = 10  # simulations of 4,096 episodes, each an estimate
-
-    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
-        """sd(R), in units of itself; or where sd(R) turns."""
-        if len(self.budgets) == 1:
-            return 1.0
-        deviations = [math.sqrt(base_law(oracle.setting, xi).variance) for xi in self.budgets]
-        return float(vertex(self.budgets, np.log(deviations)[None])[0])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Weigh responses of the base model."""
-        labs, first = [lab.at(xi=xi) for xi in self.budgets], seed * self.parts
-        gains = np.array([[self.gain(there, first + part) for there in labs] for part in range(self.parts)])
-        if len(self.budgets) == 1:
-            return mean_interval(gains[:, 0] / math.sqrt(base_law(lab.setting, self.budgets[0]).variance))
-        return mean_interval(vertex(self.budgets, np.log(gains)))
-
-    def gain(self, lab: Lab, seed: int) -> float:
-        """Estimate gain / sqrt(2 KL) from one simulation."""
-        step, base = lab.oracle.tilted_policy(self.beta), lab.oracle.reference_policy
-        played = lab.simulate(base, TOGETHER, seed)
+    step, base = lab.oracle.tilted_policy(PENALTY), lab.oracle.reference_policy
+    gains = np.empty(parts)
+    for part in range(parts):
+        played = lab.simulate(base, TOGETHER, seed * parts + part)
         taken = played.taken
         seen, actions = played.observations[taken], played.actions[taken]
         rows = np.arange(len(actions))
@@ -170,7 +155,8 @@ class BestStep:
         weights = np.exp(logs)
         # w ln w - w + 1 has the mean of w ln w, and hardly any noise.
         divergence = np.mean(weights * logs - weights + 1)
-        return float(np.mean((weights - 1) * (played.rewards - played.rewards.mean())) / math.sqrt(2 * divergence))
+        gains[part] = np.mean((weights - 1) * (played.rewards - played.rewards.mean())) / math.sqrt(2 * divergence)
+    return gains
 
 
 class TiltsLearnt(TrainedMetric):

@@ -57,20 +57,16 @@ class TokenLaw:
         horizon = len(self.arrivals)
         return float(self.arrivals @ np.arange(1, horizon + 1) + (1 - self.success) * horizon)
 
-    def tail(self, kappa: float = KAPPA) -> float:
+    @property
+    def tail(self) -> float:
         """P[R >= E R + sqrt(kappa) sd(R)]."""
-        least = self.mean + math.sqrt(kappa * self.variance)
-        return float(self.arrivals[self.rewards >= least].sum())
+        return float(self.arrivals[self.rewards >= self.mean + math.sqrt(KAPPA * self.variance)].sum())
 
-    def sample_size(self, kappa: float = KAPPA) -> float:
+    @property
+    def sample_size(self) -> float:
         """n = 1 / (sqrt(kappa) sd(R) P[R >= E R + sqrt(kappa) sd(R)]), infinite where that reward does not exist."""
-        density = math.sqrt(kappa * self.variance) * self.tail(kappa)
+        density = math.sqrt(KAPPA * self.variance) * self.tail
         return 1 / density if density > 0 else math.inf
-
-    def optimal_value(self, beta: float) -> float:
-        """V*_beta = beta ln E e^(R / beta)."""
-        scaled = np.exp((self.rewards - 1) / beta)
-        return 1 + beta * math.log(self.arrivals @ scaled + (1 - self.success) * math.exp(-1 / beta))
 
 
 def visits(chances: np.ndarray) -> np.ndarray:

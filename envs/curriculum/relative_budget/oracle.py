@@ -27,7 +27,7 @@ class ChancePolicy(PolicyOfSetting):
 
     Args:
         setting: gives the right actions.
-        chances: float64 (K, H), by sub-steps behind and tokens used.
+        chances: float64 (K, H), by completed sub-steps and tokens used.
     """
 
     def __init__(self, setting: RelativeBudget, chances: np.ndarray) -> None:
@@ -41,23 +41,11 @@ class ChancePolicy(PolicyOfSetting):
         return setting.rows(self.chances[progress, used], progress)
 
 
-class Followed(NamedTuple):
-    """A policy that was followed forward."""
-
-    arrivals: np.ndarray  # float64 (K, H): the probability that sub-step i is done with token t, t = 1..H
-    kl: float  # KL divergence to the reference, in nats
-
-
 class SmallStep(NamedTuple):
-    """Small steps of a table on sub-steps from the base model: one direction for each row, with gradient and curvature.
+    """Gradient and curvature at the base model of a table on sub-steps, each row along its own gradient."""
 
-    Attributes:
-        gradient: float64 (K,), the norm of each row of the gradient of E[R] in the logits.
-        curvature: float64 (K,), Fisher's information of each row along it.
-    """
-
-    gradient: np.ndarray
-    curvature: np.ndarray
+    gradient: np.ndarray  # float64 (K,), the norm of each row of the gradient of E[R] in the logits
+    curvature: np.ndarray  # float64 (K,), Fisher's information of each row along it
 
     @property
     def squared_norm(self) -> float:
@@ -66,13 +54,8 @@ class SmallStep(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """The gain of that step per unit of sqrt(2 kappa), with kappa its KL divergence; at most `natural`."""
+        """The gain of that step per unit of sqrt(2 kappa), with kappa its KL divergence; at most sd(R)."""
         return self.squared_norm / math.sqrt(np.square(self.gradient) @ self.curvature)
-
-    @property
-    def natural(self) -> float:
-        """The gain of the best step of such a table per unit of sqrt(2 kappa); at most sd(R)."""
-        return math.sqrt((np.square(self.gradient) / self.curvature).sum())
 
 
 class RelativeBudgetOracle(Oracle[RelativeBudget]):
@@ -96,20 +79,6 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
-        found = self.follow(policy)
-        values = {"kl": found.kl}
-        for stage, arrivals in enumerate(found.arrivals, 1):
-            law = TokenLaw(arrivals)
-            own = {"objective": law.mean, "success": law.success, "tokens": law.tokens, "variance": law.variance}
-            values |= {f"stage_{stage}/{name}": value for name, value in own.items()}
-        return values | own
-
-    def follow(self, policy: Any) -> Followed:
-        """Follow a policy through all its states.
-
-        Args:
-            policy: any object with `probs`.
-        """
         setting, shape = self.setting, (self.setting.K, self.setting.horizon)
         progress, used = np.nonzero(np.arange(shape[0])[:, None] <= np.arange(shape[1]))
         chances, surprise = np.zeros(shape), np.zeros(shape)
@@ -120,7 +89,12 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             chances[i, u] = rows[np.arange(len(i)), setting.tables.right[i]]
             surprise[i, u] = divergence(rows, setting.reference_probs(observations))
         held = visits(chances)
-        return Followed(held * chances, float((held * surprise).sum()))
+        values = {"kl": float((held * surprise).sum())}
+        for stage, arrivals in enumerate(held * chances, 1):
+            law = TokenLaw(arrivals)
+            own = {"objective": law.mean, "success": law.success, "tokens": law.tokens, "variance": law.variance}
+            values |= {f"stage_{stage}/{name}": value for name, value in own.items()}
+        return values | own
 
     # The base model.
 
@@ -136,7 +110,8 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             ParameterError: a temperature that is not positive.
         """
         check_temperature(beta)
-        return self.law.optimal_value(beta)
+        scaled = np.exp((self.law.rewards - 1) / beta)
+        return 1 + beta * math.log(self.law.arrivals @ scaled + (1 - self.law.success) * math.exp(-1 / beta))
 
     def tilted_policy(self, beta: float) -> ChancePolicy:
         """Return the optimum of J - beta KL: the base model's responses, weighted by exp(R / beta).
@@ -153,18 +128,14 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
             weights[:-1, used] = np.logaddexp(on, back)
         return ChancePolicy(setting, p * np.exp(weights[1:, 1:] - weights[:-1, :-1]))
 
-    def tilted_chance(self, tilts: int) -> float:
-        """Return p_i = 1 - (1 - p) e^(-i eta), eta = 1/(2H): what i tilts of the base model's solutions make of p."""
-        return 1 - (1 - self.setting.p) * math.exp(-tilts / (2 * self.setting.horizon))
-
     def tilted_gain(self, tilts: int) -> float:
-        """Return H (p_i - p) / K: what i tilts add to the relative budget."""
+        """Return H (p_i - p) / K, p_i = 1 - (1 - p) e^(-i/(2H)): what i tilts add to the relative budget."""
         setting = self.setting
         return setting.horizon * (1 - setting.p) * -math.expm1(-tilts / (2 * setting.horizon)) / setting.K
 
     @functools.cached_property
     def small_step(self) -> SmallStep:
-        """The gradient of E[R] at the base model, in the logits of a table on sub-steps behind."""
+        """The gradient of E[R] at the base model, in the logits of a table on completed sub-steps."""
         setting, p = self.setting, self.setting.p
         # The logit of the right action has gradient g, each other one -g / (A - 1).
         worth, met = slopes(np.full(setting.K, p), setting.horizon)

@@ -187,13 +187,13 @@ class Samples:
         for number in self.lengths:
             name, own = f"K = {number}", lab.at(K=number)
             laws = {xi: base_law(own.setting, xi) for xi in line}
-            known = [xi for xi in line if math.isfinite(laws[xi].sample_size())]
-            series.append(Series(name, "predicted", known, [laws[xi].sample_size() for xi in known]))
-            counted = [xi for xi in self.budgets if laws[xi].tail() * episodes >= COUNTED]
+            known = [xi for xi in line if math.isfinite(laws[xi].sample_size)]
+            series.append(Series(name, "predicted", known, [laws[xi].sample_size for xi in known]))
+            counted = [xi for xi in self.budgets if laws[xi].tail * episodes >= COUNTED]
             found = [sample_sizes(base_rewards(own.at(xi=xi), seeds, self.parts, seed)) for xi in counted]
             series.append(measured(name, counted, np.transpose(found), style="simulated"))
             exact = [TokenLaw.negative_binomial(number, 0.02, max(number, round(xi * number / 0.02))) for xi in grid]
-            sizes = np.array([law.sample_size() for law in exact])
+            sizes = np.array([law.sample_size for law in exact])
             peak, least = (float(grid[place]) for place in (np.argmax([x.variance for x in exact]), np.argmin(sizes)))
             ratios = [float(sizes[np.searchsorted(grid, xi)] / sizes.min()) for xi in (0.3, 6.0)]
             rows.append((number, peak, least, float(sizes.min()), *ratios))
