@@ -4,12 +4,12 @@ Intervals are three standard errors wide on each side.
 """
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import SolvedShare
+from theorybench.envs.core.evidence.experiments import SampleMean, SolvedShare
 from theorybench.envs.curriculum.learning import learnt
 from theorybench.envs.curriculum.semiautomaton.experiments import (
     Decay,
     FactorialLength,
-    NetworkBlind,
+    network_rewards,
     outcome_gradient,
 )
 
@@ -79,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "network",
-        NetworkBlind(),
+        SampleMean(sample=network_rewards, prediction=lambda oracle: 1 / oracle.setting.N),
         source="outcomes and networks",
         statement="A network that sees the whole prompt is no better than chance after training on the outcomes "
         "of 8 letters",

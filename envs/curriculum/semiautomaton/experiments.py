@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.interval import Interval, interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.curriculum.learning import OutcomeGradient
@@ -120,20 +120,7 @@ class FactorialLength:
         return over_machines(between, excess(lab, self.lengths, self.twins, self.episodes, seed))
 
 
-@dataclasses.dataclass(frozen=True)
-class NetworkBlind:
-    """Reward of networks (`policy="mlp"`) that were trained on the outcome of the full task."""
-
-    budget: int = 16_000  # episodes of a run
-    seeds: int = 3  # runs
-    episodes: int = 4096  # of the simulation of each
-
-    def predicted(self, oracle: Oracle[Semiautomaton]) -> float:
-        """Chance."""
-        return 1 / oracle.setting.N
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean reward over runs."""
-        numbers = run_seeds(seed, self.seeds)
-        policies = lab.train("rlvr", numbers, self.budget, policy="mlp", episodes_per_update=256)
-        return mean_interval(np.concatenate([lab.simulate(policy, self.episodes, seed).rewards for policy in policies]))
+def network_rewards(lab: Lab, seed: int) -> np.ndarray:
+    """Train three networks on the outcome of the full task; return 4,096 rewards of each, float64 (12288,)."""
+    policies = lab.train("rlvr", run_seeds(seed, 3), 16_000, policy="mlp", episodes_per_update=256)
+    return np.concatenate([lab.simulate(policy, 4096, seed).rewards for policy in policies])

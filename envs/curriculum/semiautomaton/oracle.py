@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +12,10 @@ from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.finite.walks import MAX_PREFIXES, PrefixWalk, declared, declared_rows, follow, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import Policy, SettingPolicy, TablePolicy
+from theorybench.envs.core.policy import Policy, PolicyOfSetting, TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.curriculum.semiautomaton.pairs import agreement, limit_agreement, pair_matrix
-from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, transpositions
+from theorybench.envs.curriculum.semiautomaton.pairs import pair_matrix
+from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton, shuffled
 
 #: Prompts of an estimate.
 SAMPLES = 2**13
@@ -65,7 +65,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         elif dependence in ("state", "position"):
             success, kl = self._blind(policy)
         else:
-            success, kl = self._walked(policy, _stages(metrics))
+            success, kl = self._walked(policy, metrics)
             sampled = self.num_prefixes > MAX_PREFIXES
         columns = {f"stage_{t}/success": value for t, value in success.items()}
         return means(columns | dict.fromkeys(["objective", "success"], success[self.setting.T]) | {"kl": kl}, sampled)
@@ -111,16 +111,18 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
 
     @property
     def num_prefixes(self) -> int:
-        """Prefixes of all prompts at which a policy decides."""
+        """Number of prefixes, over all prompts, at which a policy chooses an action."""
         setting = self.setting
         responses = sum(setting.N**t for t in range(setting.response_length))
         return int(setting.N * setting.m**setting.T * responses)
 
-    def _walked(self, policy: Any, stages: Iterable[int] | None) -> Measured:
+    def _walked(self, policy: Any, metrics: frozenset[str] | None) -> Measured:
         setting, exact = self.setting, self.num_prefixes <= MAX_PREFIXES
-        asked = range(1, setting.T + 1) if exact and stages is None else stages or ()
         success: dict[int, np.ndarray] = {}
-        for t in sorted({*asked, setting.T} & set(range(1, setting.T + 1))):
+        for t in range(1, setting.T + 1):
+            asked = exact if metrics is None else f"stage_{t}/success" in metrics
+            if not asked and t < setting.T:
+                continue
             (success[t], kl), _ = follow(
                 functools.partial(self._walk, policy),
                 exact=exact,
@@ -168,11 +170,12 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         setting, rng = self.setting, np.random.default_rng([seed, 1])
         if setting.family == "permutations":
             return rng.random((setting.m, setting.N)).argsort(axis=1).ravel()
-        bits, still = rng.integers(2, size=(setting.m, 1)), np.arange(setting.N)
-        return np.where(bits == 1, transpositions(setting.tables.swaps, setting.N), still).ravel()
+        return shuffled(setting.tables.swaps, rng.integers(2, size=setting.m), setting.N)
 
     def agreement(self, moves: np.ndarray) -> np.ndarray:
         """Return the chance that another machine ends a word of t letters in the right state: float64 (T + 1,).
+
+        Both begin in the same uniform state, and words are uniform; exact for t = 0..T.
 
         Args:
             moves: int (m N,), the other machine.
@@ -180,23 +183,15 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         Raises:
             ParameterError: moves of another shape.
         """
-        setting = self.setting
-        if np.shape(moves) != (setting.m * setting.N,):
-            raise ParameterError("moves.shape", np.shape(moves), f"({setting.m * setting.N},)")
-        shape = (setting.m, setting.N)
-        return agreement(setting.tables.moves.reshape(shape), np.reshape(moves, shape), setting.T)
-
-    def limit_agreement(self, length: float) -> float:
-        """Return the mean agreement of two machines on words of `length` >= 1 fresh letters.
-
-        For the shuffle family see `limit_agreement` of `semiautomaton_pairs`; independent permutations agree by chance.
-        """
-        N = self.setting.N
-        return limit_agreement(N, length) if self.setting.family == "shuffle" else 1 / N
-
-    def horizon(self, episodes: float) -> float:
-        """Return (N-1) ln sqrt(n), the word length beyond which n outcomes do not distinguish shuffle machines."""
-        return (self.setting.N - 1) * math.log(math.sqrt(episodes))
+        setting, N = self.setting, self.setting.N
+        if np.shape(moves) != (setting.m * N,):
+            raise ParameterError("moves.shape", np.shape(moves), f"({setting.m * N},)")
+        chain = pair_matrix(*(np.eye(N)[machine].reshape(setting.m, N, N) for machine in (setting.tables.moves, moves)))
+        pair, curve = np.eye(N).ravel() / N, [1.0]
+        for _ in range(setting.T):
+            pair = pair @ chain
+            curve.append(float(np.trace(pair.reshape(N, N))))
+        return np.array(curve)
 
     def direct_queries(self) -> float:
         """Return the episodes of random claims that reveal a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
@@ -231,16 +226,8 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return rows * self.setting.N * float(np.sum(1 / np.arange(1, rows + 1)))
 
 
-class MachinePolicy(SettingPolicy):
-    """Answers with the true state after the word that is shown: the optimum without a chain of thought.
-
-    Args:
-        setting: knows the machine.
-    """
-
-    def __init__(self, setting: Semiautomaton) -> None:
-        super().__init__(setting, "reference")
-        self.depends_on = "prefix"
+class MachinePolicy(PolicyOfSetting):
+    """Answers with the true state after the word that is shown: the optimum without a chain of thought."""
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, N)."""
@@ -248,14 +235,6 @@ class MachinePolicy(SettingPolicy):
         start = observations[:, 0].astype(np.int64) - 1
         word = observations[:, 1 : 1 + setting.T].astype(np.int64) - setting.N - 1
         return np.eye(setting.N)[setting.run(start, np.maximum(word, 0), np.count_nonzero(word >= 0, axis=1))]
-
-
-def _stages(metrics: frozenset[str] | None) -> list[int] | None:
-    """Return the stages that are named among metrics; None where all are wanted."""
-    if metrics is None:
-        return None
-    parts = [name.split("/")[0].removeprefix("stage_") for name in metrics if name.endswith("/success")]
-    return [int(part) for part in parts if part.isdecimal()]
 
 
 DIFFICULTIES = (

@@ -17,26 +17,6 @@ def pair_matrix(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return together.reshape(N, N, N, N).transpose(0, 2, 1, 3).reshape(N * N, N * N)
 
 
-def agreement(first: np.ndarray, second: np.ndarray, length: int) -> np.ndarray:
-    """Return the chance that two machines that begin in the same uniform state are in the same state after t letters.
-
-    Args:
-        first: int (m, N), the state after each letter in each state.
-        second: int (m, N), likewise.
-        length: T >= 0.
-
-    Returns:
-        float64 (T + 1,), t = 0..T, exact for uniform words.
-    """
-    N = first.shape[1]
-    chain = pair_matrix(np.eye(N)[first], np.eye(N)[second])
-    pair, curve = np.eye(N).ravel() / N, [1.0]
-    for _ in range(length):
-        pair = pair @ chain
-        curve.append(float(np.trace(pair.reshape(N, N))))
-    return np.array(curve)
-
-
 def limit_agreement(states: int, length: float) -> float:
     """Return 1/N + (1 - 1/N)(1 - 1/(N-1))^T: agreement of two shuffle machines when every letter is fresh.
 

@@ -156,15 +156,14 @@ class Semiautomaton(Setting):
     def tables(self) -> Tables:
         """The hidden machine, and constants of the dynamics."""
         rng = np.random.default_rng([251004115, self.instance, self.N])
-        identity = np.tile(np.arange(self.N), (self.m, 1))
         swaps = np.zeros((0, 2), np.int64)
         if self.family == "permutations":
-            moves = rng.random((self.m, self.N)).argsort(axis=1)
+            moves = rng.random((self.m, self.N)).argsort(axis=1).ravel()
         else:
             first, second, bits = (rng.random((self.m, 3)) * [self.N, self.N - 1, 2]).astype(np.int64).T
             swaps = np.stack([first, second + (second >= first)], axis=1)
-            moves = np.where(bits[:, None] == 1, transpositions(swaps, self.N), identity)
-        return Tables(moves.astype(np.int64).ravel(), swaps, np.arange(self.T))
+            moves = shuffled(swaps, bits, self.N)
+        return Tables(moves, swaps, np.arange(self.T))
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> State:
         """Show the initial state and the word."""
@@ -235,8 +234,8 @@ class Semiautomaton(Setting):
         return str(symbol) if symbol < self.N else f"a{symbol - self.N}"
 
 
-def transpositions(swaps: np.ndarray, states: int) -> np.ndarray:
-    """Return the permutations that exchange the two states of each row of `swaps` (m, 2): int64 (m, states)."""
-    moves, rows = np.tile(np.arange(states), (len(swaps), 1)), np.arange(len(swaps))
-    moves[rows, swaps[:, 0]], moves[rows, swaps[:, 1]] = swaps[:, 1], swaps[:, 0]
-    return moves
+def shuffled(swaps: np.ndarray, bits: np.ndarray, states: int) -> np.ndarray:
+    """Return the machine whose letters of bit 1 exchange the two states of their row of `swaps`: int64 (m states,)."""
+    moves, rows = np.tile(np.arange(states), (len(swaps), 1)), np.flatnonzero(bits)
+    moves[rows, swaps[rows, 0]], moves[rows, swaps[rows, 1]] = swaps[rows, 1], swaps[rows, 0]
+    return moves.ravel()

@@ -17,7 +17,6 @@ from theorybench.envs.curriculum.semiautomaton.pairs import factorial_length, li
 from theorybench.envs.curriculum.semiautomaton.setting import FAMILIES, Semiautomaton
 
 ID = "TheoryBench/Semiautomaton-v0"
-VIEWS = {"prefix": "prefix", "state": "markov", "position": "position", "local": "local"}
 
 
 def by_hand(setting, policy):
@@ -42,22 +41,21 @@ def by_hand(setting, policy):
     return success, kl
 
 
-@st.composite
-def small_settings(draw):
-    return Semiautomaton(
-        N=draw(st.integers(2, 3)),
-        m=draw(st.integers(1, 2)),
-        T=draw(st.integers(1, 3)),
-        family=draw(st.sampled_from(FAMILIES)),
-        chain_of_thought=draw(st.booleans()),
-        instance=draw(st.integers(0, 10**6)),
-    )
+SMALL = st.builds(
+    Semiautomaton,
+    N=st.integers(2, 3),
+    m=st.integers(1, 2),
+    T=st.integers(1, 3),
+    family=st.sampled_from(FAMILIES),
+    chain_of_thought=st.booleans(),
+    instance=st.integers(0, 10**6),
+)
 
 
-@settings(max_examples=30, deadline=None)
-@given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0]))
-def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, sharpness):
-    policy = hashed(setting, depends_on, sharpness)
+@settings(max_examples=45, deadline=None)
+@given(SMALL, st.sampled_from(["prefix", "state", "position", "local"]), st.sampled_from([0.0, 2.0, 30.0, "table"]))
+def test_oracle_is_enumeration_by_hand(random_policy, setting, depends_on, kind):
+    policy = random_policy(setting, depends_on, kind)
     success, kl = by_hand(setting, policy)
     values = SemiautomatonOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in values)
@@ -67,19 +65,8 @@ def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, sharpness):
         assert values[f"stage_{stage}/success"] == pytest.approx(success[stage - 1], abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
-@given(small_settings(), st.sampled_from(list(VIEWS)), st.integers(0, 1000))
-def test_tables_are_read_as_they_act(setting, depends_on, seed):
-    view = View.of(setting, VIEWS[depends_on])
-    table = np.random.default_rng(seed).dirichlet(np.ones(setting.N), view.rows)
-    values = SemiautomatonOracle(setting).evaluate(TablePolicy(view, table))
-    success, kl = by_hand(setting, TablePolicy(view, table))
-    assert values["objective"] == pytest.approx(success[-1], abs=1e-12)
-    assert values["kl"] == pytest.approx(kl, abs=1e-12)
-
-
 @settings(max_examples=30, deadline=None)
-@given(small_settings(), st.integers(0, 1000))
+@given(SMALL, st.integers(0, 1000))
 def test_agreement_is_counted_over_all_words(setting, seed):
     oracle = SemiautomatonOracle(setting)
     other = oracle.twin(seed)
@@ -118,7 +105,6 @@ def test_fresh_random_permutations_agree_by_chance_at_once():
     permutations = [np.array(p) for p in itertools.permutations(range(3))]
     same = [a[s] == b[s] for a in permutations for b in permutations for s in range(3)]
     assert np.mean(same) == pytest.approx(1 / 3)
-    assert SemiautomatonOracle(Semiautomaton(N=3)).limit_agreement(1) == pytest.approx(1 / 3)
 
 
 def test_exact_curves_approach_the_limit_with_the_alphabet():
@@ -128,9 +114,9 @@ def test_exact_curves_approach_the_limit_with_the_alphabet():
         for instance in range(8):
             oracle = SemiautomatonOracle(Semiautomaton(N=6, m=letters, T=10, family="shuffle", instance=instance))
             curves.append(oracle.agreement(oracle.twin(instance)))
-        far.append(abs(np.mean(curves, axis=0)[10] - oracle.limit_agreement(10)))
+        far.append(abs(np.mean(curves, axis=0)[10] - limit_agreement(6, 10)))
     assert far[0] > 0.1 > 0.03 > far[1] > far[2]
-    assert oracle.limit_agreement(10) - 1 / 6 == pytest.approx(0.0895, abs=1e-4)
+    assert limit_agreement(6, 10) - 1 / 6 == pytest.approx(0.0895, abs=1e-4)
 
 
 def test_factorial_length_is_where_it_says_and_of_order_n_squared_log_n():
@@ -227,8 +213,6 @@ def test_law_of_direct_learning_is_the_mean_over_all_tables_of_what_a_right_clai
     assert SemiautomatonOracle(setting).direct_queries() == pytest.approx(episodes)
 
 
-def test_horizon_and_bad_questions():
-    oracle = SemiautomatonOracle(Semiautomaton(N=5))
-    assert oracle.horizon(10_000) == pytest.approx(4 * math.log(100))
+def test_machines_of_another_shape_are_refused():
     with pytest.raises(ParameterError):
-        oracle.agreement(np.zeros(3, int))
+        SemiautomatonOracle(Semiautomaton(N=5)).agreement(np.zeros(3, int))
