@@ -111,7 +111,8 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
     def right_chains(self) -> int:
         """Number of chains of L picks with the parity of S for every prompt; L!, the orders of S, for L <= d."""
         setting = self.setting
-        return count_words(setting.d, setting.L, np.count_nonzero(np.bincount(setting.tables.path[: setting.L]) % 2))
+        odd = int(np.count_nonzero(np.bincount(setting.tables.path[: setting.L]) % 2))
+        return count_words(setting.d, setting.L, odd)
 
     def direct_queries(self) -> int:
         """Return the expected reward queries of rejection sampling on the full task, (d+1)^(L+1).
