@@ -43,7 +43,7 @@ class Contender:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outside(Contender):
+class External(Contender):
     """A trainer of TRL: it has no policy class, and its step sizes are those of weights."""
 
     def variants(self, cell: "Cell") -> list[Options]:

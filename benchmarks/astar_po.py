@@ -8,7 +8,7 @@
    for A*-PO that is beta_1 and beta_2. Episodes of A*-PO's first stage are charged. Policies are scored twelve times
    a doubling of the episodes; between two of them the score is linear in ln episodes.
 2. *Time.* Every algorithm then trains again until its first scored policy above .95, one run at a time in one process,
-   never lifted, the algorithms taking turns. Seconds are without scoring. Ratios are of pairs with the same seed.
+   never batched, the algorithms taking turns. Seconds are without scoring. Ratios are of pairs with the same seed.
 3. *Memory.* Peak of the whole process, a fresh one for each run, and above that of a run of two episodes.
 
 Step sizes: .1, .3, 1 at beta <= .1 and in networks; .03, .1, .3 at beta = .2 and in the table of the tree; .01, .03, .1

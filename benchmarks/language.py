@@ -26,7 +26,7 @@ from _contest import (
     TARGET,
     Cell,
     Contender,
-    Outside,
+    External,
     Scale,
     Study,
     Winner,
@@ -42,9 +42,9 @@ from theorybench.leaderboard.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 TRL = (
-    Outside("trl-astar-po", ("beta_1", "beta_2"), "value_samples", (8,), {"keep_hopeless": True}),
-    Outside("trl-grpo", ("beta",), "scale_rewards", ("group",)),
-    Outside("trl-rloo", ("beta",), "group_size", (8,)),
+    External("trl-astar-po", ("beta_1", "beta_2"), "value_samples", (8,), {"keep_hopeless": True}),
+    External("trl-grpo", ("beta",), "scale_rewards", ("group",)),
+    External("trl-rloo", ("beta",), "group_size", (8,)),
 )
 OURS = (
     astar_po(8),

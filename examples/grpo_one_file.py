@@ -110,7 +110,7 @@ def collect(envs, network, args):
         taken = torch.as_tensor(running)
         steps.append((observations, actions[:, 0], logs.gather(1, actions)[:, 0], reference[:, 0], taken))
         observations, gained, terminated, _, info = envs.step(actions[:, 0].numpy())
-        rewards += running * gained  # an environment whose episode is over plays another, which does not count
+        rewards += running * gained  # an environment whose episode is over begins another, which does not count
         running = running * ~terminated
     seen, *others = zip(*steps, strict=True)
     actions, sampled, reference, taken = (torch.stack(each, dim=1) for each in others)

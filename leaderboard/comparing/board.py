@@ -17,7 +17,7 @@ from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
 BOARD_SCHEMA = 3
-#: What agents are told, in titles of tracks on which not all are told the same.
+#: Feedback of environments, in titles of tracks whose environments differ in it.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
 LADDER_DRAWS = 300
@@ -25,27 +25,27 @@ LADDER_DRAWS = 300
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
-    "An aggregate is the interquartile mean of all runs of all environments of its track, those that teach by rewards, "
-    "by comparisons and by labels each apart; environments weigh the same.",
+    "An aggregate is the interquartile mean of all runs of a track, separately for environments that give rewards, "
+    "comparisons and labels; environments weigh the same.",
     "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each environment.",
-    "An agent ranks behind another only when the other's interval lies wholly above its own, by more than .001: others "
-    "share a rank, and a rank is one more than the number of agents that are surely better.",
-    "Queries: how often one response asks a reward model at test time; what training asked is not counted.",
+    "An agent ranks behind another only if the other's interval lies wholly above its own, by more than .001. A rank "
+    "is one more than the number of agents that are surely better, so agents may share it.",
+    "Queries: calls of a reward model for one response at test time; those of training are not counted.",
     f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
 )
 
 
-#: The same of ladders of difficulty.
+#: The same for ladders of difficulty.
 LADDER_METHOD = (
     METHOD[0],
-    "A run on a ladder ends when its score reaches the target; a run that does not reach it took longer than its "
-    "budget, and counts so. Between two scored policies the score is linear in the logarithm of the episodes.",
-    "Levels for which theory predicts more episodes than the budget holds are left out for agents of its strategy.",
+    "A run on a ladder ends when its score reaches the target; one that does not reach it counts as taking longer than "
+    "its budget. Between two scored policies the score is taken to be linear in the logarithm of the episodes.",
+    "Levels for which theory predicts more episodes than the budget are left out for agents of that strategy.",
     "Laws of growth are fitted to the runs by maximum likelihood, ln q = ln(c + e^(a + b x)) + noise (exponential) and "
     "ln q = ln(c + e^a x^b) + noise (polynomial), on four levels or more that some run learnt.",
-    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each level: they speak of "
-    "these levels. The likelier law is that of most draws.",
-    "Theory's rate is that of its law on the levels that the agent learnt.",
+    "Intervals are 95 % percentile bootstrap intervals, runs drawn with replacement within each level, and hold for "
+    "these levels only. The likelier law is that of most draws.",
+    "Theory's rate is that of its law on the levels that the agent solved.",
 )
 
 

@@ -5,6 +5,7 @@ reference, hyper-parameters and digest of its source.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -59,12 +60,11 @@ class Group:
     agent: AgentInfo
     environment: EnvironmentInfo
     records: tuple[Record, ...]
-    scores: np.ndarray = dataclasses.field(init=False)
 
-    def __post_init__(self) -> None:
-        """Clip scores; a failed run counts as -1."""
-        raw = [-1.0 if record.score is None else record.score for record in self.records]
-        object.__setattr__(self, "scores", clip_scores(raw))
+    @functools.cached_property
+    def scores(self) -> np.ndarray:
+        """Clipped scores, float64 (runs,); a failed run counts as -1."""
+        return clip_scores([FAILED_SCORE if record.score is None else record.score for record in self.records])
 
 
 def group_records(records: Sequence[Record]) -> list[Group]:
@@ -73,7 +73,11 @@ def group_records(records: Sequence[Record]) -> list[Group]:
     Args:
         records: by increasing time: labels are those of the latest.
     """
-    environments = _distinct(records, _environment_of, lambda e: Subject(e.env_id, e.label, _details(e), e.fingerprint))
+    environments = _distinct(
+        records,
+        _environment_of,
+        lambda e: Subject(e.env_id, e.label, {**e.parameters, "budget": e.budget}, e.fingerprint),
+    )
     agents = _distinct(records, _agent_of, lambda a: Subject(a.agent, a.label, a.hyperparameters, a.agent_digest))
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in sorted(records, key=lambda r: r.seed):
@@ -111,16 +115,7 @@ def _environment_of(record: Record) -> EnvironmentInfo:
 
 def _agent_of(record: Record) -> AgentInfo:
     values = {name: getattr(record, name) for name in ("agent", "hyperparameters", "agent_digest")}
-    return AgentInfo(
-        id=_hash(values),
-        label=record.agent_label or "",
-        privileged=record.privileged,
-        **values,
-    )
-
-
-def _details(info: EnvironmentInfo) -> dict[str, Any]:
-    return {**info.parameters, "budget": info.budget}
+    return AgentInfo(id=_hash(values), label=record.agent_label or "", privileged=record.privileged, **values)
 
 
 def _hash(values: dict[str, Any]) -> str:

@@ -1,18 +1,18 @@
-"""How a cost grows with size: exponential and polynomial laws fitted to runs, some of which never solved it.
+"""How a cost grows with size: exponential and polynomial laws fitted to runs, some of which never solved their level.
 
-A run on a ladder of difficulty costs q episodes at size x, or more than its budget where it did not solve it. Two laws
-are fitted to the logarithms,
+A run on a ladder of difficulty costs q episodes at size x, or more than its budget where it did not solve the level.
+Two laws are fitted to the logarithms,
 
     exponential   ln q = ln(c + e^(a + b x)) + noise       (what grows is multiplied by e^b for each unit of size),
     polynomial    ln q = ln(c + e^a x^b) + noise           (it grows as x^b),
 
-c > 0 being what learning costs however small the task and b >= 0: laws of growth, so that of a cost that falls they
-say that it does not grow. They are fitted by maximum likelihood with normal noise, a run
-that did not solve it counting with its probability to take longer than it was given (a Tobit model; Tobin 1958): the
-expectation step replaces its logarithm by its conditional mean, a damped Gauss-Newton step (Levenberg 1944) moves
-(a, b, ln c). Intervals are percentile bootstrap intervals: runs are drawn with replacement within each level, so that
-they speak of the levels that were run and of no others. The same draws compare the two laws, which have equally many
-parameters: the share of draws in which the exponential one is likelier.
+where c > 0 is the cost of even the smallest task, and b >= 0, so that a cost that falls is reported as not growing.
+They are fitted by maximum likelihood with normal noise; a run that did not solve its level contributes the probability
+of taking longer than its budget (a Tobit model; Tobin 1958). The expectation step replaces the logarithm of its cost by
+the conditional mean, and a damped Gauss-Newton step (Levenberg 1944) moves (a, b, ln c). Intervals are percentile
+bootstrap intervals over runs drawn with replacement within each level, so they hold for the levels that were run only.
+The same draws compare the two laws, which have equally many parameters: the share of draws in which the exponential one
+is likelier.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval
 
-#: Levels on which some run must solve it before a law is fitted: three parameters go through three.
+#: Levels that some run must solve before a law is fitted: three parameters fit any three exactly.
 FEWEST_LEVELS = 4
 #: Where c starts, as a share of the smallest cost; the likeliest end is kept.
 STARTS = (0.02, 0.5, 0.95)
@@ -49,9 +49,7 @@ class Fit(NamedTuple):
 class Growth:
     """Estimates of how a cost grows."""
 
-    #: by which the cost grows for each unit of size, if its growth is exponential; None where too few levels were
-    #: solved
-    factor: Interval | None
+    factor: Interval | None  # of the cost for each unit of size, if exponential; None where too few levels were solved
     exponent: Interval | None  # of the size, if its growth is polynomial; None likewise
     exponential_share: float | None  # of the bootstrap draws in which the exponential law is likelier; None likewise
 
@@ -75,8 +73,8 @@ def fit_growth(
 
     Args:
         sizes: of the levels, positive.
-        costs: of the runs of each level: episodes until it was solved, or those it was given.
-        solved: whether each run did.
+        costs: of the runs of each level: episodes until it was solved, or the budget.
+        solved: whether each run solved it.
         draws: of the bootstrap.
         seed: of these draws.
     """
@@ -124,15 +122,11 @@ def _descend(
     parameters = np.tile(start, (len(weights), 1))
     damping = np.ones(len(weights))
     value, variance = np.broadcast_to(y, weights.shape), np.zeros(weights.shape)
-    total = weights.sum(axis=1, keepdims=True)
     for _ in range(STEPS):
         line, jacobian = _line(parameters, x)
         residual = value - line
-        deviation = np.maximum(
-            np.sqrt((weights * (residual**2 + variance)).sum(axis=1, keepdims=True) / total), LEAST_DEVIATION
-        )
         if not known.all():
-            value, variance = _expected(y, known, line, deviation)
+            value, variance = _expected(y, known, line, _deviation(residual, variance, weights))
             residual = value - line
         gradient = np.einsum("bn,bnk->bk", weights * residual, jacobian)
         normal = np.einsum("bn,bnk,bnl->bkl", weights, jacobian, jacobian)
@@ -145,9 +139,13 @@ def _descend(
         parameters = np.where(better[:, None], tried, parameters)
         damping = np.clip(damping * np.where(better, TAKEN, REFUSED), 1e-9, 1e9)
     line = _line(parameters, x)[0]
-    residual = value - line
+    return parameters, _likelihood(y, known, line, _deviation(value - line, variance, weights), weights)
+
+
+def _deviation(residual: np.ndarray, variance: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of the noise in each draw, (draws, 1)."""
     squares = (weights * (residual**2 + variance)).sum(axis=1, keepdims=True)
-    return parameters, _likelihood(y, known, line, np.maximum(np.sqrt(squares / total), LEAST_DEVIATION), weights)
+    return np.maximum(np.sqrt(squares / weights.sum(axis=1, keepdims=True)), LEAST_DEVIATION)
 
 
 def _line(parameters: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

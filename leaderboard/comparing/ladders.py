@@ -37,7 +37,7 @@ class LadderResult:
     strategy: str  # "direct" or "curriculum"
     points: tuple[Point, ...]  # by size; levels for which theory predicts more than the budget are left out
     growth: Growth  # of its cost
-    #: factor and exponent of its strategy's law on levels that some run solved; None where it is silent
+    #: factor and exponent of its strategy's law on levels that some run solved; None where the law gives no costs
     theory: tuple[float, float] | None
 
     @property
@@ -58,9 +58,14 @@ class LawLine:
     queries: tuple[float, ...]  # episodes there
 
     def growth_up_to(self, most: float) -> tuple[float, float] | None:
-        """Return factor and exponent on the levels that ask for so many episodes at most; None for fewer than two."""
-        met = [(size, asked) for size, asked in zip(self.sizes, self.queries, strict=True) if asked <= most]
-        return law_growth([size for size, _ in met], [asked for _, asked in met]) if len(met) > 1 else None
+        """Return factor and exponent on the levels that take at most so many episodes; None for fewer than two."""
+        return self.growth_on([size for size, asked in zip(self.sizes, self.queries, strict=True) if asked <= most])
+
+    def growth_on(self, sizes: Sequence[float]) -> tuple[float, float] | None:
+        """Return factor and exponent on those of some levels for which it is finite; None for fewer than two."""
+        asked = dict(zip(self.sizes, self.queries, strict=True))
+        met = [size for size in sizes if size in asked]
+        return law_growth(met, [asked[size] for size in met]) if len(met) > 1 else None
 
     def crossing(self, level: float, *, linear: bool) -> tuple[float, float]:
         """Return size and episodes where it first asks for so many, or its end where it never does.
@@ -197,11 +202,7 @@ def _result(
     ]
     growth = fit_growth(sizes, costs, [[q is not None for q in own] for own in found], draws, seed)
     law = next((law for law in laws if law.strategy == rung.way), None)
-    theory = None
-    if law is not None:
-        asked = dict(zip(law.sizes, law.queries, strict=True))
-        met = [point.size for point in points if point.solved and point.size in asked]
-        theory = law_growth(met, [asked[size] for size in met]) if len(met) > 1 else None
+    theory = law.growth_on([point.size for point in points if point.solved]) if law else None
     agent = groups[0].agent
     return LadderResult(agent.id, agent.label, rung.way, points, growth, theory)
 

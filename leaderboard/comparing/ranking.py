@@ -26,50 +26,28 @@ RESOLUTION = 1e-3
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The row of one agent. Intervals are of 95 %; their ends are NaN if an environment has only one run.
+    """The row of one agent. Intervals are of 95 %; their ends are NaN if an environment has only one run."""
 
-    Attributes:
-        agent: id of the agent.
-        label: of the agent.
-        privileged: drawn as a line, never ranked.
-        rank: one more than the number of agents that are surely better; None where it is unranked.
-        remark: why it is unranked, or "".
-        score: interquartile mean of the clipped scores.
-        optimality_gap: mean of what runs lack to 1.
-        improvement: probability that a run beats one of the reference agent on the environments that both have; None
-            without such.
-        lead: the same against the next row, where both are ranked; None elsewhere.
-        runs: how many.
-        failed: how many of them failed.
-        seeds: fewest runs on one environment.
-        queries_per_response: what a response of the trained policy costs, mean over runs that did not fail; 0 without.
-        environments: how many have runs.
-        of_environments: how many there are.
-        seconds_wall: mean wall time of a run.
-        seconds_cpu: mean processor time of a run; None where it is not known.
-        peak_memory_bytes: largest; None where it is not known.
-        lifted: whether runs were trained together, so that times are shares and memory is that of all.
-    """
-
-    agent: str
-    label: str
-    privileged: bool
-    rank: int | None
-    remark: str
-    score: Interval
-    optimality_gap: Interval
+    agent: str  # id of the agent
+    label: str  # of the agent
+    privileged: bool  # drawn as a line, never ranked
+    rank: int | None  # one more than the number of agents that are surely better; None where it is unranked
+    remark: str  # why it is unranked, or ""
+    score: Interval  # interquartile mean of the clipped scores
+    optimality_gap: Interval  # mean of what runs lack to 1
+    #: probability that a run beats one of the reference agent on the environments that both have; None without such
     improvement: Interval | None
-    lead: Interval | None
-    runs: int
-    failed: int
-    seeds: int
-    queries_per_response: float
-    environments: int
-    of_environments: int
-    seconds_wall: float
-    seconds_cpu: float | None
-    peak_memory_bytes: int | None
-    lifted: bool
+    lead: Interval | None  # the same against the next row, where both are ranked
+    runs: int  # how many
+    failed: int  # how many of them failed
+    seeds: int  # fewest runs on one environment
+    queries_per_response: float  # of a reward model, by the final policy: mean over runs that did not fail
+    environments: int  # how many have runs
+    of_environments: int  # how many there are
+    seconds_wall: float  # mean wall time of a run
+    seconds_cpu: float | None  # mean processor time of a run; None where it is not known
+    peak_memory_bytes: int | None  # largest; None where it is not known
+    lifted: bool  # whether runs were trained together, so that times are shares and memory is that of all
 
 
 class Ranker:

@@ -5,6 +5,9 @@ Definitions are those of Agarwal et al. 2021, "Deep Reinforcement Learning at th
 with one array (..., runs) for each environment, whose leading axes are kept: bootstrap draws are computed all at once.
 Environments may have different numbers of runs: each environment then weighs the same, and with equal numbers the
 values are those of rliable.
+
+Each statistic returns float64 (...). Each raises ParameterError where there is no environment, an environment without
+runs, or a score that is NaN.
 """
 
 import math
@@ -23,11 +26,7 @@ CLIP = (-1.0, 1.0)
 
 
 def clip_scores(scores: Any) -> np.ndarray:
-    """Return scores as float64, each clipped to [-1, 1].
-
-    Raises:
-        ParameterError: a score that is NaN.
-    """
+    """Return scores as float64, each clipped to [-1, 1]."""
     return np.clip(_checked(scores), *CLIP)
 
 
@@ -37,15 +36,6 @@ def interquartile_mean(scores: Scores) -> Any:
     As in rliable (`scipy.stats.trim_mean(scores, 0.25)` of all runs pooled) floor(N/4) of N runs are left out at each
     end, none in part. With different numbers n_e of runs, the value is that of the runs repeated until all
     environments have lcm(n_e): a run weighs 1/n_e.
-
-    Args:
-        scores: one array (..., n_e) for each environment.
-
-    Returns:
-        float64 (...).
-
-    Raises:
-        ParameterError: no environment, no run, or a score that is NaN.
     """
     arrays = _checked_all(scores)
     counts = [array.shape[-1] for array in arrays]
@@ -60,33 +50,18 @@ def interquartile_mean(scores: Scores) -> Any:
 
 
 def optimality_gap(scores: Scores, target: float = 1.0) -> Any:
-    """Mean of what runs lack to `target`: target - E[min(score, target)].
-
-    Args:
-        scores: one array (..., n_e) for each environment.
-        target: the score that is good enough; 1 is the optimum.
-
-    Returns:
-        float64 (...).
-
-    Raises:
-        ParameterError: no environment, no run, or a score that is NaN.
-    """
+    """Mean of what runs lack to `target`, the score that is good enough: target - E[min(score, target)]."""
     return target - _mean_of_environments([np.minimum(array, target) for array in _checked_all(scores)])
 
 
 def probability_of_improvement(scores: Scores, others: Scores) -> Any:
     """Probability that a run of one agent beats a run of another on an environment drawn at random; ties count half.
 
-    Args:
-        scores: one array (..., n_e) for each environment.
-        others: the other agent's, (..., m_e), of the same environments in the same order.
-
-    Returns:
-        float64 (...): the mean over environments of P(X > Y) + P(X = Y)/2 (the Mann-Whitney statistic U / (n_e m_e)).
+    The mean over environments of P(X > Y) + P(X = Y)/2, the Mann-Whitney statistic U / (n_e m_e), for X of `scores`
+    and Y of `others`, arrays (..., m_e) of the same environments in the same order.
 
     Raises:
-        ParameterError: different numbers of environments, no environment, no run, or a score that is NaN.
+        ParameterError: different numbers of environments.
     """
     arrays, rivals = _checked_all(scores), _checked_all(others)
     if len(arrays) != len(rivals):
@@ -100,17 +75,10 @@ def probability_of_improvement(scores: Scores, others: Scores) -> Any:
 
 
 def performance_profile(scores: Scores, thresholds: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Share of runs whose score is above a threshold (the run-score distribution), averaged over environments.
-
-    Args:
-        scores: one array (..., n_e) for each environment.
-        thresholds: T numbers.
+    """Share of runs with a score above each of T thresholds (run-score distribution), averaged over environments.
 
     Returns:
         float64 (T, ...).
-
-    Raises:
-        ParameterError: no environment, no run, or a score that is NaN.
     """
     arrays = _checked_all(scores)
     return np.stack([_mean_of_environments([array > threshold for array in arrays]) for threshold in thresholds])
@@ -137,7 +105,7 @@ def bootstrap_interval(
         one run says nothing about the spread.
 
     Raises:
-        ParameterError: draws below 1, a confidence outside of (0, 1), no environment, no run, or a score that is NaN.
+        ParameterError: draws below 1, or a confidence outside of (0, 1).
     """
     if draws < 1:
         raise ParameterError("draws", draws, "an integer >= 1")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim
@@ -101,9 +101,5 @@ def chapters(claims: Sequence[CheckedClaim], studies: Sequence[ShownStudy]) -> l
             tuple(claim for claim in claims if claim.environment == id),
             tuple(study for study in studies if study.environment == id),
         )
-        for id in dict.fromkeys(_environments([*claims, *studies]))
+        for id in dict.fromkeys([*(claim.environment for claim in claims), *(study.environment for study in studies)])
     ]
-
-
-def _environments(shown: Iterable[CheckedClaim | ShownStudy]) -> Iterable[str]:
-    return (one.environment for one in shown)

@@ -13,12 +13,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     PlainSerializer,
@@ -29,6 +27,7 @@ from pydantic import (
 )
 
 from theorybench.envs.core.errors import RecordError
+from theorybench.leaderboard.records.schema import Strict, explain
 
 #: Version of the schema; stores and files of another one are refused.
 SCHEMA = 1
@@ -77,22 +76,17 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Name = Annotated[str, Field(max_length=500), BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
 Metrics = dict[Name, Number]
+M = TypeVar("M", bound="Request")
 
 
-class _Strict(BaseModel):
-    """No field that is not declared, no value that must be converted, no change afterwards."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
-
-
-class Spent(_Strict):
+class Spent(Strict):
     """What a run used."""
 
     episodes: Count  # charged to the budget
     steps: Count  # of the environment
 
 
-class CurvePoint(_Strict):
+class CurvePoint(Strict):
     """A policy that was scored during training."""
 
     episodes: Count  # spent when it was logged
@@ -106,85 +100,56 @@ class CurvePoint(_Strict):
         return metrics
 
 
-class Rung(_Strict):
-    """Where a run stands on a ladder of difficulty: it ends as soon as it reaches the target."""
+class LadderLevel(Strict):
+    """The level of a ladder of difficulty that a run is on: it ends as soon as it reaches the target."""
 
-    ladder: Name  # the parameter of the setting that is raised from rung to rung
+    ladder: Name  # the parameter of the setting that is raised from level to level
     target: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]  # the score at which the task counts as learnt
     #: the agent's strategy, "direct" or "curriculum", which selects the law of theory that applies
     way: Literal["direct", "curriculum"]
 
 
-class Record(_Strict):
-    """One run. Make one with `make_record`, read one with `parse_record`.
+class Request(Strict):
+    """What a run is asked to do: the fields of its record that are known before it starts."""
 
-    Attributes:
-        schema_version: "schema" in JSON; 1.
-        key: sha256 of the canonical JSON of the fields named in KEY_FIELDS, 64 hexadecimal digits.
-        env_id: such as "TheoryBench/TreeMarkovChain-v0".
-        parameters: of the setting, all of them.
-        fingerprint: of the setting; results with different fingerprints are never averaged.
-        split: what the instance is for.
-        track: "reasoning", "curriculum", "preference", or another that an outside setting names.
-        env_label: how boards call the environment; None to make a name from id and parameters.
-        agent: as it is named on the command line, without hyper-parameters.
-        agent_label: how boards call it; None to make a name from agent and hyper-parameters.
-        agent_digest: hash of the agent's source.
-        hyperparameters: of the agent.
-        feedback: what the agent learnt from: the setting's, or "none".
-        privileged: whether it could read the oracle; such agents are drawn as lines and never ranked.
-        seed: of the run.
-        budget: episodes granted.
-        rung: of a ladder of difficulty; None for runs that use their whole budget.
-        spent: episodes and steps used.
-        curve: scored policies, by increasing number of episodes.
-        metrics: of the final policy, with "objective"; whatever is known where the run failed.
-        score: (J - J_ref) / (J_opt - J_ref) of the final policy; None where the run failed.
-        status: "ok", or how it failed.
-        error: what went wrong; None where nothing did.
-        seconds_wall: wall time of training, without scoring; of runs trained together, its share.
-        seconds_cpu: processor time likewise; None where it is not known.
-        queries_per_response: how often a response of the final policy asks a reward model; 0 for older records.
-        lifted: how many runs were trained together; 1 is alone.
-        peak_memory_bytes: of the process; None where it is not known.
-        hardware: processor, cores and system, in words.
-        versions: of the libraries.
-        git_commit: of the package's sources, or None.
-        started_at: ISO 8601 with time zone.
-    """
+    env_id: Name  # such as "TheoryBench/TreeMarkovChain-v0"
+    parameters: dict[str, JsonValue]  # of the setting, all of them
+    fingerprint: Digest  # of the setting; results with different fingerprints are never averaged
+    split: Literal["canonical", "tuning", "scoring"]  # what the instance is for
+    track: Name  # "reasoning", "curriculum", "preference", or one that an external setting names
+    env_label: Name | None  # how boards call the environment; None to make a name from id and parameters
+    agent: Name  # as it is named on the command line, without hyper-parameters
+    agent_label: Name | None  # how boards call it; None to make a name from agent and hyper-parameters
+    agent_digest: Digest  # hash of the agent's source
+    hyperparameters: dict[str, JsonValue]  # of the agent
+    feedback: Name  # what the agent learns from: the setting's, or "none"
+    privileged: bool  # whether it can read the oracle; such agents are drawn as lines and never ranked
+    seed: Count  # of the run
+    budget: Annotated[int, Field(ge=1, lt=2**63)]  # episodes granted
+    rung: LadderLevel | None = None  # None for runs that use their whole budget
 
-    schema_version: Literal[1] = Field(alias="schema")
-    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    env_id: Name
-    parameters: dict[str, JsonValue]
-    fingerprint: Digest
-    split: Literal["canonical", "tuning", "scoring"]
-    track: Name
-    env_label: Name | None
-    agent: Name
-    agent_label: Name | None
-    agent_digest: Digest
-    hyperparameters: dict[str, JsonValue]
-    feedback: Name
-    privileged: bool
-    seed: Count
-    budget: Annotated[int, Field(ge=1, lt=2**63)]
-    rung: Rung | None = None
-    spent: Spent
-    curve: list[CurvePoint]
-    metrics: Metrics
+
+class Record(Request):
+    """One run. Make one with `make_record`, read one with `parse_record`."""
+
+    schema_version: Literal[1] = Field(alias="schema")  # "schema" in JSON
+    key: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # see `record_key`
+    spent: Spent  # episodes and steps used
+    curve: list[CurvePoint]  # scored policies, by increasing number of episodes
+    metrics: Metrics  # of the final policy, with "objective"; whatever is known where the run failed
+    #: (J - J_ref) / (J_opt - J_ref) of the final policy; None where the run failed
     score: Annotated[float, BeforeValidator(_read_number), Field(allow_inf_nan=False)] | None
-    status: Literal["ok", "failed", "timeout", "killed", "nonfinite"]
-    error: Annotated[str, Field(min_length=1, max_length=ERROR_LENGTH)] | None
-    seconds_wall: Amount
-    seconds_cpu: Amount | None
-    queries_per_response: Amount = 0.0
-    lifted: Annotated[int, Field(ge=1)]
-    peak_memory_bytes: Count | None
-    hardware: str
-    versions: dict[str, str]
-    git_commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")] | None
-    started_at: str
+    status: Literal["ok", "failed", "timeout", "killed", "nonfinite"]  # "ok", or how it failed
+    error: Annotated[str, Field(min_length=1, max_length=ERROR_LENGTH)] | None  # what went wrong
+    seconds_wall: Amount  # wall time of training, without scoring; of runs trained together, its share
+    seconds_cpu: Amount | None  # processor time likewise; None where it is not known
+    queries_per_response: Amount = 0.0  # of a reward model, by the final policy; older records lack it
+    lifted: Annotated[int, Field(ge=1)]  # how many runs were trained together; 1 is alone
+    peak_memory_bytes: Count | None  # of the process; None where it is not known
+    hardware: str  # processor, cores and system, in words
+    versions: dict[str, str]  # of the libraries
+    git_commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")] | None  # of the package's sources
+    started_at: str  # ISO 8601 with time zone
 
     @field_validator("started_at")
     @classmethod
@@ -217,8 +182,7 @@ class Record(_Strict):
                 raise ValueError('status = "ok": expected a score, metrics with "objective" and no error')
         elif self.score is not None or self.error is None:
             raise ValueError(f"status = {self.status!r}: expected no score and an error")
-        asked = {name: getattr(self, name) for name in KEY_FIELDS}
-        key = record_key(**{**asked, "rung": self.rung.model_dump() if self.rung else None})
+        key = record_key(self.model_dump(include=set(KEY_FIELDS)))
         if self.key != key:
             raise ValueError(f"key = {self.key[:16]}...: expected {key[:16]}..., the hash of the record's contents")
         return self
@@ -237,65 +201,33 @@ class Record(_Strict):
         return _canonical(self.model_dump(mode="json", by_alias=True))
 
 
-def record_key(
-    *,
-    env_id: str,
-    parameters: Mapping[str, Any],
-    fingerprint: str,
-    split: str,
-    agent: str,
-    agent_digest: str,
-    hyperparameters: Mapping[str, Any],
-    seed: int,
-    budget: int,
-    rung: Mapping[str, Any] | None = None,
-) -> str:
-    """Return the key of the run that these values describe; runs with equal keys are not repeated.
+def record_key(values: Mapping[str, Any]) -> str:
+    """Return the key of the run that the fields `KEY_FIELDS` describe: sha256 of their canonical JSON, in hexadecimal.
 
     Raises:
         RecordError: parameters or hyper-parameters that JSON cannot hold.
     """
-    parameters, hyperparameters = json_value(parameters, "parameters"), json_value(hyperparameters, "hyperparameters")
-    asked = [env_id, parameters, fingerprint, split, agent, agent_digest, hyperparameters, seed, budget]
+    *asked, rung = (json_value(values.get(name), name) for name in KEY_FIELDS)
     # Keys of runs that use their whole budget are what they were before there were ladders.
-    asked += [dict(rung)] if rung else []
-    return hashlib.sha256(_canonical(asked).encode()).hexdigest()
+    return hashlib.sha256(_canonical([*asked, rung] if rung else asked).encode()).hexdigest()
 
 
-def make_record(
-    *,
-    feedback: str = "reward",
-    privileged: bool = False,
-    env_label: str | None = None,
-    agent_label: str | None = None,
-    error: str | None = None,
-    rung: Mapping[str, Any] | None = None,
-    **fields: Any,
-) -> Record:
-    """Make a record: schema and key are added, parameters and hyper-parameters made JSON (see `json_value`).
+def make_record(**fields: Any) -> Record:
+    """Make a record of its fields but `schema` and `key`, which are added.
 
-    Args:
-        feedback: see `Record`, as for all others.
-        privileged: could it read the oracle.
-        env_label: name of the environment on boards, or None.
-        agent_label: name of the agent on boards, or None.
-        error: what went wrong; of a long text the end is kept.
-        rung: of a ladder, or None.
-        fields: every other field of `Record` but `schema` and `key`.
+    Parameters and hyper-parameters are made JSON (see `json_value`); of a long `error` the end is kept. An agent learns
+    from rewards and is not privileged unless said otherwise; labels, `error` and `rung` may be left out.
 
     Raises:
         RecordError: a field that is missing, unknown or wrong.
     """
-    labels = {"env_label": env_label, "agent_label": agent_label}
-    values = {**fields, **labels, "feedback": feedback, "privileged": privileged, "error": _tidy(error)}
-    values["rung"] = rung
+    optional = dict.fromkeys(("env_label", "agent_label", "error", "rung"))
+    values = {"feedback": "reward", "privileged": False, **optional, **fields}
+    if values["error"] is not None:  # in characters that UTF-8 can hold
+        values["error"] = values["error"][-ERROR_LENGTH:].encode("utf-8", "replace").decode("utf-8")
     for name in ("parameters", "hyperparameters"):
         values[name] = json_value(values.get(name, {}), name)
-    missing = [name for name in KEY_FIELDS if name not in values]
-    if missing:
-        raise RecordError(f"a record lacks the field {missing[0]!r}")
-    key = record_key(**{name: values[name] for name in KEY_FIELDS})
-    return parse_record({"schema": SCHEMA, "key": key, **values})
+    return parse_record({"schema": SCHEMA, "key": record_key(values), **values})
 
 
 def parse_record(data: str | Mapping[str, Any], source: str = "record") -> Record:
@@ -318,10 +250,20 @@ def parse_record(data: str | Mapping[str, Any], source: str = "record") -> Recor
     schema = data.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise RecordError(f"{source}: schema = {schema!r}: expected {SCHEMA}, which this version of theorybench reads")
+    return validated(Record, data, source)
+
+
+def validated(model: type[M], values: Mapping[str, Any], source: str) -> M:
+    """Make a record, or the request of one, of its fields.
+
+    Raises:
+        RecordError: names the first field that is wrong, its value and what is allowed.
+    """
     try:
-        return Record.model_validate(dict(data))
+        return model.model_validate(dict(values))
     except ValidationError as error:
-        raise RecordError(f"{source}: {_explain(error)}") from None
+        tables: dict[str, type[Strict]] = {"": model, "spent": Spent, "curve": CurvePoint, "rung": LadderLevel}
+        raise RecordError(f"{source}: {explain(error, tables)}") from None
 
 
 def json_value(value: Any, field: str = "value") -> Any:
@@ -357,11 +299,6 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _tidy(error: str | None) -> str | None:
-    """Keep the end of an error, in characters that UTF-8 can hold."""
-    return error if error is None else error[-ERROR_LENGTH:].encode("utf-8", "replace").decode("utf-8")
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
@@ -370,16 +307,3 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
         raise ValueError("a field appears twice")
     return dict(pairs)
-
-
-def _explain(error: ValidationError) -> str:
-    """Say in one sentence what is wrong first: field, value, what is allowed."""
-    first = error.errors(include_url=False)[0]
-    path = [part for part in first["loc"] if not str(part).startswith(("function-", "float", "constrained-"))]
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if first["type"] == "extra_forbidden":
-        return f"unknown field {field!r}; a record has {', '.join(Record.model_fields)}"
-    if first["type"] == "missing":
-        return f"the field {field!r} is missing"
-    return f"{field} = {first['input']!r:.120}: expected {message}" if field else message

@@ -135,21 +135,13 @@ class RecordStore:
             file.writelines(f"{record.to_json()}\n" for record in records)
         return len(records)
 
-    def import_jsonl(self, path: str | Path) -> int:
-        """Add the records of a JSON-lines file, all or none; return how many were new.
-
-        Raises:
-            RecordError: a line that is no record, or one whose key another record has; nothing is written.
-        """
-        return self.add_all(load_jsonl(path))
-
     def export_csv(self, path: str | Path) -> int:
         """Write all records as a table, one row each, atomically; return how many.
 
         Nested fields become columns such as "metrics.pass@1"; `curve` and lists are JSON; infinities are "inf".
         """
         rows = [_flatten(json.loads(record.to_json())) for record in self]
-        names = list(Record.model_json_schema(by_alias=True)["properties"])
+        names = list(dict.fromkeys(("schema", "key", *Record.model_json_schema(by_alias=True)["properties"])))
         order = {name: i for i, name in enumerate(names)}
         columns = sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n))
         with atomic_write(path) as file:

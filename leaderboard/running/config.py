@@ -30,13 +30,14 @@ together where the agent can), `target = 0.9`.
 
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
-from theorybench.envs.core.errors import ConfigurationError, UnknownNameError, closest
+from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
+from theorybench.leaderboard.records.schema import Strict, explain
 
 #: Where the suites lie that ship with the package.
 SUITES = Path(__file__).parents[1] / "suites"
@@ -66,17 +67,11 @@ def _seeds(value: Any) -> Any:
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", max_length=200)]
 
 
-class _Table(BaseModel):
-    """A table of the file: no field that is not declared, no value that must be converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class EnvironmentEntry(_Table):
+class EnvironmentEntry(Strict):
     """One environment of a suite."""
 
     id: str  # an id, its short form, "module:ID" or "path/to/file.py:ID"
-    parameters: dict[str, Any] = {}  # of the setting; its defaults where left out
+    parameters: dict[str, Any] = Field(default_factory=dict)  # of the setting; its defaults where left out
     #: episodes of each run; None for the suite's, or else the id's own
     budget: Annotated[int, Field(ge=1)] | None = None
     label: Label | None = None  # how the board calls it; None to make one
@@ -85,15 +80,15 @@ class EnvironmentEntry(_Table):
     ladder: str | None = None
 
 
-class AgentEntry(_Table):
+class AgentEntry(Strict):
     """One agent of a suite."""
 
     agent: str  # a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class"
-    hyperparameters: dict[str, Any] = {}  # they win over those in brackets
+    hyperparameters: dict[str, Any] = Field(default_factory=dict)  # they win over those in brackets
     label: Label | None = None  # how the board calls it; None for its name and the hyper-parameters that were given
 
 
-class Suite(_Table):
+class Suite(Strict):
     """Environments, agents and seeds, and how to run them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]  # names the default folder of results
@@ -101,7 +96,7 @@ class Suite(_Table):
     environments: Annotated[list[EnvironmentEntry], Field(min_length=1)]  # at least one
     agents: Annotated[list[AgentEntry], BeforeValidator(_agents)]  # at least one
     #: the seeds themselves; a number N in the file means 0..N-1
-    seeds: Annotated[list[int], BeforeValidator(_seeds)] = [0, 1, 2, 3, 4]
+    seeds: Annotated[list[int], BeforeValidator(_seeds)] = Field([0, 1, 2, 3, 4])
     #: episodes of each run, for environments that name none; None for each id's own default
     budget: Annotated[int, Field(ge=1)] | None = None
     #: processes that train
@@ -126,7 +121,8 @@ def make_suite(values: Mapping[str, Any], source: str = "suite") -> Suite:
     try:
         return Suite.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigurationError(f"{source}: {_explain(error)}") from None
+        tables: dict[str, type[Strict]] = {"": Suite, "environments": EnvironmentEntry, "agents": AgentEntry}
+        raise ConfigurationError(f"{source}: {explain(error, tables)}") from None
 
 
 def load_suite(path: str | Path) -> Suite:
@@ -139,7 +135,8 @@ def load_suite(path: str | Path) -> Suite:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigurationError(f"there is no configuration file {path}; suites by name: {_names()}") from None
+        names = ", ".join(list_suites())
+        raise ConfigurationError(f"there is no configuration file {path}; suites by name: {names}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read {path}: {error}") from error
     except tomllib.TOMLDecodeError as error:
@@ -166,35 +163,7 @@ def list_suites() -> list[str]:
     return sorted(path.stem for path in SUITES.glob("*.toml"))
 
 
-def _names() -> str:
-    return ", ".join(list_suites())
-
-
 def _beside(folder: Path, reference: str) -> str:
     """Make the file of a reference absolute where it lies beside the configuration."""
     file, colon, rest = reference.partition(".py:")
     return f"{(folder / file).resolve()}.py:{rest}" if colon and (folder / f"{file}.py").is_file() else reference
-
-
-def _explain(error: ValidationError) -> str:
-    """Say in one sentence what is wrong first: field, value, what is allowed, and the closest known field."""
-    first = error.errors(include_url=False)[0]
-    path = [part for part in first["loc"] if part not in ("int", "list[int]")]
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-    if first["type"] == "extra_forbidden":
-        known = _fields_at(path[:-1])
-        hint = closest(str(path[-1]), known)
-        return f"unknown field {field!r}; {hint}"
-    if first["type"] == "missing":
-        return f"{field} is missing; a suite has {', '.join(_fields_at(path[:-1]))}"
-    value = repr(first["input"])
-    value = value if len(value) <= 80 else f"{value[:77]}..."
-    allowed = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return f"{field} = {value}: expected {allowed.removeprefix('expected ')}"
-
-
-def _fields_at(path: Iterable[str | int]) -> list[str]:
-    """Return the fields that the table at a path of the file may have."""
-    tables: dict[str, type[BaseModel]] = {"environments": EnvironmentEntry, "agents": AgentEntry}
-    named = [tables[str(part)] for part in path if str(part) in tables]
-    return list((named or [Suite])[-1].model_fields)

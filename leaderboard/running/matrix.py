@@ -161,8 +161,9 @@ def fulfil(
     finally:
         events.close()
         watcher.end()
-    failed = [record for record in store if record.key in planned.keys and record.status != "ok"]
-    return Outcome(len(planned.keys), len(planned.keys & done), failed)
+    keys = planned.keys
+    failed = [record for record in store if record.key in keys and record.status != "ok"]
+    return Outcome(len(keys), len(keys & done), failed)
 
 
 def plan(suite: Suite) -> Plan:

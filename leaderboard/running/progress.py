@@ -22,7 +22,8 @@ class ProgressWatcher(Watcher):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._progress: Progress | None = None
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._running: dict[str, TaskID] = {}
         self._total, self._done = 0, 0
 
@@ -39,34 +40,27 @@ class ProgressWatcher(Watcher):
             self._print(f"[dim]{escape(said)}[/dim]")
         if self._done:
             self._print(f"resuming: {self._done} of {self._total} runs are there already")
-        if not self._console.is_terminal or not jobs:
-            return
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=self._console, transient=True)
         self._all = self._progress.add_task("[bold]all runs[/bold]", total=self._total, completed=self._done)
-        self._progress.start()
+        if jobs:
+            self._progress.start()
 
     def see(self, event: Event, records: Sequence[Record]) -> None:
         """Show what happened to a job."""
         job = event.job
         if event.kind == "started":
-            if self._progress is not None:
-                self._running[job.name] = self._progress.add_task(escape(job.name), total=100)
+            self._running[job.name] = self._progress.add_task(escape(job.name), total=100)
         elif event.kind == "progress":
-            if self._progress is not None:
-                self._progress.update(self._running[job.name], completed=round(100 * event.value))
+            self._progress.update(self._running[job.name], completed=round(100 * event.value))
         else:
             self._done += len(records)
-            if self._progress is not None:
-                self._progress.remove_task(self._running.pop(job.name))
-                self._progress.update(self._all, completed=self._done)
+            self._progress.remove_task(self._running.pop(job.name))
+            self._progress.update(self._all, completed=self._done)
             done, result = f"{self._done:>4}/{self._total}", _result(event, records)
             self._print(f"[dim]{done}[/dim] {escape(job.name)}: {result} ({event.seconds:.1f} s)")
 
     def end(self) -> None:
         """Take the bars away."""
-        if self._progress is not None:
-            self._progress.stop()
+        self._progress.stop()
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True)

@@ -181,7 +181,7 @@ def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
 
 @dataclasses.dataclass
 class Attempt:
-    """The outcome of one run."""
+    """The outcome of one run, under the names that its record has for it."""
 
     #: UTC, ISO 8601
     started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
@@ -191,11 +191,10 @@ class Attempt:
     spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})  # episodes and steps
     status: str = "ok"  # "ok", "failed", "nonfinite", "timeout" or "killed"
     error: str | None = None  # what went wrong, or None
-    queries: float = 0.0  # of the result, for each response
+    queries_per_response: float = 0.0  # of the result
     seconds_wall: float = 0.0  # training alone, without scoring; of runs trained together, their share
     seconds_cpu: float | None = 0.0  # likewise, of all threads of the process
-    peak_memory: int | None = None  # bytes of the process, or None where it cannot be told
-    reached: bool = False  # whether it has reached the target of its level: what follows is no part of it
+    peak_memory_bytes: int | None = None  # of the process, or None where it cannot be told
 
     def spend(self, budget: Budget) -> None:
         """Note what has been spent."""
@@ -221,21 +220,23 @@ def _attempt(
     attempts = [Attempt(lifted=len(identities)) for _ in identities]
     restart_peak_memory()
     watch = Stopwatch()
+    reached: set[int] = set()  # runs that have reached the target of their level: what follows is no part of them
 
     def checkpoint(number: int, attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
         def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
-            if attempt.reached:
+            if number in reached:
                 return
             with watch.paused():
                 _score(attempt, oracle, policy, spent, scalars)
                 if progress is not None:
                     progress(spent / first.budget)
-            if first.rung is not None and attempt.status == "ok":
-                attempt.reached = attempt.curve[-1]["metrics"]["score"] >= first.rung["target"]
-            if attempt.reached:
+            if first.rung is None or attempt.status != "ok":
+                return
+            if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
+                reached.add(number)
                 attempt.spend(ledger[number])
                 _conclude(attempt, oracle, policy)
-                if all(other.reached for other in attempts):
+                if len(reached) == len(attempts):
                     raise TargetReached("every run has reached its target")
 
         return score
@@ -254,9 +255,8 @@ def _attempt(
     memory = peak_memory()
     for attempt in attempts:
         attempt.seconds_wall, attempt.seconds_cpu = wall / len(attempts), cpu / len(attempts)
-        attempt.peak_memory = memory
-    running = [number for number, attempt in enumerate(attempts) if not attempt.reached]
-    for number in running:
+        attempt.peak_memory_bytes = memory
+    for number in set(range(len(attempts))) - reached:
         if number < len(ledger):
             attempts[number].spend(ledger[number])
         if number < len(trained):
@@ -283,22 +283,13 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
     """Return the record of a run and its outcome; a run that failed has no score."""
     metrics = attempt.curve[-1]["metrics"] if attempt.curve else {}
     return make_record(
-        **identity.fields,
-        spent=attempt.spent,
-        curve=attempt.curve,
+        **identity.model_dump(),
+        **vars(attempt),
         metrics={name: x for name, x in metrics.items() if name != "score" and not name.startswith(REPORTED)},
         score=metrics["score"] if attempt.status == "ok" else None,
-        status=attempt.status,
-        error=attempt.error,
-        queries_per_response=attempt.queries,
-        seconds_wall=attempt.seconds_wall,
-        seconds_cpu=attempt.seconds_cpu,
-        lifted=attempt.lifted,
-        peak_memory_bytes=attempt.peak_memory,
         hardware=hardware(),
         versions=versions(),
         git_commit=git_commit(),
-        started_at=attempt.started_at,
     )
 
 
@@ -307,7 +298,7 @@ def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
     _score(attempt, oracle, policy, attempt.spent["episodes"])
     queries = getattr(policy, "queries_per_response", 0.0)
     if isinstance(queries, (int, float, np.number)) and 0 <= queries < math.inf:
-        attempt.queries = float(queries)
+        attempt.queries_per_response = float(queries)
     else:
         attempt.fail(PolicyError(f"queries_per_response = {queries!r}: expected a finite number >= 0"))
     if attempt.status == "ok" and not math.isfinite(attempt.curve[-1]["metrics"]["score"]):

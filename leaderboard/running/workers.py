@@ -100,14 +100,7 @@ def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, Non
 
 
 class _Worker:
-    """The parent's side of one worker process.
-
-    Attributes:
-        ready: whether it has started.
-        job: what it is doing, or None.
-        gone: whether its process has ended.
-        deadline: monotonic time at which it is killed.
-    """
+    """The parent's side of one worker process."""
 
     def __init__(self, output: Path) -> None:
         context = multiprocessing.get_context("spawn")
@@ -116,9 +109,10 @@ class _Worker:
         with _single_threaded():
             self.process.start()
         theirs.close()
-        self.ready, self.gone, self._since = False, False, time.monotonic()
-        self.job: Work | None = None
-        self.deadline = self._since + START_SECONDS
+        self.ready, self.gone = False, False  # whether it has started, whether its process has ended
+        self.job: Work | None = None  # what it is doing
+        self._since = time.monotonic()
+        self.deadline = self._since + START_SECONDS  # when it is killed
 
     def event(self, kind: str, value: Any = None) -> Event:
         """Tell what happened to the job; an ending leaves the worker without one."""

@@ -2,14 +2,13 @@
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Chart
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ladders import LadderBoard
 from theorybench.leaderboard.comparing.reproduction import configuration
-from theorybench.leaderboard.showing.document import Scale, render_document, write_document
+from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.interactive import figure
 from theorybench.leaderboard.showing.ladder_chart import SizeScale, ladder_chart, ladder_styles, natural_scale
 from theorybench.leaderboard.showing.styles import Style, agent_styles, line_agents
@@ -33,11 +32,6 @@ class BoardSection(NamedTuple):
     text: str
     places: list[tuple[str, Place]]
     groups: set[str]
-
-
-def write_page(board: Board, path: str | Path) -> Path:
-    """Write the page, atomically; return its absolute path."""
-    return write_document(render_page(board), path)
 
 
 def render_page(board: Board) -> str:

@@ -8,11 +8,11 @@ from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Ser
 from theorybench.leaderboard.showing.layout import (
     WORDS,
     dodge,
-    has_band,
     has_markers,
     log_ticks,
     place_labels,
     shortened,
+    theory_look,
     tick_texts,
     x_range,
     y_range,
@@ -133,8 +133,8 @@ def _shade(series: Series, own: Style) -> dict[str, Any]:
 def _marks(chart: Chart, series: Series, own: Style) -> dict[str, Any]:
     """Return how the points of a series are drawn."""
     if series.style == "predicted":
-        colour = _page_colour(INK if has_band(chart, series.group) else own.colour)
-        dashed = "dash" if has_band(chart) else own.dash
+        colour, dashed = theory_look(chart, series, own)
+        colour = "black" if colour == INK else colour  # the page's script draws it as it does text, light or dark
         line = {"color": colour, "width": 1.7 if dashed == "solid" else 1.5, "dash": dashed}
         mark = {"symbol": "line-ew-open", "size": 14, "color": colour, "line": {"width": 1.7}}
         return {"mode": "markers" if len(series.x) == 1 else "lines", "line": line, "marker": mark}
@@ -164,11 +164,6 @@ def _marks(chart: Chart, series: Series, own: Style) -> dict[str, Any]:
         mark = {"symbol": "x-thin-open", "size": 7, "color": own.colour, "line": {"width": 1.6}}
     joined = {"mode": "lines+markers", "line": line} if series.style == "line" else {"mode": "markers"}
     return {**joined, "marker": mark, **({"error_y": bars} if series.low else {})}
-
-
-def _page_colour(colour: str) -> str:
-    """Return a colour as the script of the page draws it: "black" is that of its text, in light and in dark."""
-    return "black" if colour == INK else colour
 
 
 def _level(chart: Chart, level: Level) -> dict[str, Any]:

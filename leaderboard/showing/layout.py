@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Series
+from theorybench.leaderboard.showing.styles import INK, Style
 from theorybench.leaderboard.showing.words import plain
 
 #: What each style says, in keys and under the pointer.
@@ -123,6 +124,12 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
 def has_band(chart: Chart, group: str | None = None) -> bool:
     """Return whether a group, or any, is drawn as a line in a band: theory's lines are dashed then."""
     return any(series.group == (group or series.group) and series.style == "band" for series in chart.series)
+
+
+def theory_look(chart: Chart, series: Series, own: Style) -> tuple[str, str]:
+    """Return colour and dash of theory's line: in ink beside a measured line, dashed on a chart that has any."""
+    colour = INK if has_band(chart, series.group) else own.colour
+    return colour, "dash" if has_band(chart) else own.dash
 
 
 def has_markers(series: Series) -> bool:

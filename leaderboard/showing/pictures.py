@@ -23,7 +23,7 @@ from theorybench.leaderboard.showing.ladder_chart import (
     natural_scale,
 )
 from theorybench.leaderboard.showing.layout import chart_key
-from theorybench.leaderboard.showing.still import Sheet, bare, checked_path, draw_panels, line_handle, save
+from theorybench.leaderboard.showing.still import Sheet, bare, draw_panels, line_handle, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_styles, group_styles
 from theorybench.leaderboard.showing.words import is_known, plain
 
@@ -36,39 +36,24 @@ LEAST, MARGIN = -0.55, -0.08
 
 
 def picture(board: Board, path: str | Path) -> Path:
-    """Draw scores with their intervals, one panel for each standing, and write a picture, atomically.
+    """Draw scores with their intervals, one panel for each standing; save the picture (see `save`).
 
     A board that has ladders of difficulty alone shows these.
-
-    Args:
-        board: what is drawn.
-        path: ends in .png, .svg or .pdf.
-
-    Returns:
-        The absolute path.
-
-    Raises:
-        ParameterError: another ending.
     """
-    path = checked_path(path)
     return save(_ranking(board) if board.standings else _ladders(board), path)
 
 
 def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Sequence[str]]) -> Path:
-    """Draw the score by episodes spent, with its interval, and write a picture, atomically.
+    """Draw the score by episodes spent, with its interval, a column for each environment; save the picture.
 
     Args:
-        board: what is drawn: a column for each environment.
-        path: ends in .png, .svg or .pdf.
+        board: what is drawn.
+        path: see `save`.
         groups: labels of agents by title; each group has a row, and its agents are told apart by colour.
 
-    Returns:
-        The absolute path.
-
     Raises:
-        ParameterError: another ending, or no group.
+        ParameterError: no group, or another ending than .png, .svg or .pdf.
     """
-    path = checked_path(path)
     if not groups:
         raise ParameterError("groups", groups, "at least one")
     charts = [entry.curves.of(labels) for labels in groups.values() for entry in board.environments]
@@ -90,22 +75,12 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
 
 
 def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
-    """Draw a policy beside the reference and write the picture, atomically.
-
-    Args:
-        name: what the policy is called.
-        policy: any object with `probs`.
-        env_id: the registered id of its environment.
-        parameters: of the setting.
-        path: ends in .png, .svg or .pdf.
-
-    Returns:
-        The absolute path.
+    """Draw a policy, any object with `probs`, beside the reference; save the picture.
 
     Raises:
-        ParameterError: another ending, or a setting without pictures of policies.
+        ParameterError: a setting without pictures of policies, or another ending than .png, .svg or .pdf.
     """
-    path, setting = checked_path(path), lookup(env_id).make_setting(parameters)
+    setting = lookup(env_id).make_setting(parameters)
     return save(policy_picture(setting, {"reference": SettingPolicy(setting, "reference"), name: policy}), path)
 
 

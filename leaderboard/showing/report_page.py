@@ -3,12 +3,11 @@
 import base64
 import importlib.metadata
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Chart, Picture
 from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy
-from theorybench.leaderboard.showing.document import Scale, render_document, write_document
+from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.interactive import figure
 from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.styles import Style, group_styles
@@ -24,11 +23,6 @@ class StudySection(NamedTuple):
     charts: list[tuple[str, Chart]]
     pictures: list[tuple[Picture, str]]
     styles: dict[str, Style]
-
-
-def write_report(chapters: Sequence[Chapter], path: str | Path) -> Path:
-    """Write the page, atomically; return its absolute path."""
-    return write_document(render_report(chapters), path)
 
 
 def render_report(chapters: Sequence[Chapter]) -> str:

@@ -16,6 +16,7 @@ from theorybench.leaderboard.showing.layout import (
     log_ticks,
     place_labels,
     shortened,
+    theory_look,
     tick_texts,
     x_range,
     y_range,
@@ -67,22 +68,17 @@ def draw_panels(charts: Sequence[Chart], styles: Sequence[Mapping[str, Style]], 
     return figure
 
 
-def checked_path(path: str | Path) -> Path:
-    """Check the ending of a picture's name.
+def save(figure: Any, path: str | Path) -> Path:
+    """Write a Figure atomically, the same bytes every time; return its absolute path.
 
     Raises:
-        ParameterError: another ending than .png, .svg or .pdf.
+        ParameterError: another ending than .png, .svg or .pdf; nothing is written.
     """
+    from matplotlib import rc_context
+
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ParameterError("path", str(path), f"a name that ends in {', '.join(FORMATS)}")
-    return path
-
-
-def save(figure: Any, path: Path) -> Path:
-    """Write a Figure atomically, the same bytes every time; return its absolute path."""
-    from matplotlib import rc_context
-
     kind = path.suffix.lower()[1:]
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with rc_context({"svg.hashsalt": "theorybench", "text.parse_math": False}), atomic_write(path, "wb") as file:
@@ -91,7 +87,7 @@ def save(figure: Any, path: Path) -> Path:
 
 
 def bare(axes: Any, grid: str = "both") -> None:
-    """Leave of a frame its lower edge and a quiet grid."""
+    """Keep the lower edge of the axes and a light grid."""
     axes.tick_params(which="both", length=0, labelcolor=QUIET)
     axes.grid(axis=grid, color=RULE, linewidth=0.5)
     axes.set_axisbelow(True)
@@ -213,8 +209,7 @@ def _remark(axes: Any, remark: Remark) -> None:
 
 def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
     if series.style == "predicted":
-        colour = INK if has_band(chart, series.group) else own.colour
-        dashed = "dash" if has_band(chart) else own.dash
+        colour, dashed = theory_look(chart, series, own)
         mark = "_" if len(series.x) == 1 else ""
         width = 1.0 if has_band(chart) else 1.4
         look = {"color": colour, "linestyle": _DASHES[dashed], "linewidth": width, "marker": mark, "markersize": 14}

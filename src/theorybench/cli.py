@@ -169,9 +169,10 @@ def leaderboard(
 
     board = make_board(load_records(directory))
     if html is not None:
-        from theorybench.leaderboard.showing.board_page import write_page
+        from theorybench.leaderboard.showing.board_page import render_page
+        from theorybench.leaderboard.showing.document import write_document
 
-        write_page(board, html)
+        write_document(render_page(board), html)
     if picture is not None:
         from theorybench.leaderboard.showing.pictures import picture as draw
 

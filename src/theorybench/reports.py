@@ -130,9 +130,10 @@ def _write_report(
     claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path, console: "Console"
 ) -> None:
     from theorybench.leaderboard.evidence.report import chapters
-    from theorybench.leaderboard.showing.report_page import write_report
+    from theorybench.leaderboard.showing.document import write_document
+    from theorybench.leaderboard.showing.report_page import render_report
 
-    write_report(chapters(claims, studies), path)
+    write_document(render_report(chapters(claims, studies)), path)
     console.print(f"page: {path}", highlight=False, soft_wrap=True)
 
 

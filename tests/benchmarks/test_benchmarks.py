@@ -47,7 +47,7 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
-            "lifting.py",
+            "batched_runs.py",
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
             ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
         ),

@@ -111,7 +111,8 @@ def test_evaluate(command, tmp_path):
     assert json.loads(command("evaluate", "optimal", ENV, "--json")[1])["score"] == 1.0
     code, out, _ = command("evaluate", f"{TOYS}:Half", ENV, "--param", "gap=0.2")
     assert code == 0 and out.split()[:2] == ["score", "0"]
-    tb.TablePolicy(tb.View.of(_setting(), "prompt"), [[0.25, 0.75]]).save(tmp_path / "mine.npz")
+    setting = lookup(resolve_env(ENV)).make_setting({})
+    tb.TablePolicy(tb.View.of(setting, "prompt"), [[0.25, 0.75]]).save(tmp_path / "mine.npz")
     assert json.loads(command("evaluate", tmp_path / "mine.npz", ENV, "--json")[1])["score"] == pytest.approx(0.5)
     assert json.loads(command("evaluate", "initial", "PreferenceBandit", "--json")[1])["score"] < 0
 
@@ -129,14 +130,6 @@ def test_a_policy_saved_elsewhere_is_one_line(command, tmp_path):
     assert code == 1 and out == "" and len(err.splitlines()) == 1 and "saved on another environment" in err
 
 
-def test_help_shows_how_hyper_parameters_are_set(command):
-    assert "rlvr[learning_rate=0.1]" in command("run", "--help")[1]
-
-
-def _setting():
-    return lookup(resolve_env(ENV)).make_setting({})
-
-
 def test_claims(command, tmp_path):
     code, out, _ = command("claims", ENV)
     assert code == 1 and "2 of 3 claims hold; not two-arms-wrong" in out
@@ -151,21 +144,14 @@ def test_claims(command, tmp_path):
     assert "two-arms-win" in page and "two-arms-learning" not in page
 
 
-def test_the_claims_page_of_an_environment_shows_its_studies(command, tmp_path):
-    code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html")
+@pytest.mark.parametrize(("option", "studies"), [([], True), (["--no-studies"], False)])
+def test_the_claims_page_of_an_environment_shows_its_studies_unless_told_otherwise(command, tmp_path, option, studies):
+    code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html", *option)
     page = (tmp_path / "claims.html").read_text()
-    assert code == 1 and "page:" in out and "two-arms-wrong" in page and "study-two-arms-learning" in page
-    assert "Studies for the page, 2 of them" in out and "no such thing" in out
-    assert [line.split()[0] for line in out.splitlines() if line.startswith("  two")] == ["two-arms-learning"]
-
-
-def test_the_claims_page_can_leave_studies_out(command, tmp_path):
-    code, out, _ = command("claims", ENV, "--html", tmp_path / "claims.html", "--no-studies")
-    page = (tmp_path / "claims.html").read_text()
-    assert code == 1 and "two-arms-wrong" in page and "two-arms-learning" not in page and "Studies" not in out
-
-
-# One claim and one study of a file of one's own.
+    assert code == 1 and "page:" in out and "two-arms-wrong" in page
+    for words, text in (("study-two-arms-learning", page), ("Studies for the page, 2", out), ("no such thing", out)):
+        assert (words in text) == studies
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("  two")] == ["two-arms-learning"] * studies
 
 
 def test_a_claim_of_ones_own_file_is_named_by_file_and_id(command, tmp_path):
@@ -230,12 +216,9 @@ def test_study(command, tmp_path):
     ("arguments", "code", "message"),
     [
         (["run", "--suite", "startr"], 2, "unknown suite 'startr'; did you mean starter"),
-        (["run", "none.toml"], 2, "there is no configuration file none.toml"),
-        (["run", "--envs", "TreeMarkovChian"], 2, "did you mean TheoryBench/TreeMarkovChain-v0?"),
         (["run", "--agents", "rlvrr"], 2, "agents[0]: unknown agent 'rlvrr'; did you mean"),
         (["run", "--seeds", "0"], 2, "seeds = 0: expected a number of seeds"),
         (["run", "--seeds", "x"], 2, "Invalid value for '--seeds'"),
-        (["run", "--budget", "-5"], 2, "budget = -5: expected greater than or equal to 1"),
         (["leaderboard", "no-such-folder"], 1, "there are no records in no-such-folder: run `theorybench run"),
         (["export", "no-such-folder", "--csv", "x.csv"], 1, "there are no records in no-such-folder"),
         (["claims", "tree-squeezin"], 2, "unknown environment or claim 'tree-squeezin'; did you mean"),
@@ -248,7 +231,6 @@ def test_study(command, tmp_path):
             "rlvr has to be trained first: theorybench.agents.api.harness.train(",
         ),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k"], 2, "expected name=value"),
-        (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k=0"], 2, "pass_k = 0: expected an integer in"),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pas_k=1"], 2, "did you mean pass_k"),
         (["leaderbord"], 2, "No such command 'leaderbord'"),
     ],
@@ -267,10 +249,17 @@ def test_a_file_that_is_no_store_is_left_alone(command, tmp_path):
     assert (tmp_path / "records.sqlite").read_text() == "my shopping list"
 
 
-@pytest.mark.parametrize("name", [None, "list", "run", "leaderboard", "export", "claims", "study", "evaluate"])
-def test_help(command, name):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (None, "with the answer key"),
+        ("run", "rlvr[learning_rate=0.1]"),
+        *((name, "Usage: theorybench") for name in ("list", "leaderboard", "export", "claims", "study", "evaluate")),
+    ],
+)
+def test_help(command, name, words):
     code, out, _ = command(*([name] if name else []), "--help")
-    assert code == 0 and "Usage: theorybench" in out
+    assert code == 0 and words in out
 
 
 def test_help_is_fast_and_imports_nothing_heavy():
@@ -286,28 +275,20 @@ def test_help_is_fast_and_imports_nothing_heavy():
 
 def test_version(command):
     assert command("--version")[1].split() == ["theorybench", importlib.metadata.version("theorybench")]
-    assert "with the answer key" in command("--help")[1]
 
 
 def test_an_agent_of_labels_runs_beside_agents_of_rewards_and_stands_on_a_board(command, tmp_path):
     agents = f"{EXAMPLES / 'my_label_agent.py'}:CountLabels,ddro,online-dpo,reference"
-    named = ["--envs", "GoodBadLabels", "--agents"]
-    wrong, _, said = command("run", *named, f"{agents},dpo-offline", "--out", tmp_path)
-    assert wrong == 2 and "learns from feedback 'preference'; the environments give label" in said
-    said = command("run", *named, agents, "--seeds", "2", "--budget", "1280", "--workers", "1", "--out", tmp_path)
+    options = ["--seeds", "2", "--budget", "1280", "--workers", "1", "--out", tmp_path]
+    said = command("run", "--envs", "GoodBadLabels", "--agents", agents, *options)
     assert said[0] == 0, said
-    records = load_records(tmp_path)
-    assert {record.agent.partition(":")[2] or record.agent: record.feedback for record in records} == {
-        "CountLabels": "label",
-        "ddro": "label",
-        "online-dpo": "label",
-        "reference": "none",
-    }
-    assert {record.spent.episodes for record in records if record.agent != "reference"} == {1280}
-    board = json.loads(command("leaderboard", tmp_path, "--json")[1])
-    (place,) = board["environments"]
+    found = {(record.agent, record.feedback, record.spent.episodes) for record in load_records(tmp_path)}
+    learners = ("my_label_agent.py:CountLabels", "ddro", "online-dpo")
+    assert found == {*((name, "label", 1280) for name in learners), ("reference", "none", 0)}
+    (place,) = json.loads(command("leaderboard", tmp_path, "--json")[1])["environments"]
     assert place["environment"]["feedback"] == "label"
-    scores = {
-        row["label"].partition(":")[2] or row["label"]: row["score"]["value"] for row in place["standing"]["rows"]
-    }
-    assert min(scores["CountLabels"], scores["ddro"]) > scores["reference"] == 0 > scores["online-dpo"]
+    counts, ddro, dpo, reference = (
+        next(row["score"]["value"] for row in place["standing"]["rows"] if row["label"] == name)
+        for name in (*learners, "reference")
+    )
+    assert min(counts, ddro) > reference == 0 > dpo

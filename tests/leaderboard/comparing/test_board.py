@@ -70,11 +70,13 @@ def test_a_track_that_teaches_by_rewards_by_comparisons_and_by_labels_has_a_stan
     }
 
 
-def test_scores_that_differ_by_less_than_is_shown_share_a_rank(synthetic_run):
-    near = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.4995] * 5)]
-    far = [*seeds(synthetic_run, "a", [0.5] * 5), *seeds(synthetic_run, "b", [0.498] * 5)]
-    ranks = [[row.rank for row in make_board(records).standings[0].rows] for records in (near, far)]
-    assert ranks == [[1, 1], [1, 2]]
+@pytest.mark.parametrize(
+    ("scores", "ranks"), [((0.5, 0.5, 0.1), [1, 1, 3]), ((0.5, 0.4995), [1, 1]), ((0.5, 0.498), [1, 2])]
+)
+def test_scores_that_differ_by_less_than_is_shown_share_a_rank(synthetic_run, scores, ranks):
+    records = [r for name, score in zip("abc", scores, strict=False) for r in seeds(synthetic_run, name, [score] * 5)]
+    rows = make_board(records).standings[0].rows
+    assert [row.rank for row in rows] == ranks and rows[0].lead.value == (1 if ranks[1] == 2 else 0.5)
 
 
 def test_a_score_is_the_interquartile_mean_of_clipped_scores_and_a_failed_run_is_minus_one(board, synthetic_sweep):
@@ -98,16 +100,6 @@ def test_ranks_follow_from_intervals(board):
             assert row.rank == 1 + sum(other.score.low > row.score.high for other in ranked)
         assert all(row.lead is not None for row in ranked[:-1]) and ranked[-1].lead is None
         assert "optimal" not in [row.label for row in ranked]
-
-
-def test_agents_with_the_same_scores_share_a_rank(synthetic_run):
-    names = ("a", "b", "c")
-    records = [r for name in names for r in seeds(synthetic_run, name, [0.3] * 5)] + seeds(
-        synthetic_run, "d", [0.1] * 6
-    )
-    rows = rows_of(make_board(records), "reasoning")
-    assert [rows[name].rank for name in (*names, "d")] == [1, 1, 1, 4]
-    assert rows["a"].lead.value == 0.5
 
 
 def test_comparison_with_the_reference_is_on_common_environments(synthetic_run):

@@ -37,7 +37,7 @@ def test_a_polynomial_cost_is_found_with_its_exponent(limit):
     assert found.verdict == "polynomial"
 
 
-def test_what_does_not_arrive_counts():
+def test_runs_that_did_not_solve_their_level_count():
     costs, solved = runs(lambda x: 4.0**x, limit=4_000.0)
     blind = [np.where(own, cost, 4_000.0) for own, cost in zip(solved, costs, strict=True)]
     honest = fit_growth(SIZES, costs, solved, draws=50, seed=0)
@@ -65,7 +65,7 @@ def test_the_fit_maximises_the_likelihood():
     assert ours.slope[0] == pytest.approx(best.x[1], abs=0.05)
 
 
-def test_few_rungs_fit_no_law():
+def test_few_levels_fit_no_law():
     costs, solved = runs(lambda x: 4.0**x, limit=200.0)
     assert sum(any(own) for own in solved) < 4
     assert fit_growth(SIZES, costs, solved, draws=20, seed=0).verdict == "too few levels"

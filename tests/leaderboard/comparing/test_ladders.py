@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 import theorybench as tb
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, RecordError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import make_board
@@ -25,7 +25,6 @@ from theorybench.leaderboard.showing.terminal import board_lines
 TREE = "TheoryBench/ReasoningTree-v0"
 IDS = [id for id in tb.list_envs() if id.startswith("TheoryBench/")]
 LADDERS = [(id, difficulty) for id in IDS for difficulty in lookup(id).difficulties]
-RUNG = {"ladder": "L", "target": 0.9, "way": "direct"}
 
 
 def suite(**changes):
@@ -54,7 +53,7 @@ def board(folder):
 @pytest.mark.parametrize(("id", "difficulty"), LADDERS, ids=[f"{id}-{d.parameter}" for id, d in LADDERS])
 def test_registered_ladders_grow(id, difficulty):
     entry = lookup(id)
-    settings = [entry.make_setting(rung) for rung in difficulty.levels()]
+    settings = [entry.make_setting(level) for level in difficulty.levels()]
     sizes = [difficulty.place(setting) for setting in settings]
     assert sizes == sorted(sizes) and sizes[0] > 0
     for law in difficulty.laws:
@@ -117,7 +116,7 @@ def test_terminal_and_page_show_it(board):
     assert "Laws of growth" in page and "theory, direct: (d + 1)^(L + 1)" in page
 
 
-def test_laws_are_named_where_they_pass_the_budget_and_agents_that_miss_a_rung_have_rows_above_it(board):
+def test_laws_are_named_where_they_pass_the_budget_and_agents_that_miss_a_level_have_rows_above_it(board):
     (ladder,) = board.ladders
     direct, staged = ladder.laws
     assert direct.crossing(625 * 5**0.5, linear=True) == pytest.approx((4.5, 625 * 5**0.5))
@@ -142,13 +141,6 @@ def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path
 def test_the_reproduction_asks_for_the_same_runs(board):
     again = make_suite(tomllib.loads(configuration(board)))
     assert plan(again).keys == plan(suite()).keys
-
-
-def test_a_rung_is_part_of_the_key_and_is_checked(synthetic_run):
-    plain, rung = synthetic_run(), synthetic_run(rung=RUNG)
-    assert plain.key != rung.key != synthetic_run(rung={**RUNG, "target": 0.8}).key
-    with pytest.raises(RecordError, match="target"):
-        synthetic_run(rung={**RUNG, "target": 1.5})
 
 
 def test_mistakes_are_explained():

@@ -49,27 +49,24 @@ def test_infinite_metrics_are_numbers_in_python_and_words_in_json(synthetic_run)
     assert (written["coverage"], written["low"], written["none"]) == ("inf", "-inf", "nan")
 
 
-@pytest.mark.parametrize("field", KEY_FIELDS)
-def test_every_field_of_the_key_changes_it(synthetic_run, field):
-    values = {name: synthetic_run().to_dict()[name] for name in KEY_FIELDS}
-    other = {"x": 1} if isinstance(values[field], dict) else 7 if isinstance(values[field], int) else "b" * 16
-    other = RUNG if field == "rung" else other
-    assert record_key(**values) != record_key(**{**values, field: other})
-
-
 def test_the_key_does_not_depend_on_order_or_on_sequence_types(synthetic_run):
     values = {name: synthetic_run().to_dict()[name] for name in KEY_FIELDS}
-    one = record_key(**{**values, "parameters": {"a": (1, 2), "b": math.inf}})
-    assert one == record_key(**{**values, "parameters": {"b": "inf", "a": [1, 2]}})
+    one = record_key({**values, "parameters": {"a": (1, 2), "b": math.inf}})
+    assert one == record_key({**values, "parameters": {"b": "inf", "a": [1, 2]}})
 
 
 @pytest.mark.parametrize("field", KEY_FIELDS)
-def test_a_record_that_was_altered_is_refused(synthetic_run, field):
-    values = synthetic_run().to_dict()
-    split = {"split": "tuning", "seed": 7, "budget": 30_000, "parameters": {"x": 1}, "hyperparameters": {}}
-    split["rung"] = RUNG
+def test_every_field_of_the_key_changes_it_so_that_an_altered_record_is_refused(synthetic_run, field):
+    other = {
+        "split": "tuning",
+        "seed": 7,
+        "budget": 30_000,
+        "parameters": {"x": 1},
+        "hyperparameters": {},
+        "rung": RUNG,
+    }
     with pytest.raises(RecordError, match="key = "):
-        parse_record({**values, field: split.get(field, "b" * 16)})
+        parse_record({**synthetic_run().to_dict(), field: other.get(field, "b" * 16)})
 
 
 @pytest.mark.parametrize(
@@ -98,6 +95,7 @@ def test_a_record_that_was_altered_is_refused(synthetic_run, field):
         ({"fingerprint": "xyz"}, "fingerprint = 'xyz'"),
         ({"started_at": "2025-01-31T12:00:00"}, "time zone"),
         ({"lifted": 0}, "lifted = 0"),
+        ({"rung": {**RUNG, "target": 1.5}}, "rung.target = 1.5"),
         ({"seconds_wall": -1.0}, "seconds_wall = -1.0"),
         ({"queries_per_response": -1.0}, "queries_per_response = -1.0"),
         ({"queries_per_response": math.inf}, "queries_per_response = inf"),
@@ -138,7 +136,7 @@ def test_a_record_from_before_queries_were_counted_has_none(synthetic_run):
 def test_of_a_long_error_the_end_is_kept(synthetic_run):
     record = synthetic_run(status="failed", error="x" * 20_000 + "\ud800 the cause")
     assert record.error.endswith("? the cause") and len(record.error) == 10_000
-    with pytest.raises(RecordError, match="lacks the field"):
+    with pytest.raises(RecordError, match="is missing"):
         make_record(env_id="a")
 
 

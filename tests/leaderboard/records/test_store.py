@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import RecordError
 from theorybench.leaderboard.records.record import make_record
-from theorybench.leaderboard.records.store import FILE_NAME, RecordStore, atomic_write, load_records, read_records
+from theorybench.leaderboard.records.store import (
+    FILE_NAME,
+    RecordStore,
+    atomic_write,
+    load_jsonl,
+    load_records,
+    read_records,
+)
 
 
 def contents(store):
@@ -77,8 +84,8 @@ def test_exchange_as_json_lines(tmp_path, synthetic_sweep):
     store.add_all(synthetic_sweep)
     assert store.export_jsonl(tmp_path / "all.jsonl") == len(synthetic_sweep)
     other = RecordStore(tmp_path / "b")
-    assert other.import_jsonl(tmp_path / "all.jsonl") == len(synthetic_sweep)
-    assert other.import_jsonl(tmp_path / "all.jsonl") == 0
+    assert other.add_all(load_jsonl(tmp_path / "all.jsonl")) == len(synthetic_sweep)
+    assert other.add_all(load_jsonl(tmp_path / "all.jsonl")) == 0
     assert contents(store) == contents(other)
     assert [r.to_json() for r in load_records(tmp_path / "all.jsonl")] == contents(store)
 
@@ -93,7 +100,7 @@ def test_a_damaged_file_is_not_imported_in_part(tmp_path, synthetic_run, damage)
     broken.write_text(damage((tmp_path / "all.jsonl").read_text()))
     store = RecordStore(tmp_path / "b")
     with pytest.raises(RecordError, match=r"broken\.jsonl"):
-        store.import_jsonl(broken)
+        store.add_all(load_jsonl(broken))
     assert len(store) == 0
 
 

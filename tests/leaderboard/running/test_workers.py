@@ -35,8 +35,8 @@ def untimed(folder):
     return {r.key: {k: v for k, v in r.to_dict().items() if k not in TIMES} for r in load_records(folder)}
 
 
-class Ear(Watcher):
-    """Remembers what it is told."""
+class Listener(Watcher):
+    """Keeps the events of a sweep."""
 
     def __init__(self):
         self.events = []
@@ -48,7 +48,7 @@ class Ear(Watcher):
 @pytest.fixture(scope="module")
 def rough(tmp_path_factory):
     """One sweep of agents that do what they should not."""
-    folder, ear = tmp_path_factory.mktemp("rough"), Ear()
+    folder, ear = tmp_path_factory.mktemp("rough"), Listener()
     agents = ["Hangs", "KillsItsProcess", "Crashes", "EndsItsProcess", "Raises", "Talks", "optimal"]
     outcome = sweep(suite(agents, timeout=3), folder, watcher=ear)
     return folder, ear.events, outcome
@@ -80,13 +80,13 @@ def test_what_agents_print_and_where_they_crash_is_kept(rough):
 
 def test_nothing_is_run_twice(rough, tmp_path):
     folder, _, _ = rough
-    ear = Ear()
+    ear = Listener()
     outcome = sweep(suite(["Raises", "Talks", "optimal"]), folder, watcher=ear)
     assert outcome.runs == outcome.resumed == 3 and ear.events == [] and len(outcome.failed) == 1
 
 
 def test_retry_runs_again_what_failed(rough, tmp_path):
-    ear = Ear()
+    ear = Listener()
     shutil.copytree(rough[0], tmp_path, dirs_exist_ok=True)
     sweep(suite(["Raises", "Talks"]), tmp_path, watcher=ear, retry=True)
     assert {name for name, kind, _ in ear.events if kind == "failed" or kind == "done"} == {
@@ -205,7 +205,3 @@ def test_a_sweep_that_is_stopped_says_how_to_resume(tmp_path, how):
     assert "Resume with the same command" in output and "Traceback" not in output
     assert saved(tmp_path) > 0
     wait_until(lambda: not alive(tmp_path))
-
-
-def test_the_plan_of_a_sweep_counts_its_runs():
-    assert len(plan(suite(["rlvr", "random"], seeds=4)).keys) == 8

@@ -11,7 +11,8 @@ import pytest
 import theorybench as tb
 from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.evidence.report import chapters
-from theorybench.leaderboard.showing.board_page import render_page, write_page
+from theorybench.leaderboard.showing.board_page import render_page
+from theorybench.leaderboard.showing.document import write_document
 from theorybench.leaderboard.showing.report_page import render_report
 from theorybench.leaderboard.showing.words import format_number
 
@@ -98,12 +99,12 @@ def test_hostile_records_stay_text(read_page, hostile_board):
 
 
 def test_the_page_is_written_whole_or_not_at_all(tmp_path, board, monkeypatch):
-    path = write_page(board, tmp_path / "folder" / "board.html")
+    path = write_document(render_page(board), tmp_path / "folder" / "board.html")
     assert path.is_absolute() and path.read_text(encoding="utf-8") == render_page(board)
     before = path.read_bytes()
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        write_page(board, path)
+        write_document("other", path)
     assert path.read_bytes() == before and [p.name for p in path.parent.iterdir()] == ["board.html"]
 
 

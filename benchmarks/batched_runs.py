@@ -1,6 +1,6 @@
 """What training many seeds together saves: the time of 32 seeds over the time of one.
 
-    python benchmarks/lifting.py [--seeds 32] [--updates 100] [--repeats 5]
+    python benchmarks/batched_runs.py [--seeds 32] [--updates 100] [--repeats 5]
 
 Tabular agents on the tree and the exact linear learner on the preference bandit, 64 episodes an update. Repeats are
 interleaved; the policies are compared with those trained alone.
