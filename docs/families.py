@@ -25,15 +25,10 @@ FOLDER = Path(__file__).parent
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """Settings that belong together.
+    """Settings that belong together."""
 
-    Attributes:
-        name: of its folder, its suite and its page.
-        settings: their ids.
-    """
-
-    name: str
-    settings: tuple[str, ...]
+    name: str  # of its folder, its suite and its page
+    settings: tuple[str, ...]  # their ids
 
     @property
     def about(self) -> str:

@@ -24,19 +24,12 @@ TRIES = (1, 8, 128)
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    """Where numbers come from.
+    """Where numbers come from."""
 
-    Attributes:
-        date: of the last run, ISO 8601.
-        hardware: processor, cores and system.
-        versions: of the libraries.
-        commit: of the package's sources, or "".
-    """
-
-    date: str
-    hardware: str
-    versions: dict[str, str]
-    commit: str
+    date: str  # of the last run, ISO 8601
+    hardware: str  # processor, cores and system
+    versions: dict[str, str]  # of the libraries
+    commit: str  # of the package's sources, or ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,54 +54,31 @@ class Agent:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What an agent reached on an environment.
+    """What an agent reached on an environment."""
 
-    Attributes:
-        environment: label.
-        agent: label.
-        rank: on this environment; None where it is unranked.
-        score: interquartile mean of the clipped scores.
-        low: lower end of its 95 % interval.
-        high: upper end likewise.
-        passes: pass@K by K, mean of the runs; empty where the environment has none.
-        queries: of a reward model for each response at test time.
-        seconds: wall time of a run, of runs trained together the share of one.
-        failed: number of runs that failed.
-    """
-
-    environment: str
-    agent: str
-    rank: int | None
-    score: float
-    low: float
-    high: float
-    passes: dict[str, float]
-    queries: float
-    seconds: float
-    failed: int
+    environment: str  # its label
+    agent: str  # its label
+    rank: int | None  # on this environment; None where it is unranked
+    score: float  # interquartile mean of the clipped scores
+    low: float  # lower end of its 95 % interval
+    high: float  # upper end likewise
+    passes: dict[str, float]  # pass@K by K, mean of the runs; empty where the environment has none
+    queries: float  # of a reward model for each response at test time
+    seconds: float  # wall time of a run, of runs trained together the share of one
+    failed: int  # number of runs that failed
 
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """The results of a suite.
+    """The results of a suite."""
 
-    Attributes:
-        suite: its name.
-        seeds: of the runs.
-        provenance: of the records.
-        agents: by label.
-        environments: by label.
-        rows: of each environment by rank.
-        pictures: drawn of the same records: digests by the names of the files.
-    """
-
-    suite: str
-    seeds: tuple[int, ...]
-    provenance: Provenance
-    agents: tuple[Agent, ...]
-    environments: tuple[Environment, ...]
-    rows: tuple[Row, ...]
-    pictures: dict[str, str]
+    suite: str  # its name
+    seeds: tuple[int, ...]  # of the runs
+    provenance: Provenance  # of the records
+    agents: tuple[Agent, ...]  # by label
+    environments: tuple[Environment, ...]  # by label
+    rows: tuple[Row, ...]  # of each environment by rank
+    pictures: dict[str, str]  # drawn of the same records: digests by the names of the files
 
     def of_agent(self, name: str) -> list[tuple[Environment, Agent, Row]]:
         """Return the rows of an agent and its variants, environment by environment."""

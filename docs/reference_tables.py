@@ -92,13 +92,12 @@ def ranking(numbers: Numbers, environment: str) -> str:
     return _without_empty(header, rows)
 
 
-def overview(suite: str, ids: Sequence[str] = (), folder: str = "agents") -> str:
+def overview(suite: str, ids: Sequence[str] = ()) -> str:
     """Return one table for a suite: the score of each agent on each environment, with its rank.
 
     Args:
         suite: its name.
         ids: of the settings whose environments are shown, with the agents that ran there; none for all.
-        folder: of the pages of agents.
     """
     numbers = data.read_numbers(suite)
     labels = [environment.label for environment in numbers.environments if not ids or environment.env_id in ids]
@@ -107,7 +106,7 @@ def overview(suite: str, ids: Sequence[str] = (), folder: str = "agents") -> str
     rows = []
     for agent in sorted(ran, key=lambda agent: -_mean(cells, agent.label, labels)):
         own = [cells.get((agent.label, label)) for label in labels]
-        rows.append((_link(agent, folder), *(_ranked_score(row) for row in own)))
+        rows.append((_link(agent, "agents"), *(_ranked_score(row) for row in own)))
     return table(("agent", *labels), rows)
 
 

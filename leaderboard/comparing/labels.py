@@ -34,6 +34,11 @@ def short_name(name: str) -> str:
     return name.removeprefix("TheoryBench/").removesuffix("-v0")
 
 
+def first_line(thing: object) -> str:
+    """Return the first line of a docstring; "" without one."""
+    return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
 def _with_details(subject: Subject, subjects: Sequence[Subject]) -> str:
     rivals = [other.details for other in subjects if other.name == subject.name and not other.label]
     differing = [

@@ -9,7 +9,7 @@ from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.registry import list_envs, lookup, resolve_env
-from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.evidence.lab import claims, studies
 from theorybench.leaderboard.running.config import list_suites, named_suite
 
@@ -24,7 +24,7 @@ def environments() -> Rows:
         rows.append(
             {
                 "id": id,
-                "description": _first_line(entry.setting.__doc__),
+                "description": first_line(entry.setting),
                 "track": entry.setting.track,
                 "feedback": entry.setting.feedback,
                 "budget": entry.budget,
@@ -44,8 +44,8 @@ def agents() -> Rows:
         except TheoryBenchError as error:
             rows.append({"name": name, "description": str(error), "feedback": "unknown"})
             continue
-        text = sys.modules[cls.__module__].__doc__ or cls.__doc__
-        rows.append({"name": name, "description": _first_line(text), "feedback": getattr(cls, "feedback", "reward")})
+        text = first_line(sys.modules[cls.__module__]) or first_line(cls)
+        rows.append({"name": name, "description": text, "feedback": getattr(cls, "feedback", "reward")})
     return {"agents": rows}
 
 
@@ -116,7 +116,3 @@ def _search(name: str, of: Callable[[str], list[E]], kind: str) -> E:
                 return one
             known.append(one.id)
     raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known])
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]

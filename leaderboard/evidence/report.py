@@ -8,7 +8,7 @@ from typing import Any
 from theorybench.envs.core.evidence.claim import Claim
 from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.running.runner import describe
 
 
@@ -97,7 +97,7 @@ def chapters(claims: Sequence[CheckedClaim], studies: Sequence[ShownStudy]) -> l
         Chapter(
             id,
             short_name(id),
-            (lookup(id).setting.__doc__ or "").strip().partition("\n")[0],
+            first_line(lookup(id).setting),
             tuple(claim for claim in claims if claim.environment == id),
             tuple(study for study in studies if study.environment == id),
         )

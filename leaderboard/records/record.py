@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     JsonValue,
@@ -73,7 +74,7 @@ Number = Annotated[float, BeforeValidator(_read_number), PlainSerializer(_write_
 Amount = Annotated[float, BeforeValidator(_read_number), Field(ge=0, allow_inf_nan=False)]
 #: A non-negative integer that databases can hold.
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Name = Annotated[str, Field(max_length=500), BeforeValidator(lambda v: _printable(v) if isinstance(v, str) else v)]
+Name = Annotated[str, Field(max_length=500), AfterValidator(_printable)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
 Metrics = dict[Name, Number]
 M = TypeVar("M", bound="Request")
@@ -275,7 +276,10 @@ def json_value(value: Any, field: str = "value") -> Any:
         RecordError: a value that JSON cannot hold, such as a function.
     """
     if isinstance(value, Mapping):
-        return {_key_of(name, field): json_value(entry, f"{field}.{name}") for name, entry in value.items()}
+        for name in value:
+            if not isinstance(name, str):
+                raise RecordError(f"{field} has the key {name!r}: expected text")
+        return {name: json_value(entry, f"{field}.{name}") for name, entry in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return json_value({name: None if entry != entry else entry for name, entry in value._asdict().items()}, field)
     if isinstance(value, list | tuple):
@@ -287,12 +291,6 @@ def json_value(value: Any, field: str = "value") -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise RecordError(f"{field} = {value!r:.120}: expected a number, text, boolean, null, list or table of these")
-
-
-def _key_of(name: Any, field: str) -> str:
-    if not isinstance(name, str):
-        raise RecordError(f"{field} has the key {name!r}: expected text")
-    return name
 
 
 def _canonical(value: Any) -> str:

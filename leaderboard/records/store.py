@@ -56,26 +56,11 @@ class RecordStore:
             self._create()
         self._check_header()
 
-    def add(self, record: Record, *, replace: bool = False) -> bool:
-        """Write a record, atomically.
-
-        Args:
-            record: what to write; the same record again changes nothing.
-            replace: whether it may replace a record of the same key whose status is not "ok".
-
-        Returns:
-            Whether anything was written.
-
-        Raises:
-            RecordError: another record has this key; the store is as it was.
-        """
-        return self.add_all([record], replace=replace) == 1
-
     def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
         """Write records in one transaction, all or none; return how many changed the store.
 
         Args:
-            records: what to write; see `add`.
+            records: what to write; the same record again changes nothing.
             replace: whether they may replace records of the same key whose status is not "ok".
 
         Raises:

@@ -41,8 +41,6 @@ from theorybench.leaderboard.records.schema import Strict, explain
 
 #: Where the suites lie that ship with the package.
 SUITES = Path(__file__).parents[1] / "suites"
-#: A seed fits into a signed 64-bit integer.
-SEED_LIMIT = 2**63
 
 
 def _agents(value: Any) -> Any:
@@ -57,7 +55,7 @@ def _seeds(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 100_000:
         return list(range(value))
     entries = value if isinstance(value, list) else []
-    integers = all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s < SEED_LIMIT for s in entries)
+    integers = all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s < 2**63 for s in entries)
     if not entries or not integers or len(set(entries)) < len(entries):
         raise ValueError("expected a number of seeds in 1..100000, or a list of distinct integers >= 0")
     return value

@@ -17,7 +17,7 @@ from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.records.identity import Identity, identify, with_values
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
-from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
+from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
 from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, train_and_score
 from theorybench.leaderboard.running.workers import Event, execute
 
@@ -25,8 +25,6 @@ from theorybench.leaderboard.running.workers import Event, execute
 SMALLEST_GAP = 0.02
 #: Episodes after which a run on a ladder is scored for the first time.
 FIRST_LOOK = 8
-#: In the folder of the records: what agents print, and where they crash.
-OUTPUT_NAME = "output.log"
 
 T = TypeVar("T")
 
@@ -145,7 +143,7 @@ def fulfil(
     done = store.keys(status="ok") if retry else store.keys()
     queue = deque(planned.without(done))
     watcher.begin(planned, list(queue))
-    events = execute(queue, workers, Path(folder) / OUTPUT_NAME)
+    events = execute(queue, workers, Path(folder) / "output.log")
     try:
         for event in events:
             records = []
@@ -178,7 +176,10 @@ def plan(suite: Suite) -> Plan:
         levels = _checked(f"environments[{i}]", _levels, named)
         environments += levels
         settings += [_checked(f"environments[{i}]", _setting, level) for level in levels]
-    agents = [_checked(f"agents[{i}]", _agent, entry) for i, entry in enumerate(suite.agents)]
+    agents = [
+        _checked(f"agents[{i}]", lambda named: resolve_agent(named.agent, **named.hyperparameters), entry)
+        for i, entry in enumerate(suite.agents)
+    ]
     jobs: list[Job] = []
     skipped: list[tuple[str, str]] = []
     infeasible: list[tuple[str, str]] = []
@@ -199,9 +200,11 @@ def plan(suite: Suite) -> Plan:
             if not learns_from(agent, setting.feedback):
                 skipped.append(names)
                 continue
-            if environment.ladder and _asks_for(id, setting, environment.ladder, agent.strategy) > identity.budget:
-                infeasible.append(names)
-                continue
+            if environment.ladder:
+                difficulty = lookup(id).difficulty(environment.ladder)
+                if (difficulty.queries(oracle_of(id, setting), agent.strategy) or 0.0) > identity.budget:
+                    infeasible.append(names)
+                    continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
             job = Job(names, environment.id, agent, runs, suite.timeout, fractions)
@@ -227,11 +230,6 @@ def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
     ]
 
 
-def _asks_for(id: str, setting: Setting, ladder: str, strategy: str) -> float:
-    """Return the episodes that theory predicts, 0 if it makes no prediction."""
-    return lookup(id).difficulty(ladder).queries(oracle_of(id, setting), strategy) or 0.0
-
-
 def _finely(budget: int) -> tuple[float, ...]:
     """Return fractions of a budget from `FIRST_LOOK` episodes on, each larger than the last by a factor of 2^(1/4)."""
     count = max(0, math.floor(4 * math.log2(budget / FIRST_LOOK)))
@@ -254,10 +252,6 @@ def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
 
 def _env_name(entry: EnvironmentEntry) -> str:
     return entry.label or with_values(short_name(entry.id.rpartition(":")[2]), entry.parameters)
-
-
-def _agent(entry: AgentEntry) -> AgentSpec:
-    return resolve_agent(entry.agent, **entry.hyperparameters)
 
 
 def _checked(where: str, check: Callable[[Any], T], entry: Any) -> T:

@@ -23,7 +23,7 @@ from theorybench.leaderboard.showing.ladder_chart import (
     natural_scale,
 )
 from theorybench.leaderboard.showing.layout import chart_key
-from theorybench.leaderboard.showing.still import Sheet, bare, draw_panels, line_handle, save
+from theorybench.leaderboard.showing.still import Sheet, bare, draw_panels, line_handle, panels, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_styles, group_styles
 from theorybench.leaderboard.showing.words import is_known, plain
 
@@ -109,19 +109,10 @@ def _with_few_ticks(chart: Chart) -> Chart:
 
 
 def _ranking(board: Board) -> Any:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    standings = board.standings
-    columns = min(3, len(standings))
-    lines = -(-len(standings) // columns)
-    rows = max(sum(not row.privileged for row in standing.rows) for standing in standings)
-    engine, styles = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1), agent_styles(board)
-    with rc_context({"text.parse_math": False, "font.size": 8}):
-        figure = Figure(figsize=(4.6 * columns, lines * (0.9 + 0.27 * rows)), layout=engine, dpi=160)
-        for place, standing in enumerate(standings):
-            axes = figure.add_subplot(lines, columns, place + 1)
+    rows = max(sum(not row.privileged for row in standing.rows) for standing in board.standings)
+    sheet, styles = Sheet(width=4.6, height=0.9 + 0.27 * rows, columns=3, dpi=160, font=8), agent_styles(board)
+    with panels(len(board.standings), sheet) as figure:
+        for axes, standing in zip(figure.axes, board.standings, strict=True):
             _standing(axes, standing, styles)
             axes.set_ylim(rows - 0.4, -0.6)
     return figure

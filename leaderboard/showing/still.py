@@ -1,7 +1,8 @@
 """Charts as still pictures, for documents: panels of studies, learning curves and ladders of difficulty."""
 
+import contextlib
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,19 +54,28 @@ def draw_panels(charts: Sequence[Chart], styles: Sequence[Mapping[str, Style]], 
     Returns:
         A matplotlib Figure, whose axes are those of the charts, in their order.
     """
+    with panels(len(charts), sheet) as figure:
+        for axes, chart, own in zip(figure.axes, charts, styles, strict=True):
+            _panel(axes, chart, own, sheet.named)
+    return figure
+
+
+@contextlib.contextmanager
+def panels(count: int, sheet: Sheet) -> Iterator[Any]:
+    """Begin a Figure of so many panels, in which text is no mathematics and is as large as the sheet says."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    columns = min(sheet.columns, len(charts))
-    rows = -(-len(charts) // columns)
+    columns = min(sheet.columns, count)
+    rows = -(-count // columns)
     size = sheet.width * columns + sheet.side, sheet.height * rows + sheet.foot
     engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, rect=(0, sheet.foot / size[1], 1, 1 - sheet.foot / size[1]))
     with rc_context({"text.parse_math": False, "font.size": sheet.font}):
         figure = Figure(figsize=size, layout=engine, dpi=sheet.dpi)
-        for place, (chart, own) in enumerate(zip(charts, styles, strict=True)):
-            _panel(figure.add_subplot(rows, columns, place + 1), chart, own, sheet.named)
-    return figure
+        for place in range(count):
+            figure.add_subplot(rows, columns, place + 1)
+        yield figure
 
 
 def save(figure: Any, path: str | Path) -> Path:

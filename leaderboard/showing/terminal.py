@@ -106,11 +106,11 @@ def study_lines(study: ShownStudy) -> RenderableType:
     return Group(*parts, *(Text(f"- {plain(note)}") for note in study.result.notes), Text())
 
 
-def _grid(heads: Mapping[str, bool] | Sequence[tuple[str, bool]], first: str = "") -> Grid:
-    """Return an empty table: heads, and whether they are numbers; the column `first` is the last that is broken."""
+def _grid(heads: Iterable[tuple[str, bool]]) -> Grid:
+    """Return an empty table of heads, and whether they are numbers; names of agents are broken last."""
     grid = Grid(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
-    for head, is_number in heads.items() if isinstance(heads, Mapping) else heads:
-        least = LEAST_NAME if head == first else None
+    for head, is_number in heads:
+        least = LEAST_NAME if head == "agent" else None
         grid.add_column(
             plain(head),
             justify="right" if is_number else "left",
@@ -124,7 +124,7 @@ def _grid(heads: Mapping[str, bool] | Sequence[tuple[str, bool]], first: str = "
 
 def _table(table: Table) -> Iterable[RenderableType]:
     yield Text(plain(table.title), "bold")
-    grid = _grid([(column.name, not is_text(table, place)) for place, column in enumerate(table.columns)], "agent")
+    grid = _grid((column.name, not is_text(table, place)) for place, column in enumerate(table.columns))
     for row in table.rows:
         grid.add_row(*(Text(plain(cell(value, column))) for value, column in zip(row, table.columns, strict=True)))
     yield grid
@@ -139,7 +139,7 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
     if standing.title not in names:
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
     yield title
-    grid = _grid({head: number for head, number in _HEADS.items() if head != QUERIES or standing.queried}, "agent")
+    grid = _grid((head, number) for head, number in _HEADS.items() if head != QUERIES or standing.queried)
     for row in standing.rows:
         cells = dict(zip(_HEADS, _cells(row), strict=True))
         grid.add_row(*(cells[str(column.header)] for column in grid.columns), style="" if row.rank else "dim")

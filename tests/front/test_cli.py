@@ -174,9 +174,9 @@ def test_a_study_of_ones_own_file_is_named_by_file_and_id(command, tmp_path):
 
 
 @pytest.mark.rotating
-def test_the_example_of_a_claim_runs_and_can_fail(tmp_path):
-    done = subprocess.run([sys.executable, OWN], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("holds\n") and "predicted 0.4671" in done.stdout
+def test_the_example_of_a_claim_runs_and_can_fail(run_script):
+    printed = run_script(OWN)
+    assert printed.endswith("holds\n") and "predicted 0.4671" in printed
     own = load_module(str(OWN))
     (claim,) = tb.claims(f"{OWN}:MyLab/Tries-v0")
 

@@ -1,8 +1,6 @@
 """The examples run: in short here, and whole, each in a process and a folder of its own, where tests may be slow."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,15 +16,6 @@ from theorybench.envs.core.registry import load_module
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TREE = "TheoryBench/TreeMarkovChain-v0"
-
-
-def whole(name, folder):
-    """Run an example as a user does; return what it printed. It warns of nothing and leaves nothing behind."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, EXAMPLES / f"{name}.py"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr, list(folder.iterdir())) == (0, "", [])
-    return done.stdout
 
 
 def numbers(name, text):
@@ -61,8 +50,8 @@ def test_the_plain_loop_learns(capsys):
 
 
 @pytest.mark.slow
-def test_the_plain_loop_learns_as_a_script(tmp_path):
-    scores = numbers("score", whole("cleanrl_style", tmp_path))
+def test_the_plain_loop_learns_as_a_script(run_script):
+    scores = numbers("score", run_script(EXAMPLES / "cleanrl_style.py"))
     assert scores[:2] == [0, 1], "the base model's and the optimum's"
     assert scores[2] < 0 < 0.8 < scores[-1] < 1
 
@@ -114,8 +103,8 @@ def test_an_agent_that_learns_from_labels_comes_near_the_optimum():
 
 
 @pytest.mark.slow
-def test_an_agent_that_learns_from_labels_beats_kto(tmp_path):
-    counts, ddro, kto, *ends = numbers("score", whole("my_label_agent", tmp_path))
+def test_an_agent_that_learns_from_labels_beats_kto(run_script):
+    counts, ddro, kto, *ends = numbers("score", run_script(EXAMPLES / "my_label_agent.py"))
     assert kto < 0 < 0.8 < counts < ddro < 1 and ends == [0, 1]
 
 
@@ -155,14 +144,14 @@ def test_every_chain_has_its_probability_in_a_table_and_in_a_transformer(short, 
 
 
 @pytest.mark.slow
-def test_masks_are_worth_what_they_cost(tmp_path):
-    scores = numbers("score", whole("sb3_gym", tmp_path))
+def test_masks_are_worth_what_they_cost(run_script):
+    scores = numbers("score", run_script(EXAMPLES / "sb3_gym.py"))
     assert scores[0] < 0.05 and scores[1] > scores[0] + 0.1
 
 
 @pytest.mark.slow
-def test_our_vector_environments_are_faster_than_a_loop(tmp_path):
-    printed = whole("sb3_vector", tmp_path)
+def test_our_vector_environments_are_faster_than_a_loop(run_script):
+    printed = run_script(EXAMPLES / "sb3_vector.py")
     assert min(numbers("score", printed)) > 0.9
     assert numbers("ratio", printed)[0] > 20
     assert float(re.search(r"([\d.]+) with PPO$", printed)[1]) > 1.5
@@ -170,8 +159,8 @@ def test_our_vector_environments_are_faster_than_a_loop(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "keeps"), [("trl_grpo", False), ("own_trainer", True)])
-def test_a_language_model_learns_and_loses_variety_unless_it_is_held(name, keeps, tmp_path):
-    printed = whole(name, tmp_path)
+def test_a_language_model_learns_and_loses_variety_unless_it_is_held(name, keeps, run_script):
+    printed = run_script(EXAMPLES / f"{name}.py")
     assert abs(numbers("score", printed)[0]) < 0.01 < 0.7 < numbers("score", printed)[-1]
     assert numbers("pass@1", printed)[-1] > 2 * numbers("pass@1", printed)[0]
     assert (numbers("pass@8", printed)[-1] > numbers("pass@8", printed)[0]) == keeps

@@ -1,4 +1,4 @@
-"""The rules of the house, read off the source: packages, import order, one name for each module, one home for each idea."""
+"""The rules of the house, read off the source: packages, import order, one home for each idea."""
 
 import ast
 import collections

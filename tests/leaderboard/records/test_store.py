@@ -34,27 +34,27 @@ def contents(store):
 def test_a_record_is_written_once(tmp_path, synthetic_run):
     store = RecordStore(tmp_path / "new" / "folder")
     record = synthetic_run()
-    assert store.add(record) and not store.add(record)
+    assert store.add_all([record]) and not store.add_all([record])
     assert record.key in store and len(store) == 1 and store.keys() == {record.key}
     with pytest.raises(RecordError, match=r"rlvr on TheoryBench/TreeMarkovChain-v0, seed 0"):
-        store.add(synthetic_run(seconds_wall=99.0))
+        store.add_all([synthetic_run(seconds_wall=99.0)])
     assert contents(store) == [record.to_json()]
 
 
 def test_only_failed_records_may_be_replaced_and_only_when_asked(tmp_path, synthetic_run):
     store = RecordStore(tmp_path)
-    store.add(synthetic_run(status="timeout"))
+    store.add_all([synthetic_run(status="timeout")])
     with pytest.raises(RecordError):
-        store.add(synthetic_run())
+        store.add_all([synthetic_run()])
     assert store.keys(status="ok") == set()
-    assert store.add(synthetic_run(), replace=True) and store.keys(status="ok") == store.keys()
+    assert store.add_all([synthetic_run()], replace=True) and store.keys(status="ok") == store.keys()
     with pytest.raises(RecordError):
-        store.add(synthetic_run(score=0.9), replace=True)
+        store.add_all([synthetic_run(score=0.9)], replace=True)
 
 
 def test_many_records_are_written_all_or_none(tmp_path, synthetic_run):
     store = RecordStore(tmp_path)
-    store.add(synthetic_run(seed=3))
+    store.add_all([synthetic_run(seed=3)])
     with pytest.raises(RecordError):
         store.add_all([synthetic_run(seed=1), synthetic_run(seed=3, score=0.1)])
     assert len(store) == 1
@@ -71,7 +71,7 @@ def test_order_does_not_depend_on_writing(tmp_path, synthetic_sweep):
 
 def test_reading_leaves_one_file_and_makes_none(tmp_path, synthetic_run):
     store = RecordStore(tmp_path)
-    store.add(synthetic_run())
+    store.add_all([synthetic_run()])
     list(RecordStore(tmp_path, create=False))
     assert os.listdir(tmp_path) == [FILE_NAME]
     with pytest.raises(RecordError, match="theorybench run --out"):
@@ -214,7 +214,7 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
 
 def _write_many(folder, values, first, count, endless):
     for seed in range(first, first + count):
-        RecordStore(folder).add(make_record(**{**values, "seed": seed}))
+        RecordStore(folder).add_all([make_record(**{**values, "seed": seed})])
     while endless:
         signal.pause()
 
@@ -246,4 +246,4 @@ def test_a_killed_writer_leaves_whole_records(tmp_path, synthetic_run, delay):
     store = RecordStore(tmp_path)
     seeds = [record.seed for record in store]
     assert seeds == list(range(len(seeds)))
-    assert store.add(synthetic_run(seed=len(seeds)))
+    assert store.add_all([synthetic_run(seed=len(seeds))])
