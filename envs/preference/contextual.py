@@ -121,6 +121,6 @@ class ContextualOracle(Oracle[B]):
         """
         return self.probs(policy, self.observations)
 
-    def kl(self, probs: np.ndarray) -> float:
+    def reference_kl(self, probs: np.ndarray) -> float:
         """Return KL(pi || pi_ref), in nats, the mean over contexts, of probabilities (X, K)."""
         return float(divergence(probs, self.setting.reference).mean())

@@ -55,7 +55,7 @@ class PreferenceBanditOracle(ContextualOracle[PreferenceBandit]):
             PolicyError: "error" is named and the policy is not in the linear softmax class.
         """
         probs, setting = self.table(policy), self.setting
-        reward, kl = float(np.mean(np.sum(probs * setting.rewards, axis=1))), self.kl(probs)
+        reward, kl = float(np.mean(np.sum(probs * setting.rewards, axis=1))), self.reference_kl(probs)
         values = {"objective": reward - setting.beta * kl, "kl": kl, "reward": reward}
         if metrics is not None and metrics <= values.keys():
             return values

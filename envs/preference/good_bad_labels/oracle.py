@@ -50,7 +50,7 @@ class GoodBadLabelsOracle(ContextualOracle[GoodBadLabels]):
         probs, tables = self.table(policy), self.setting.tables
         return {
             "objective": 0.0 - total_variation(tables.good, probs),
-            "kl": self.kl(probs),
+            "kl": self.reference_kl(probs),
             "kl_from_target": min(LARGEST_KL, float(divergence(tables.good, probs).mean())),
             "good": float((probs * tables.chance).sum(axis=1).mean()),
         }

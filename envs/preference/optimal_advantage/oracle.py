@@ -62,7 +62,7 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
-        chances, kl = self.chances(policy), self.kl(probs)
+        chances, kl = self.chances(policy), self.reference_kl(probs)
         success = float(np.mean(chances))
         values = {"objective": success - setting.beta * kl, "kl": kl, "success": success}
         if metrics is not None and metrics <= values.keys():

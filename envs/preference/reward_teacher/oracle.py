@@ -51,7 +51,7 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         probs, (model, truth) = self.table(policy), self.setting.tables
         return {
             "objective": float((probs * truth).sum(axis=1).mean()),
-            "kl": self.kl(probs),
+            "kl": self.reference_kl(probs),
             "model_reward": float((probs * model).sum(axis=1).mean()),
             "variance": float(variance(probs, model).mean()),
             "gradient_norm": float(np.linalg.norm(gradient(probs, model))),
