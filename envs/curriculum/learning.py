@@ -72,7 +72,7 @@ class Learner(NamedTuple):
 
 
 def learning_costs(
-    lab: Lab, parameter: str, learners: Sequence[Learner], seeds: range, limit: int, note: str
+    lab: Lab, parameter: str, learners: Sequence[Learner], seeds: range, limit: int, note: str = ""
 ) -> tuple[list[Series], Table]:
     """Train at several sizes; return the episodes to learn the task, and how many runs learnt it.
 

@@ -13,7 +13,7 @@ from theorybench.envs.curriculum.countdown.setting import Countdown
 #: Maximum number of observations per call of a policy.
 HELD = 2**16
 #: Probabilities of illegal actions up to this are treated as 0: softmax tables cannot represent zero.
-NONE = 1e-12
+NEGLIGIBLE = 1e-12
 
 
 class _Nodes(NamedTuple):
@@ -33,7 +33,7 @@ def _ask(setting: Countdown, probs: Probs, targets: np.ndarray, nodes: _Nodes) -
         rows[part] = probs(setting.show(targets[part], nodes.numbers[part], nodes.response[part]))
     legal = made > 0
     kl = divergence(np.where(legal, rows, 0.0), legal / np.maximum(legal.sum(axis=1, keepdims=True), 1))
-    stray = (np.where(legal, 0.0, rows) > NONE).any(axis=1)
+    stray = (np.where(legal, 0.0, rows) > NEGLIGIBLE).any(axis=1)
     return rows, made, np.where(stray, np.inf, kl)
 
 

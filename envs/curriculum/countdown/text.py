@@ -8,8 +8,8 @@ The grammar, in which every space counts and everything else is refused:
     atom    = number | "(", sum, ")"
     number  = digit 1..9, { digit 0..9 }        (ASCII digits, at most 4 of them)
 
-at most 200 characters long. Operations of equal precedence associate to the left. What passes for numbers, brackets and
-operators alone is read by Python's own parser, and never evaluated as code.
+at most 200 characters long. Operations of equal precedence associate to the left. Only texts of numbers, brackets and
+operators reach Python's parser, and nothing is ever evaluated as code.
 """
 
 import ast

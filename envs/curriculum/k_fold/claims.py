@@ -4,53 +4,49 @@ Intervals are three standard errors wide on each side.
 """
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import SolvedShare
+from theorybench.envs.core.evidence.experiments import SampleMean, SolvedShare
 from theorybench.envs.curriculum.k_fold.experiments import (
     Ascent,
     Decay,
     Gradient,
-    OneMissing,
     Order,
     Search,
-    Staircase,
+    one_missing,
+    staircase_steps,
 )
 from theorybench.envs.curriculum.learning import learnt
 
-claim = ClaimMaker("k-fold", "arXiv 2505.23683")
-PARTS = "a verifier that rewards the last hop alone"
+PAPER = "arXiv 2505.23683"
+claim = ClaimMaker("k-fold", PAPER)
+#: Claims about the base model, where only the last hop matters.
+barrier = ClaimMaker(
+    "k-fold", PAPER, words={"source": "lower bound", "falsified_by": "a verifier that rewards the last hop alone"}
+)
 CLAIMS: tuple[Claim, ...] = (
-    claim(
+    barrier(
         "order",
         Order(),
-        source="lower bound",
         statement="With all k tables tilted towards the right ones J exceeds 1/N by the k-th power of the tilt",
-        falsified_by=PARTS,
         formula="k",
         parameters={"N": 4, "k": 3},
     ),
-    claim(
+    barrier(
         "order-answers",
         Order(),
-        source="lower bound",
         statement="The same holds without chain of thought, for a policy that composes the tables internally",
-        falsified_by=PARTS,
         formula="k",
         parameters={"N": 4, "k": 3, "chain_of_thought": False},
     ),
-    claim(
+    barrier(
         "one-missing",
-        OneMissing(),
-        source="lower bound",
+        SampleMean(prediction=lambda oracle: 1 / oracle.setting.N, sample=one_missing),
         statement="A policy that knows all hops but one is right as often as the base model",
-        falsified_by=PARTS,
         formula="1/N",
     ),
-    claim(
+    barrier(
         "table-gradient",
         Gradient("table"),
-        source="lower bound",
         statement="At the base model a table of hop and entry has zero gradient on chains of two hops",
-        falsified_by=PARTS,
         formula="0",
         parameters={"N": 4, "k": 2},
     ),
@@ -63,12 +59,10 @@ CLAIMS: tuple[Claim, ...] = (
         formula="(1 - 1/N) / N^2",
         parameters={"N": 4, "k": 1},
     ),
-    claim(
+    barrier(
         "response-gradient",
         Decay(Gradient("response")),
-        source="lower bound",
         statement="For policies that see x and the response the gradient's norm per visit falls geometrically in k",
-        falsified_by=PARTS,
         formula="-ln(N - 1) / 2, the slope of its logarithm in k",
         parameters={"N": 3},
     ),
@@ -144,7 +138,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "staircase",
-        Staircase(),
+        SampleMean(prediction=lambda oracle: 1 - 1 / oracle.setting.N, sample=staircase_steps),
         source="curriculum",
         statement="With starts at the first hop stage r teaches hop r alone: accuracy is 1 up to r hops and 1/N beyond",
         falsified_by="starts at all hops: the first stage then teaches all",

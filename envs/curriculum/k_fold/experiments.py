@@ -224,24 +224,11 @@ class Order:
         return slope_interval(np.log(self.tilts), logs, errors)
 
 
-@dataclasses.dataclass(frozen=True)
-class OneMissing:
-    """Accuracy on the full task with one uniform hop and all others known, averaged over the uniform hop."""
-
-    episodes: int = 40_000  # number of episodes for each missing hop
-
-    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """1/N: the mixed derivatives of order k - 1 and all lower ones are 0."""
-        return 1 / oracle.setting.N
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Simulate."""
-        setting = lab.setting
-        rewards = [
-            lab.simulate(tilted(lab, np.arange(setting.k) != hop), self.episodes, seed_of(seed, hop), stage=setting.k)
-            for hop in range(setting.k)
-        ]
-        return mean_interval(np.concatenate([played.rewards for played in rewards]))
+def one_missing(lab: Lab, seed: int) -> np.ndarray:
+    """Return rewards on the full task with one uniform hop and all others known, 40,000 for each such hop."""
+    k = lab.setting.k
+    played = [lab.simulate(tilted(lab, np.arange(k) != hop), 40_000, seed_of(seed, hop), stage=k) for hop in range(k)]
+    return np.concatenate([episodes.rewards for episodes in played])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,19 +257,8 @@ class Decay:
         return slope_interval(self.hops, logs, errors)
 
 
-@dataclasses.dataclass(frozen=True)
-class Staircase:
-    """Mean over r < k of the accuracy on r hops minus that on r + 1, after stage r of `curriculum-rlvr`."""
-
-    budget: int = 24_000  # episodes of a run
-    seeds: int = 4  # number of runs
-
-    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """Return 1 - 1/N: a stage teaches its last hop, and the next one is uniform."""
-        return 1 - 1 / oracle.setting.N
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train, and simulate all stages after each."""
-        found = staircase(lab, run_seeds(seed, self.seeds), self.budget, episodes_per_update=200)
-        below = np.arange(lab.setting.k - 1)
-        return mean_interval((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))
+def staircase_steps(lab: Lab, seed: int) -> np.ndarray:
+    """Return the mean over stages r < k of the accuracy on r hops minus that on r + 1 after stage r, for four runs."""
+    found = staircase(lab, run_seeds(seed, 4), 24_000, episodes_per_update=200)
+    below = np.arange(lab.setting.k - 1)
+    return np.asarray((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))

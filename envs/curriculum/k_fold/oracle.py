@@ -193,22 +193,16 @@ class KFoldOracle(Oracle[KFoldComposition]):
         """Evaluate a policy that sees the next hop and the current entry, or the number of hops made."""
         setting, sees = self.setting, policy.depends_on == "local"
         table = declared_rows(self, policy, np.arange(setting.k * setting.N if sees else setting.response_length))
-        if not setting.chain_of_thought:
-            kl = divergence(table[: setting.N if sees else 1], 1 / setting.N).mean(keepdims=True)
-            return np.full(1, 1 / setting.N), kl, False
-        if sees:
+        if sees and setting.chain_of_thought:
             table = table.reshape(setting.k, setting.N, setting.N)
             kl = divergence(table, 1 / setting.N).mean(axis=1).sum(keepdims=True)
             return self.agreement(table, stage), kl, False
-        # The hop at a position depends on the first hop of the stage.
-        made = table[: 2 * stage : 2, None]
-        tables = np.ones((setting.k, setting.N, setting.N)) / setting.N
-        success = []
-        for start in self._starts(stage):
-            own = tables.copy()
-            own[(start + np.arange(stage)) % setting.k] = made
-            success.append(self.agreement(own, stage)[0 if len(self._starts(stage)) == 1 else start])
-        return np.array(success), divergence(made[:, 0], 1 / setting.N).sum(keepdims=True), False
+        # What does not depend on the current entry is right with probability 1/N, whatever it is.
+        if setting.chain_of_thought:
+            kl = divergence(table[: 2 * stage : 2], 1 / setting.N).sum(keepdims=True)
+        else:
+            kl = divergence(table[: setting.N if sees else 1], 1 / setting.N).mean(keepdims=True)
+        return np.full(1, 1 / setting.N), kl, False
 
     # The cost of learning.
 

@@ -6,7 +6,13 @@ Intervals are three standard errors wide on each side.
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import SolvedShare
 from theorybench.envs.curriculum.learning import learnt
-from theorybench.envs.curriculum.parity.experiments import Along, Leaning, Product, StageSearch, outcome_gradient
+from theorybench.envs.curriculum.parity.experiments import (
+    GradientAlong,
+    Product,
+    RandomTables,
+    StageSearch,
+    outcome_gradient,
+)
 
 claim = ClaimMaker("parity")
 _OURS, _GRADIENTS = "product form of tables", "arXiv 1703.07950, gradients of parities"
@@ -39,7 +45,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "along-parity",
-        Along(0),
+        GradientAlong(0),
         source=_GRADIENTS,
         statement="Without a chain of thought the gradient along the parity of the secret bits is 1/4",
         falsified_by="rewards that do not depend on all secret bits",
@@ -48,7 +54,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "blind",
-        Along(1),
+        GradientAlong(1),
         source=_GRADIENTS,
         statement="The gradient along the parity of all secret bits but one is zero",
         falsified_by="a verifier that uses fewer bits",
@@ -57,7 +63,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "leaning",
-        Leaning(),
+        RandomTables(),
         source=_OURS,
         statement="2 J - 1 of random deterministic tables has root mean square sqrt(2) 2^-k, so about 4^k episodes are "
         "needed to detect its sign: its mean square at k = 3",

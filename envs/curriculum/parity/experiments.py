@@ -58,7 +58,7 @@ def outcome_gradient(stage: int) -> OutcomeGradient:
 
 
 @dataclasses.dataclass(frozen=True)
-class Along:
+class GradientAlong:
     """Derivative of the answer's expected reward along a function of the prompt, without a chain of thought."""
 
     ignored: int  # number of secret bits that the function ignores, 0 or 1
@@ -79,7 +79,7 @@ class Along:
 
 
 @dataclasses.dataclass(frozen=True)
-class Leaning:
+class RandomTables:
     """Mean square of 2 J - 1 over random deterministic tables.
 
     It is 0 for most tables and large for a few, so a mean over a sample of them is far from normal: all tables are

@@ -32,7 +32,7 @@ class Cost:
             Learner(FULL, "rlvr", self.direct, lambda k: self.limit),
             Learner(STAGES, "curriculum-rlvr", self.staged, lambda k: SHARE * k),
         )
-        series, table = learning_costs(lab, "k", learners, run_seeds(seed, seeds), self.limit, "")
+        series, table = learning_costs(lab, "k", learners, run_seeds(seed, seeds), self.limit)
         oracles = [lab.at(k=k).oracle for k in self.drawn]
         found = [StageSearch().measure(lab.at(k=k), seed) for k in self.staged]
         series += [

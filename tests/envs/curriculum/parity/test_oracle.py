@@ -66,14 +66,14 @@ def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, kind, seed):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 10), st.integers(0, 10**6))
-def test_reward_is_a_product_of_leanings(k, seed):
+def test_reward_is_a_product_of_biases(k, seed):
     setting = Parity(d=20, k=k, instance=seed)
     oracle, view = ParityOracle(setting), View.of(setting)
     right = np.random.default_rng(seed).random((k, 4))
     table = chances(setting, right)
-    leans = np.append(right[0, [0, 2]].sum() - 1, 2 * right[1:].mean(axis=1) - 1)
+    biases = np.append(right[0, [0, 2]].sum() - 1, 2 * right[1:].mean(axis=1) - 1)
     value = oracle.evaluate(TablePolicy(view, table))["objective"]
-    assert value == pytest.approx(0.5 + 0.5 * leans.prod(), abs=1e-12)
+    assert value == pytest.approx(0.5 + 0.5 * biases.prod(), abs=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
