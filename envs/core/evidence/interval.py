@@ -31,8 +31,8 @@ def point(value: float) -> Interval:
 
 
 def mean_interval(values: np.ndarray) -> Interval:
-    """Return the mean of independent values (n,) with its interval."""
-    return interval(values.mean(), standard_error(values))
+    """Return the mean of independent values (n,) with its interval; all three are the mean where it is not finite."""
+    return interval(values.mean(), standard_error(values)) if np.isfinite(values).all() else point(values.mean())
 
 
 def share_interval(hits: np.ndarray) -> Interval:

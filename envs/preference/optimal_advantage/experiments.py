@@ -15,7 +15,7 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, optimal_value
+from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, estimated_value, optimal_value
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
 from theorybench.envs.preference.optimal_advantage.regression import (
@@ -32,13 +32,14 @@ from theorybench.envs.preference.optimal_advantage.sampling import (
     fit_regression,
     optimal_gap,
     parabola_vertex,
-    sampled_estimates,
     sampled_variances,
 )
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
 #: Number of responses from which the variance and the mean of gradients are measured.
 VARIED, AVERAGED = 2**17, 2**20
+#: Number of groups of K responses to each prompt, or of draws of stage 1, from which pass@K is estimated.
+GROUPS = 2048
 
 
 # The two stages, in rollouts of fixed policies.
@@ -47,10 +48,8 @@ VARIED, AVERAGED = 2**17, 2**20
 def mean_gradient(value: float) -> SampleMean:
     """The expected gradient of stage 2 along -grad J is 2 beta |grad J|, J the mean over prompts, at any V-hat.
 
-    Measured at a policy with random logits, as the mean of grad L = 2 beta A (e_y - pi), projected on the direction.
-
-    Args:
-        value: V-hat, the same for every prompt.
+    Measured at a policy with random logits and V-hat = `value` for every prompt, as the mean of
+    grad L = 2 beta A (e_y - pi), projected on the direction.
     """
 
     def random_policy(setting: OptimalAdvantage) -> tuple[TablePolicy, np.ndarray]:
@@ -76,10 +75,8 @@ def mean_gradient(value: float) -> SampleMean:
 def least_variance(tilt: float) -> SampleMean:
     """The V-hat at which the gradient of stage 2 varies least is E[(r - beta ln(pi / pi_ref)) w] / E w.
 
-    w = |grad ln pi|^2. Measured on one prompt as the vertex of the parabola through the variances at three V-hat.
-
-    Args:
-        tilt: tilt of the policy, from 0 (the reference) to 1 (the optimum).
+    w = |grad ln pi|^2; the policy has a tilt from 0 (the reference) to 1 (the optimum). Measured on one prompt as the
+    vertex of the parabola through the variances at three V-hat.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -93,12 +90,9 @@ def least_variance(tilt: float) -> SampleMean:
 
 
 def variance_at_optimal_value(tilt: float) -> SampleMean:
-    """The variance of the gradient of stage 2 at V-hat = V* divided by that at V-hat = 0, in closed form.
+    """The variance of the gradient of stage 2 at V-hat = V* divided by that at V-hat = 0; `tilt` of the policy.
 
     Measured on one prompt; the interval comes from the deviations of the parts from the ratio of means.
-
-    Args:
-        tilt: as for `least_variance`.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -116,33 +110,25 @@ def variance_at_optimal_value(tilt: float) -> SampleMean:
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def estimate(moment: int, samples: int = 8, groups: int = 2**16) -> SampleMean:
-    """Mean or standard deviation of V-hat if all p are the same: k ~ Bin(N, p), V-hat = V*(k / N).
-
-    Args:
-        moment: 0 for the mean, 1 for the standard deviation.
-        samples: the number N of responses per estimate.
-        groups: number of estimates.
-    """
+def estimate(moment: int) -> SampleMean:
+    """Mean (moment 0) or standard deviation (1) of V-hat from 8 samples, if all p are the same."""
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
-        return estimate_moments(float(oracle.setting.chances[0]), samples, oracle.setting.beta)[moment]
+        return estimate_moments(float(oracle.setting.chances[0]), 8, oracle.setting.beta)[moment]
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
-        parts = sampled_estimates(lab, samples, groups, seed).reshape(PARTS, -1)
+        played = lab.simulate(lab.oracle.reference_policy, 2**19, seed, group_size=8)
+        parts = estimated_value(played.rewards.reshape(PARTS, -1, 8), lab.setting.beta)
         return np.asarray(parts.std(axis=1, ddof=1) if moment else parts.mean(axis=1))
 
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> SampleMean:
+def off_policy(value: Callable[[float, float], Any]) -> SampleMean:
     """Success probability when stage 2 regresses on responses of the reference, in a setting with one prompt.
 
-    Predicted by the minimiser of the expected loss, measured by the softmax with the least squared error on samples.
-
-    Args:
-        value: V-hat as a function of (p, beta).
-        episodes: responses in each of `PARTS` samples.
+    Predicted by the minimiser of the expected loss with V-hat = value(p, beta), measured by the softmax with the least
+    squared error on samples.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -151,7 +137,7 @@ def off_policy(value: Callable[[float, float], Any], episodes: int = 4096) -> Sa
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         setting = lab.setting
-        played = lab.simulate(lab.oracle.reference_policy, PARTS * episodes, seed)
+        played = lab.simulate(lab.oracle.reference_policy, PARTS * 4096, seed)
         guess, found = float(value(float(setting.chances[0]), setting.beta)), []
         for actions, rewards in zip(*(a.reshape(PARTS, -1) for a in (played.actions, played.rewards)), strict=True):
             counts = np.bincount(actions, minlength=setting.num_responses)
@@ -198,12 +184,12 @@ def success(training: Training) -> SampleMean:
     return SampleMean(prediction=lambda oracle: np.mean(oracle.optimal_chances), sample=sample)
 
 
-def solved_share(tries: int = 1024) -> SampleMean:
-    """Share of prompts solved in this many tries of policies trained by A*-PO: that of prompts with p > 0."""
+def solved_share() -> SampleMean:
+    """Share of prompts solved in 1024 tries of policies trained by A*-PO: that of prompts with p > 0."""
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         policies = Training().policies(lab, seed)
-        return np.array([count_passes(lab, policy, tries, 1, seed).mean() for policy in policies])
+        return np.array([count_passes(lab, policy, 1024, 1, seed).mean() for policy in policies])
 
     return SampleMean(prediction=lambda oracle: oracle.ceiling, sample=sample)
 
@@ -229,13 +215,13 @@ def pass_gain(k: int, groups: int) -> SampleMean:
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def one_against(k: int, training: Training, groups: int = 2048) -> SampleMean:
+def one_against(k: int, training: Training) -> SampleMean:
     """pass@1 after A*-PO minus pass@K of the reference, E P* - E[1 - (1 - p)^K]; estimated as in `pass_gain`."""
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         policies = training.policies(lab, seed)
-        passed = [count_passes(lab, p, 1, groups, 64 * seed + number) for number, p in enumerate(policies)]
-        reference = count_passes(lab, lab.oracle.reference_policy, k, groups, 64 * seed + 63)
+        passed = [count_passes(lab, p, 1, GROUPS, 64 * seed + number) for number, p in enumerate(policies)]
+        reference = count_passes(lab, lab.oracle.reference_policy, k, GROUPS, 64 * seed + 63)
         return np.asarray(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
 
     return SampleMean(
@@ -243,18 +229,12 @@ def one_against(k: int, training: Training, groups: int = 2048) -> SampleMean:
     )
 
 
-def filtered(samples: int, k: int, training: Training, groups: int = 2048) -> SampleMean:
+def filtered(samples: int, k: int, training: Training) -> SampleMean:
     """pass@K after A*-PO of a table if prompts that none of N samples of the reference solved are skipped.
 
     A table has a row for each prompt, so a skipped prompt stays at the reference and does not affect the others: the
     filtered policy has the trained row if stage 1 saw a right response, and the reference's otherwise. Its pass@K is
     E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p.
-
-    Args:
-        samples: the number N of samples.
-        k: the K.
-        training: training of the policies.
-        groups: number of draws of each policy's stage 1, and of groups of K responses to each prompt.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -264,15 +244,15 @@ def filtered(samples: int, k: int, training: Training, groups: int = 2048) -> Sa
         found, reference = [], lab.oracle.reference_policy
         for number, policy in enumerate(training.policies(lab, seed)):
             key = 64 * seed + 3 * number
-            kept = count_passes(lab, reference, samples, groups, key)
-            passed = (count_passes(lab, p, k, groups, key + i) for i, p in enumerate((policy, reference), 1))
+            kept = count_passes(lab, reference, samples, GROUPS, key)
+            passed = (count_passes(lab, p, k, GROUPS, key + i) for i, p in enumerate((policy, reference), 1))
             found.append(np.where(kept, *passed).mean(axis=0))
         return np.concatenate(found)
 
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def tries_worth(training: Training, responses: int = 2**12) -> SampleMean:
+def tries_worth(training: Training) -> SampleMean:
     """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), if all p agree.
 
     Measured as the ratio of the logarithms of the shares of wrong responses, after A*-PO and of the reference.
@@ -282,7 +262,7 @@ def tries_worth(training: Training, responses: int = 2**12) -> SampleMean:
         worth = []
         for number, policy in enumerate(training.policies(lab, seed)):
             key, pair = 64 * seed + 2 * number, (policy, lab.oracle.reference_policy)
-            passed = (count_passes(lab, p, 1, responses, key + i).mean() for i, p in enumerate(pair))
+            passed = (count_passes(lab, p, 1, 2 * GROUPS, key + i).mean() for i, p in enumerate(pair))
             after, before = (np.log(1.0 - share) for share in passed)
             worth.append(after / before)
         return np.array(worth)

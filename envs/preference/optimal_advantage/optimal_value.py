@@ -26,8 +26,8 @@ def estimated_value(rewards: np.ndarray, beta: float) -> np.ndarray:
     return top[..., 0] + beta * np.log(np.mean(np.exp((rewards - top) / beta), axis=-1))
 
 
-def estimate_law(p: float, samples: int, beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exact law of V-hat from N samples of the reference.
+def estimate_moments(p: float, samples: int, beta: float) -> tuple[float, float]:
+    """Return mean and standard deviation of V-hat from N samples of the reference, exactly.
 
     k ~ Bin(N, p) of N responses are right, and V-hat = beta ln(k/N e^{1/beta} + 1 - k/N) = V*(k / N): the optimal value
     at the observed share. V* is concave in p, so V-hat is biased low for every N (Jensen). If p e^{1/beta} is large
@@ -37,18 +37,10 @@ def estimate_law(p: float, samples: int, beta: float) -> tuple[np.ndarray, np.nd
         p: in (0, 1).
         samples: N >= 1.
         beta: temperature of V-hat.
-
-    Returns:
-        The values of V-hat and their probabilities, float64 (N + 1,) each, by k = 0..N.
     """
+    from scipy.stats import binom
+
     k = np.arange(samples + 1)
-    log_choose = np.concatenate([[0.0], np.cumsum(np.log(samples - k[1:] + 1) - np.log(k[1:]))])
-    chances = np.exp(log_choose + k * np.log(p) + (samples - k) * np.log1p(-p))
-    return optimal_value(k / samples, beta), chances / chances.sum()
-
-
-def estimate_moments(p: float, samples: int, beta: float) -> tuple[float, float]:
-    """Return mean and standard deviation of V-hat from N samples; see `estimate_law`."""
-    values, chances = estimate_law(p, samples, beta)
+    values, chances = optimal_value(k / samples, beta), binom.pmf(k, samples, p)
     mean = float(values @ chances)
     return mean, float(np.sqrt((values - mean) ** 2 @ chances))

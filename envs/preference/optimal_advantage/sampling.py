@@ -11,7 +11,6 @@ from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
-from theorybench.envs.preference.optimal_advantage.optimal_value import estimated_value
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
@@ -62,14 +61,8 @@ def parabola_vertex(heights: np.ndarray) -> np.ndarray:
     return (-slope / (2 * square)).reshape(heights.shape[:-1])
 
 
-def sampled_estimates(lab: Lab, samples: int, groups: int, seed: int) -> np.ndarray:
-    """Return V-hat of `groups` prompts, each from `samples` responses of the reference: float64 (groups,)."""
-    played = lab.simulate(lab.oracle.reference_policy, groups * samples, seed, group_size=samples)
-    return estimated_value(played.rewards.reshape(groups, samples), lab.setting.beta)
-
-
 def fit_regression(shares: np.ndarray, rewards: np.ndarray, beta: float, value: float) -> np.ndarray:
-    """Minimise sum_y shares(y) (beta ln(pi(y) / pi_ref(y)) + value - rewards(y))^2 over softmax policies, numerically.
+    """Minimise sum_y shares(y) (beta ln(pi(y) / pi_ref(y)) + value - rewards(y))^2 by descent from the reference.
 
     Args:
         shares: share of each response in the sample, (m,).
@@ -78,7 +71,7 @@ def fit_regression(shares: np.ndarray, rewards: np.ndarray, beta: float, value: 
         value: V-hat.
 
     Returns:
-        The policy found by descent from the reference, (m,).
+        A softmax policy, (m,).
     """
     from scipy.optimize import minimize
 

@@ -7,13 +7,13 @@ from typing import Any
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.preference.reward_teacher.experiments import (
     BestOfN,
-    BoundHolds,
-    BoundRatio,
     Exponent,
-    GainTime,
-    GradientHolds,
-    GradientShare,
     Race,
+    bound_holds,
+    bound_ratio,
+    gain_time,
+    gradient_holds,
+    gradient_share,
 )
 from theorybench.envs.preference.reward_teacher.training import Training
 
@@ -46,7 +46,7 @@ _FLIPPED: dict[str, Any] = {"num_responses": 4, "num_contexts": 1, "accuracy": 1
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "two-responses",
-        GainTime(Training(gain=1.0, learning_rate=0.25)),
+        gain_time(Training(gain=1.0, learning_rate=0.25)),
         source="two responses in closed form",
         statement="With two responses of gap 1, the probability of the better rises from .01 to .51 in a time of 54.17",
         falsified_by=_OTHER_CLOCK,
@@ -57,7 +57,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "flow",
-        GainTime(Training(gain=0.5, learning_rate=0.5)),
+        gain_time(Training(gain=0.5, learning_rate=0.5)),
         source="gradient flow",
         statement="An inaccurate model of many responses in two contexts raises E r_G by 1/2 in the time of the "
         "exact flow",
@@ -69,7 +69,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "bound",
-        BoundHolds(),
+        bound_holds(),
         source="low variance is a flat landscape, for tabular softmax",
         statement="E r_G never gains gamma before the time 2 (1 - e^-gamma) / sqrt(variance), for any accuracy",
         falsified_by="steps a quarter larger than the learning rate that time is computed from",
@@ -77,7 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "bound-sharp",
-        BoundRatio(Training(gain=0.1, learning_rate=0.004, episodes=4096)),
+        bound_ratio(Training(gain=0.1, learning_rate=0.004, episodes=4096)),
         source="low variance is a flat landscape, for tabular softmax",
         statement="Two equally likely responses with rewards -1 and +1 gain 1/10 in 1.06 times the lower bound: the "
         "constant 2 is sharp",
@@ -144,7 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "gradient",
-        GradientShare(),
+        gradient_share(),
         source="low variance is a flat landscape",
         statement="|grad E r_M|^2 / variance for eight responses has its exact value, which is below 1/2",
         falsified_by=_OTHER_SCORES,
@@ -153,7 +153,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "gradient-sharp",
-        GradientShare(),
+        gradient_share(),
         source="low variance is a flat landscape",
         statement="Two equally likely responses have |grad E r_M|^2 = variance / 2",
         falsified_by=_OTHER_SCORES,
@@ -164,7 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "gradient-bound",
-        GradientHolds(),
+        gradient_holds(),
         source="low variance is a flat landscape",
         statement="|grad E r_M|^2 never exceeds variance / 2",
         falsified_by="responses of another policy than the one whose score function is used",

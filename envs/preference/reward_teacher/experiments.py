@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point, ratio_of_means
+from theorybench.envs.core.evidence.experiments import Computed, SampleMean
+from theorybench.envs.core.evidence.interval import Interval, interval, point, ratio_of_means, slope_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.preference.reward_teacher.flow import time_bound, two_response_time
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
-from theorybench.envs.preference.reward_teacher.training import Training, finite_mean
+from theorybench.envs.preference.reward_teacher.training import Training
 
 #: A variance that every setting can have, used to query its largest.
 TINY = 1e-12
@@ -24,6 +25,8 @@ TINY = 1e-12
 RANDOM, EVEN = 2503, 2504
 #: Number of parts of the rollouts for a gradient; their spread gives the interval.
 PARTS = 32
+#: Number of updates up to the time of a bound.
+UPDATES = 40
 
 
 def widest(setting: RewardTeacher) -> RewardTeacher:
@@ -61,65 +64,49 @@ def nearly_even_settings(seed: int, count: int) -> list[RewardTeacher]:
 # Times of training.
 
 
-@dataclasses.dataclass(frozen=True)
-class GainTime:
-    """Mean time to a gain of E r_G."""
+def gain_time(training: Training) -> SampleMean:
+    """Mean time to a gain of E r_G: the closed form for two responses, otherwise the flow's time."""
 
-    training: Training  # how to train
-
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Return the closed form for two responses, otherwise the flow's time."""
+    def prediction(oracle: RewardTeacherOracle) -> float:
         setting = oracle.setting
         if setting.num_responses > 2 or setting.num_contexts > 1:
-            return oracle.gain_time(self.training.gain)
+            return oracle.gain_time(training.gain)
         best = float(setting.reference.max() if setting.tilt > 0 else setting.reference.min())
-        return two_response_time(best, best + self.training.gain / 2, float(np.ptp(setting.tables.model)))
+        return two_response_time(best, best + training.gain / 2, float(np.ptp(setting.tables.model)))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs."""
-        return finite_mean(self.training.times(lab, seed))
+    return SampleMean(prediction=prediction, sample=training.times)
 
 
-@dataclasses.dataclass(frozen=True)
-class BoundRatio(GainTime):
+def bound_ratio(training: Training) -> SampleMean:
     """Mean time to a gain divided by the lower bound for its variance."""
-
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Return the exact time divided by the bound."""
-        return super().predicted(oracle) / oracle.time_bound(self.training.gain)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs."""
-        return finite_mean(self.training.times(lab, seed) / lab.oracle.time_bound(self.training.gain))
+    time = gain_time(training)
+    return SampleMean(
+        prediction=lambda oracle: time.predicted(oracle) / oracle.time_bound(training.gain),
+        sample=lambda lab, seed: training.times(lab, seed) / lab.oracle.time_bound(training.gain),
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class BoundHolds:
-    """Share of random settings in which no run has gained gamma at the time 2 (1 - e^-gamma) / sqrt(variance).
+def bound_holds(settings: int = 24, even: int = 6) -> Computed:
+    """Share of random settings in which no run has gained gamma at the time 2 (1 - e^-gamma) / sqrt(variance): 1.
 
     Most teachers are slower by a factor of 2 or more; two nearly equally likely responses almost attain the bound.
+
+    Args:
+        settings: number of random settings.
+        even: number of further settings, of two nearly equally likely responses.
     """
 
-    settings: int = 24  # number of random settings
-    even: int = 6  # number of further settings, of two nearly equally likely responses
-    updates: int = 40  # updates of each run up to that time
-    episodes: int = 512  # episodes per update
-    seeds: int = 4  # runs in each setting
+    def value(lab: Lab, seed: int) -> float:
+        rng, held = np.random.default_rng([seed, settings]), []
+        gains = [*rng.uniform(0.1, 0.5, settings), *rng.uniform(0.1, 0.2, even)]
+        drawn = [*random_settings(seed, settings), *nearly_even_settings(seed, even)]
+        for one, gain in zip(drawn, gains, strict=True):
+            rate = time_bound(gain, one.variance) / UPDATES
+            training = Training(gain, rate, seeds=4, points=1)
+            held.append(training.gains(lab.at(**one.parameters), seed, UPDATES)[1].max() < gain)
+        return float(np.mean(held))
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """In every one."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the share, without tolerance."""
-        rng, held = np.random.default_rng([seed, self.settings]), []
-        gains = [*rng.uniform(0.1, 0.5, self.settings), *rng.uniform(0.1, 0.2, self.even)]
-        settings = [*random_settings(seed, self.settings), *nearly_even_settings(seed, self.even)]
-        for drawn, gain in zip(settings, gains, strict=True):
-            rate = time_bound(gain, drawn.variance) / self.updates
-            training = Training(gain, rate, self.episodes, self.seeds, points=1)
-            held.append(training.gains(lab.at(**drawn.parameters), seed, self.updates)[1].max() < gain)
-        return point(float(np.mean(held)))
+    return Computed(prediction=lambda oracle: 1.0, value=value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,13 +121,13 @@ class Exponent:
         return -0.5
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Least-squares slope."""
+        """Return the least-squares slope."""
         times = np.array([self.training.times(lab.at(variance=variance), seed) for variance in self.variances])
         if not np.isfinite(times).all():
             return point(-math.inf)
-        logs, x = np.log(times.mean(axis=1)), np.log(self.variances) - np.mean(np.log(self.variances))
-        errors = times.std(axis=1, ddof=1) / times.mean(axis=1) / math.sqrt(times.shape[1])
-        return interval(x @ logs / (x @ x), float(np.linalg.norm(x * errors) / (x @ x)))
+        means = times.mean(axis=1)
+        errors = times.std(axis=1, ddof=1) / means / math.sqrt(times.shape[1])
+        return slope_interval(np.log(self.variances), np.log(means), errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,12 +145,12 @@ class Race:
         return [widest(one) for one in both] if self.full_range else both
 
     def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """The ratio of the flows' times."""
+        """Return the ratio of the flows' times."""
         first, second = (self.training.exact(one) for one in self.settings(oracle.setting))
         return first / second
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """The ratio of mean times."""
+        """Return the ratio of mean times."""
         times = [self.training.times(lab.at(**one.parameters), seed) for one in self.settings(lab.setting)]
         return ratio_of_means(*times)
 
@@ -171,46 +158,34 @@ class Race:
 # Rollouts of the initial policy.
 
 
-@dataclasses.dataclass(frozen=True)
-class GradientShare:
-    """|grad E r_M|^2 / variance of r_M at the initial policy, in one context."""
+def gradient_share(episodes: int = 20_000) -> SampleMean:
+    """|grad E r_M|^2 / variance of r_M at the initial policy, in one context: sum pi^2 (r - rbar)^2 / variance.
 
-    episodes: int = 20_000  # number of episodes per part
+    Two halves of a part of `episodes` episodes give independent estimates of the gradient, mean r (e_y - pi), so their
+    inner product is an unbiased estimate of its squared norm. The variance is that of all rewards.
+    """
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """sum pi^2 (r - rbar)^2 / variance."""
+    def prediction(oracle: RewardTeacherOracle) -> float:
         values = oracle.evaluate(oracle.initial_policy, ["gradient_norm", "variance"])
         return values["gradient_norm"] ** 2 / values["variance"]
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the mean over parts of the rollouts.
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        played = lab.simulate(lab.oracle.initial_policy, episodes * PARTS, seed)
+        chosen = np.eye(lab.setting.num_responses)[played.actions[:, 0]] - lab.setting.reference
+        halves = (played.rewards[:, None] * chosen).reshape(PARTS, 2, episodes // 2, -1).mean(axis=2)
+        return np.asarray((halves[:, 0] * halves[:, 1]).sum(axis=1) / played.rewards.var())
 
-        Two halves of a part give independent estimates of the gradient, mean r (e_y - pi), so their inner product is an
-        unbiased estimate of its squared norm. The variance is that of all rewards.
-        """
-        played = lab.simulate(lab.oracle.initial_policy, self.episodes * PARTS, seed)
-        policy = lab.oracle.table(lab.oracle.initial_policy)
-        chosen = np.eye(lab.setting.num_responses)[played.actions[:, 0]] - policy
-        halves = (played.rewards[:, None] * chosen).reshape(PARTS, 2, self.episodes // 2, -1).mean(axis=2)
-        return mean_interval((halves[:, 0] * halves[:, 1]).sum(axis=1) / played.rewards.var())
+    return SampleMean(prediction=prediction, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class GradientHolds:
-    """Share of random settings whose |grad E r_M|^2 / variance is not above 1/2."""
+def gradient_holds(settings: int = 40, episodes: int = 1000) -> Computed:
+    """Share of random settings in which the interval of `gradient_share` reaches down to 1/2: all of them."""
 
-    settings: int = 40  # number of settings
-    episodes: int = 1000  # number of episodes per part
+    def value(lab: Lab, seed: int) -> float:
+        labs = (lab.at(**one.parameters) for one in random_settings(seed, settings))
+        return float(np.mean([gradient_share(episodes).measure(one, seed).low <= 0.5 for one in labs]))
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """In every one."""
-        return 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the share of settings whose interval reaches down to 1/2."""
-        share = GradientShare(self.episodes)
-        drawn = random_settings(seed, self.settings)
-        return point(float(np.mean([share.measure(lab.at(**one.parameters), seed).low <= 0.5 for one in drawn])))
+    return Computed(prediction=lambda oracle: 1.0, value=value)
 
 
 @dataclasses.dataclass(frozen=True)

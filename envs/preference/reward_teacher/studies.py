@@ -7,11 +7,12 @@ import dataclasses
 
 import numpy as np
 
+from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.reward_teacher.flow import time_bound
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
-from theorybench.envs.preference.reward_teacher.training import Training, finite_mean
+from theorybench.envs.preference.reward_teacher.training import Training
 
 #: Variances at which runs are trained, and at which theory is drawn.
 MEASURED, DRAWN = (0.1, 0.02, 0.004), (0.1, 0.02, 0.004, 0.0008, 0.00016)
@@ -62,7 +63,7 @@ def _times(lab: Lab, seed: int, seeds: int) -> tuple[Chart, list[tuple[Cell, ...
         series.append(Series(name, "predicted", DRAWN, exact))
         for variance, time, own in zip(MEASURED, exact, runs, strict=False):
             bound = time_bound(training.gain, variance)
-            rows.append((name, variance, time, finite_mean(own), bound))
+            rows.append((name, variance, time, mean_interval(own), bound))
     bounds = [time_bound(training.gain, variance) for variance in DRAWN]
     series.append(Series(BOUND, "predicted", DRAWN, bounds))
     x = Axis("variance of the model r_M under the initial policy", "log", ticks=(0.0001, 0.001, 0.01, 0.1))

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import metric_of
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
@@ -71,8 +70,3 @@ def _crossing(times: np.ndarray, gains: np.ndarray, gain: float) -> float:
     after = reached[0]
     share = (gain - gains[after - 1]) / (gains[after] - gains[after - 1])
     return float(times[after - 1] + share * (times[after] - times[after - 1]))
-
-
-def finite_mean(times: np.ndarray) -> Interval:
-    """Return the mean of times (n,) and its interval; all infinite if some run did not reach the gain."""
-    return mean_interval(times) if np.isfinite(times).all() else point(math.inf)

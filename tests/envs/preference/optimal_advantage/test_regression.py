@@ -12,7 +12,6 @@ from scipy.optimize import minimize
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.preference.optimal_advantage import regression as regression
 from theorybench.envs.preference.optimal_advantage.optimal_value import (
-    estimate_law,
     estimate_moments,
     estimated_value,
     optimal_success,
@@ -67,7 +66,6 @@ def test_the_law_of_v_hat_equals_enumeration(p, samples, beta):
     assert deviation == pytest.approx(np.sqrt(chances @ (values - chances @ values) ** 2), abs=1e-8)
     assert mean < optimal_value(p, beta)  # Jensen
     np.testing.assert_allclose(estimated_value(outcomes, beta), values, atol=1e-12)
-    assert estimate_law(p, samples, beta)[1].sum() == pytest.approx(1)
 
 
 def test_published_bias():
