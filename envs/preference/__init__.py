@@ -1,1 +1,1 @@
-"""Contextual bandits of alignment: comparisons, labels and rewards, a price of moving, games, choice at inference."""
+"""Contextual bandits of alignment: learning from comparisons, labels and reward models, games, and best-of-N."""

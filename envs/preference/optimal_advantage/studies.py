@@ -68,59 +68,48 @@ TRAINING = Training(samples=SAMPLES, episodes=128, learning_rate=0.02)
 
 def value_bias(lab: Lab, seed: int, seeds: int) -> StudyResult:
     """Show bias and spread of V-hat against N, for several chances of the reference."""
-    setting = lab.setting
+    beta = lab.setting.beta
     bias: list[Series] = []
     spread: list[Series] = []
     rows: list[tuple[Cell, ...]] = []
     notes = []
     for number, p in enumerate(CHANCES):
-        there = lab.at(accuracy=p)
-        key = seed_of(seed, number)
-        played = there.simulate(there.oracle.reference_policy, seeds * RESPONSES, key)
-        rewards, name = played.rewards.reshape(seeds, -1), f"p = {p:g}"
-        exact = np.array([estimate_moments(p, n, setting.beta) for n in DRAWN_SIZES])
-        exact[:, 0] -= optimal_value(p, setting.beta)
-        counted = np.stack([_moments(rewards, n, setting.beta) for n in SIZES])
-        counted[:, 0] -= optimal_value(p, setting.beta)
-        for place, series in enumerate((bias, spread)):
-            series.append(measured(name, SIZES, counted[:, place].T, style="simulated"))
-            series.append(Series(name, "predicted", DRAWN_SIZES, exact[:, place].tolist()))
-        rows += [_row(p, beta, rewards) for beta in BETAS]
-        enough = next((n for n in range(1, 2**12) if _bias(p, n, setting.beta) > -SMALL), None)
-        notes.append(f"At p = {p:g} and beta = {setting.beta:g} the bias is smaller than {SMALL:g} from N = {enough}.")
+        there, name = lab.at(accuracy=p), f"p = {p:g}"
+        played = there.simulate(there.oracle.reference_policy, seeds * RESPONSES, seed_of(seed, number))
+        rewards, best = played.rewards.reshape(seeds, -1), float(optimal_value(p, beta))
+        exact = np.array([estimate_moments(p, n, beta) for n in DRAWN_SIZES])
+        counted = np.stack([_moments(rewards, n, beta) for n in SIZES])
+        for place, (series, centre) in enumerate(((bias, best), (spread, 0.0))):
+            series.append(measured(name, SIZES, counted[:, place].T - centre, style="simulated"))
+            series.append(Series(name, "predicted", DRAWN_SIZES, exact[:, place] - centre))
+        rows += [_row(p, temperature, rewards) for temperature in BETAS]
+        enough = next((n for n in range(1, 2**12) if estimate_moments(p, n, beta)[0] - best > -SMALL), None)
+        notes.append(f"At p = {p:g} and beta = {beta:g} the bias is smaller than {SMALL:g} from N = {enough}.")
     samples = Axis("samples N of stage 1", "log", ticks=SIZES)
     charts = (
-        Chart(f"Bias of V-hat, beta = {setting.beta:g}", samples, Axis("mean V-hat - V*"), tuple(bias)),
-        Chart(f"Spread of V-hat, beta = {setting.beta:g}", samples, Axis("deviation of V-hat"), tuple(spread)),
+        Chart(f"Bias of V-hat, beta = {beta:g}", samples, Axis("mean V-hat - V*"), tuple(bias)),
+        Chart(f"Spread of V-hat, beta = {beta:g}", samples, Axis("deviation of V-hat"), tuple(spread)),
     )
-    return StudyResult(tables=(_value_table(rows),), charts=charts, notes=tuple(notes))
-
-
-def _value_table(rows: list[tuple[Cell, ...]]) -> Table:
     heads = ("V*", "none right", "mean", "mean counted", "deviation", "deviation counted")
     columns = (Column("p", "g"), Column("beta", "g"), *(Column(head, ".4f") for head in heads))
     note = (
         "p is the probability that a response of the reference is right. None right: the probability (1 - p)^N that "
         "V-hat is 0. Numbers are theory's, except where counted in rollouts."
     )
-    return Table(f"V-hat from N = {TABLE_SIZE} samples", columns, tuple(rows), note)
+    table = Table(f"V-hat from N = {TABLE_SIZE} samples", columns, tuple(rows), note)
+    return StudyResult(tables=(table,), charts=charts, notes=tuple(notes))
 
 
 def _row(p: float, beta: float, rewards: np.ndarray) -> tuple[Cell, ...]:
     mean, deviation = estimate_moments(p, TABLE_SIZE, beta)
-    means, deviations = (mean_interval(counted) for counted in _moments(rewards, TABLE_SIZE, beta))
-    value = float(optimal_value(p, beta))
-    return (p, beta, value, (1 - p) ** TABLE_SIZE, mean, means, deviation, deviations)
+    means, deviations = map(mean_interval, _moments(rewards, TABLE_SIZE, beta))
+    return (p, beta, float(optimal_value(p, beta)), (1 - p) ** TABLE_SIZE, mean, means, deviation, deviations)
 
 
 def _moments(rewards: np.ndarray, samples: int, beta: float) -> np.ndarray:
     """Return mean and standard deviation of each run's V-hat from rewards (runs, responses), float64 (2, runs)."""
     values = estimated_value(rewards.reshape(len(rewards), -1, samples), beta)
     return np.stack([values.mean(axis=1), values.std(axis=1, ddof=1)])
-
-
-def _bias(p: float, samples: int, beta: float) -> float:
-    return estimate_moments(p, samples, beta)[0] - float(optimal_value(p, beta))
 
 
 def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
@@ -133,18 +122,18 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     rows: list[tuple[Cell, ...]] = []
     vertices, ends = [], []
     for number, tilt in enumerate(TILTS):
-        probs, name = on_path(setting, tilt).table, _name(tilt)
+        probs, name = on_path(setting, tilt).table, {0.0: "reference", 1.0: "optimum"}.get(tilt, f"tilt {tilt:g}")
         asked = np.concatenate([VALUES, PROBES])
         heights = sampled_variances(lab, tilt, asked, seeds * PART, seed_of(seed, number), parts=seeds)
-        exact = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in DRAWN_VALUES]
-        series.append(measured(name, VALUES, heights[:, : len(VALUES)] / unit, style="simulated"))
-        series.append(Series(name, "predicted", DRAWN_VALUES, exact))
-        vertices.append(parabola_vertex(heights[:, len(VALUES) :]))
         best = float(best_value(rewards, probs, beta)[0])
-        at = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in (0.0, best, likely, star)]
-        ends.append(at)
+        places = (0.0, best, likely, star, *DRAWN_VALUES)
+        exact = [float(gradient_variance(rewards, probs, beta, value)[0]) / unit for value in places]
+        series.append(measured(name, VALUES, heights[:, : len(VALUES)] / unit, style="simulated"))
+        series.append(Series(name, "predicted", DRAWN_VALUES, exact[4:]))
+        vertices.append(parabola_vertex(heights[:, len(VALUES) :]))
+        ends.append(exact[:4])
         success = float((probs * rewards).sum())
-        rows.append((name, success, best, mean_interval(vertices[-1]), *at))
+        rows.append((name, success, best, mean_interval(vertices[-1]), *exact[:4]))
     curve = [float(best_value(rewards, on_path(setting, tilt).table, beta)[0]) for tilt in DRAWN_TILTS]
     moving = (
         measured("best V-hat", TILTS, np.array(vertices).T, style="simulated"),
@@ -170,10 +159,6 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
         f"At the optimum the variance at V* is zero, and at V-hat = 0 it is {ends[-1][0]:.3f}.",
     )
     return StudyResult(tables=(table,), charts=charts, notes=notes)
-
-
-def _name(tilt: float) -> str:
-    return {0.0: "reference", 1.0: "optimum"}.get(tilt, f"tilt {tilt:g}")
 
 
 def pass_at_k(lab: Lab, seed: int, seeds: int) -> StudyResult:

@@ -67,6 +67,14 @@ def test_what_is_shown_paid_and_scored(name, parameters):
         oracle.evaluate(oracle.policy(2 * oracle.table(oracle.reference_policy)))
 
 
+@pytest.mark.parametrize(("name", "table"), [(ADVANTAGE, "rewards"), (TEACHER, "model")])
+def test_rewards_are_those_of_the_table(name, table):
+    setting = oracle_of(name).setting
+    rewards = getattr(setting.tables, table)
+    prompts, actions = np.indices(rewards.shape).reshape(2, -1)
+    np.testing.assert_array_equal(setting.judge(prompts, actions[:, None] + 1), rewards.ravel())
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_instances_differ_repeat_and_can_be_learnt(name):
     parameters = VARIANTS[name][0]

@@ -127,10 +127,3 @@ def test_the_hybrid_floor_is_the_information_of_every_pair_summed(geometry):
                 information += weight * setting.beta**2 * win * (1 - win) * np.outer(difference, difference)
     expected = np.trace(oracle.optimal_covariance @ np.linalg.inv(information)) / 50
     assert oracle.hybrid_floor(50, policy) == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_hybrid_floor_of_the_defaults():
-    oracle = PreferenceBanditOracle(PreferenceBandit())
-    assert oracle.hybrid_floor(1) == pytest.approx(14.628, abs=1e-3)
-    assert oracle.hybrid_floor(1) < oracle.floor(1)
-    assert oracle.hybrid_floor(1, oracle.initial_policy) == pytest.approx(18.881, abs=1e-3)

@@ -1,4 +1,4 @@
-"""The studies of PreferenceBandit: what they show is what theory says, and a learner of another kind is elsewhere."""
+"""The studies of PreferenceBandit: laws against simulation, and what the studies show against what theory says."""
 
 import functools
 import math
