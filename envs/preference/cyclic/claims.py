@@ -14,35 +14,54 @@ from theorybench.envs.preference.cyclic.experiments import (
     favourite_margin,
 )
 
-#: Of each paper; `fit` with scores so far apart that 10^5 labels tell Borda scores apart.
-nash = ClaimMaker("cyclic", "arXiv 2312.00886 (Nash learning)")
-fit = dataclasses.replace(nash, parameters={"scale": 4.0})
-self_play = ClaimMaker("cyclic", "arXiv 2405.00675 (SPPO)", {"cyclicity": 1.0})
-identity = ClaimMaker("cyclic", "arXiv 2310.12036 (IPO)")
-_LIMITS = "what reward models cannot express"
-_OTHER_PAIRS = "a fit to pairs that are not uniform"
 _LOST = "exploitability"
-_MOVED = "a reference that moves, or a mixture whose weight is not eta tau"
+_EXACT = {"tolerance": 1e-9, "tolerance_reason": "preferences have 36 bits"}
+
+nash = ClaimMaker(
+    "cyclic",
+    "arXiv 2312.00886 (Nash learning)",
+    words={"source": "Theorem 1", "falsified_by": "a reference that moves, or a mixture whose weight is not eta tau"},
+)
+#: Scores so far apart that 10^5 labels tell Borda scores apart.
+fit = dataclasses.replace(
+    nash,
+    parameters={"scale": 4.0},
+    words={"source": "what reward models cannot express", "falsified_by": "a fit to pairs that are not uniform"},
+)
+win_rate = dataclasses.replace(
+    fit, words={"source": "von Neumann winners", "falsified_by": "labels of another table of preferences"}
+)
+identity = ClaimMaker(
+    "cyclic",
+    "arXiv 2310.12036 (IPO)",
+    words={"source": "Bradley-Terry is an assumption", "tolerance_reason": "gradients end near the minimum"},
+)
+self_play = ClaimMaker(
+    "cyclic",
+    "arXiv 2405.00675 (SPPO)",
+    {"cyclicity": 1.0},
+    words={
+        "source": "exponential weights",
+        "falsified_by": "an opponent that is mixed with the reference",
+        "tolerance_reason": "the noise of 200,000 labels",
+    },
+)
 #: Self-play without a mixture.
-_circles = functools.partial(MirrorDescent, "sppo", weight=0.0, step=0.5, rounds=64, budget=200_000)
+_unmixed = functools.partial(MirrorDescent, "sppo", weight=0.0, step=0.5, rounds=64, budget=200_000)
 
 
-def _learnt(agent: str, metric: str, prediction: Prediction, budget: int, **hyperparameters: Any) -> TrainedMetric:
+def _learnt(agent: str, prediction: Prediction, budget: int, metric: str = _LOST, **options: Any) -> TrainedMetric:
     return TrainedMetric(
-        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=4, hyperparameters=hyperparameters
+        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=4, hyperparameters=options
     )
 
 
 def _equilibrium(id: str, beta: float, tolerance: float, budget: int, rounds: int) -> Claim:
     return nash(
         id,
-        _learnt(
-            "nash-md", _LOST, lambda oracle: metric_of(oracle, oracle.optimal_policy, _LOST), budget, rounds=rounds
-        ),
-        source="Theorem 1",
-        statement=f"With beta = {beta:g} Nash-MD ends as exploitable as the fixed point pi ~ pi_ref exp(P(. > pi) / "
+        _learnt("nash-md", lambda oracle: metric_of(oracle, oracle.optimal_policy, _LOST), budget, rounds=rounds),
+        statement=f"With beta = {beta:g} Nash-MD becomes as exploitable as the fixed point pi ~ pi_ref exp(P(. > pi) / "
         "beta), below beta max ln(1 / pi_ref): exploitability falls to 0 with beta",
-        falsified_by=_MOVED,
         formula="1/2 - min_y P(pi* > y)",
         tolerance=tolerance,
         tolerance_reason="the best response to a policy is also the one that its noise favours",
@@ -54,107 +73,80 @@ CLAIMS: tuple[Claim, ...] = (
     fit(
         "borda",
         BORDA_FAVOURITE,
-        source=_LIMITS,
         statement="The favourite of a Bradley-Terry fit to uniform pairs is the Borda winner, in a ring",
-        falsified_by=_OTHER_PAIRS,
         formula="1, of all contexts: sum_j P(i > j) = sum_j sigma(r_i - r_j) rises with r_i",
     ),
     fit(
         "borda-rival",
         BORDA_FAVOURITE,
-        source=_LIMITS,
         statement="That favourite is the Borda winner even if another response beats all others (a Condorcet winner)",
-        falsified_by=_OTHER_PAIRS,
         formula="1, of all contexts",
         parameters={"structure": "rival"},
     ),
     fit(
         "below-threshold",
         favourite_margin(0.8),
-        source=_LIMITS,
         statement="Below c* the favourite of a Bradley-Terry fit to uniform pairs cannot be exploited",
-        falsified_by=_OTHER_PAIRS,
         formula="0 at c = .8 c*",
-        tolerance=1e-9,
-        tolerance_reason="preferences have 36 bits",
+        **_EXACT,
     ),
     fit(
         "above-threshold",
         favourite_margin(1.3),
-        source=_LIMITS,
         statement="Above c* the best response against the favourite wins by the oracle's margin: the fit does not "
         "detect the ring",
-        falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the first response that beats it",
-        tolerance=1e-9,
-        tolerance_reason="preferences have 36 bits",
+        **_EXACT,
     ),
     fit(
         "above-threshold-rival",
         favourite_margin(1.3),
-        source=_LIMITS,
         statement="Above c* the same holds if the rival of the best response is the Condorcet winner",
-        falsified_by=_OTHER_PAIRS,
         formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the rival",
-        tolerance=1e-9,
-        tolerance_reason="preferences have 36 bits",
+        **_EXACT,
         parameters={"structure": "rival"},
     ),
     fit(
         "threshold",
         Threshold(),
-        source=_LIMITS,
         statement="By bisection, the favourite of a fit to labels can be exploited from c* on",
-        falsified_by=_OTHER_PAIRS,
         formula="min over contexts of (sigma(d) - 1/2) / (sigma(d) - 1/2 + a)",
     ),
-    fit(
+    win_rate(
         "win-rate",
         NashWinRate(),
-        source="von Neumann winners",
         statement="The Nash policy beats the exploitable favourite in half of the labels if it is in the support",
-        falsified_by="labels of another table of preferences",
         formula="1/2, by complementary slackness",
     ),
-    fit(
+    win_rate(
         "win-rate-outside",
         NashWinRate(),
-        source="von Neumann winners",
         statement="A favourite outside the support loses to the Nash policy more often: the rival beats it",
-        falsified_by="labels of another table of preferences",
         formula="P(rival > best) = 1 - (1 - c) sigma(d) - c (1/2 - a)",
         parameters={"structure": "rival"},
     ),
     identity(
         "dpo-margin",
-        _learnt("dpo-offline", _LOST, lambda oracle: oracle.margin(), 60_000, learning_rate=0.5, gradient_steps=400),
-        source="Bradley-Terry is an assumption",
+        _learnt("dpo-offline", lambda oracle: oracle.margin(), 60_000, learning_rate=0.5, gradient_steps=400),
         statement="With uniform pairs and a small beta, DPO ends as exploitable as the Borda winner",
         falsified_by="pairs that are not uniform; a learner of win rates",
         formula="the oracle's margin",
         tolerance=0.003,
-        tolerance_reason="gradients end near the minimum",
         parameters={"beta": 0.02, "tilt": 0.0, "scale": 4.0},
     ),
     identity(
         "dpo-limit",
-        _learnt(
-            "dpo-offline", _LOST, lambda oracle: metric_of(oracle, oracle.dpo_limit, _LOST), 60_000, gradient_steps=600
-        ),
-        source="Bradley-Terry is an assumption",
+        _learnt("dpo-offline", lambda oracle: metric_of(oracle, oracle.dpo_limit, _LOST), 60_000, gradient_steps=600),
         statement="Offline DPO converges to pi_ref exp(r / beta), r the Bradley-Terry fit to pairs of the reference",
         falsified_by="pairs that are not the reference's; a learner of win rates",
         formula="1/2 - min_y P(pi_ref e^(r / beta) > y)",
         tolerance=0.005,
-        tolerance_reason="gradients end near the minimum",
         parameters={"beta": 0.5},
     ),
     nash(
         "nash-md",
-        _learnt("nash-md", "score", lambda oracle: 1.0, 200_000),
-        source="Theorem 1",
+        _learnt("nash-md", lambda oracle: 1.0, 200_000, "score"),
         statement="Nash-MD reaches the optimum of the regularised game, J* = 1/2",
-        falsified_by=_MOVED,
         formula="1",
         tolerance=0.01,
         tolerance_reason="1 %, the noise of 200,000 labels",
@@ -175,7 +167,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     identity(
         "ipo-on-policy",
-        _learnt("ipo", "score", lambda oracle: 1.0, 60_000, tau=0.5, rounds=12, gradient_steps=400),
+        _learnt("ipo", lambda oracle: 1.0, 60_000, "score", tau=0.5, rounds=12, gradient_steps=400),
         source="Theorem 1 against oneself",
         statement="On-policy IPO with tau = beta has the fixed point of the game: it reaches J* = 1/2",
         falsified_by="pairs always drawn from the reference, or a reference that moves",
@@ -186,33 +178,25 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     self_play(
         "sppo-last",
-        _circles("last"),
-        source="exponential weights",
+        _unmixed("last"),
         statement="Self-play without a KL term cycles in a ring: its last policy stays exploitable",
-        falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(pi_T > y) of pi_{t+1} ~ pi_t exp(eta P(. > pi_t))",
         tolerance=0.01,
-        tolerance_reason="the noise of 200,000 labels",
     ),
     self_play(
         "sppo-distance",
-        _circles("distance"),
-        source="exponential weights",
+        _unmixed("distance"),
         statement="Self-play even moves away from the von Neumann winner, each round by ln E_{pi_t} exp(eta (P(y > "
         "pi_t) - 1/2)) > 0",
-        falsified_by="an opponent that is mixed with the reference",
         formula="KL(Nash || pi_T) = KL(Nash || pi_ref) + sum_t ln E_{pi_t} exp(eta (P(y > pi_t) - 1/2))",
         tolerance=0.02,
-        tolerance_reason="the noise of 200,000 labels",
     ),
     self_play(
         "sppo-mean",
-        _circles("mean"),
+        _unmixed("mean"),
         source="Theorem 4.1",
         statement="The mean of its policies, to which the theorem applies, loses a seventh of what the last loses",
-        falsified_by="an opponent that is mixed with the reference",
         formula="1/2 - min_y P(mean_t pi_t > y), at most ln(1 / min pi_ref) / (eta T) + eta / 8",
         tolerance=0.005,
-        tolerance_reason="the noise of 200,000 labels",
     ),
 )

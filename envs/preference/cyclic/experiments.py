@@ -1,4 +1,4 @@
-"""What claims and studies of CyclicPreference measure: fits to labels, learners of the game, rounds without noise."""
+"""Experiments of CyclicPreference: Bradley-Terry fits to labels, learners of the game, mirror descent without noise."""
 
 import dataclasses
 from typing import Any
@@ -14,16 +14,16 @@ from theorybench.envs.preference.cyclic import games
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import CyclicPreference
 
-#: Uniform pairs that a Bradley-Terry fit sees.
+#: Number of uniform pairs to which Bradley-Terry scores are fitted.
 PAIRS = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Labels of pairs, counted."""
+    """Counts of the labels of pairs."""
 
     pairs: np.ndarray  # how often i and j were compared, float64 (X, K, K), symmetric
-    wins: np.ndarray  # the share in which i won, likewise; 1/2 where they were not compared
+    wins: np.ndarray  # the share of them that i won, likewise; 1/2 where they were not compared
 
     @classmethod
     def of(cls, lab: Lab, seed: int, count: int = PAIRS) -> "Tally":
@@ -41,7 +41,7 @@ class Tally:
 
     @property
     def favourites(self) -> np.ndarray:
-        """The response that a Bradley-Terry fit to the labels likes best in each context, int64 (X,)."""
+        """The response of highest Bradley-Terry score in each context, int64 (X,)."""
         return games.bradley_terry(self.wins, self.pairs).argmax(axis=1)
 
     def against(self, probs: np.ndarray, responses: np.ndarray) -> Interval:
@@ -54,11 +54,8 @@ class Tally:
         return interval(value, float(np.sqrt((probs**2 * noise).sum()) / len(probs)))
 
 
-# The favourite of a Bradley-Terry fit.
-
-
 def favourite(lab: Lab, seed: int, count: int = PAIRS) -> TablePolicy:
-    """Return the policy that gives the favourite of a Bradley-Terry fit to uniform pairs."""
+    """Return the policy that always answers with the favourite of a Bradley-Terry fit to uniform pairs."""
     policy: TablePolicy = lab.oracle.pure(Tally.of(lab, seed, count).favourites)
     return policy
 
@@ -72,10 +69,9 @@ BORDA_FAVOURITE = Computed(value=_borda_share, prediction=lambda oracle: 1.0)
 
 
 def favourite_margin(place: float) -> Computed:
-    """Return the experiment on the exploitability of the favourite; the prediction is the margin, 0 up to c*.
+    """Compare the exploitability of the favourite with the oracle's margin, which is 0 up to c*.
 
-    Args:
-        place: of the cyclicity: a share of c* (below 1), or 1 + a share of what lies between c* and 1.
+    The cyclicity is `place` times c* if that is below 1, else the share `place` - 1 of the way from c* to 1.
     """
 
     def cyclicity(oracle: CyclicPreferenceOracle) -> float:
@@ -91,21 +87,19 @@ def favourite_margin(place: float) -> Computed:
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """The cyclicity from which on the favourite can be exploited, by bisection."""
-
-    halvings: int = 9  # of the interval from 0 to 1
+    """The cyclicity above which the favourite can be exploited, by bisection."""
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
         """The oracle's c*."""
         return oracle.threshold
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit at each cyclicity that is asked for."""
+        """Fit at nine cyclicities."""
         low, high = 0.0, 1.0
-        for number in range(self.halvings):
+        for run in run_seeds(seed, 9):
             middle = 0.5 * (low + high)
             there = lab.at(cyclicity=middle)
-            policy = favourite(there, seed * self.halvings + number)
+            policy = favourite(there, run)
             beaten = metric_of(there.oracle, policy, "exploitability") > 1e-9
             low, high = (low, middle) if beaten else (middle, high)
         return Interval(0.5 * (low + high), low, high)
@@ -120,25 +114,20 @@ class NashWinRate:
         return metric_of(oracle, oracle.pure(oracle.borda_winners), "nash_win_rate")
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit to some labels, count others: the favourite is not chosen for its luck."""
+        """Fit to some labels and count others, so that the favourite is not chosen for its luck."""
         favourites = Tally.of(lab, 2 * seed).favourites
         return Tally.of(lab, 2 * seed + 1).against(lab.oracle.nash_policy.table, favourites)
 
 
-# Rounds of self-play.
-
-
 @dataclasses.dataclass(frozen=True)
 class MirrorDescent:
-    """What rounds of mirror descent lead to, compared with the same rounds without noise."""
+    """The policies of an agent that runs rounds of mirror descent, compared with the same rounds without noise."""
 
     agent: str  # "sppo" or "nash-md"
-    #: "last" or "mean": exploitability of the last policy, or of the mean of all; "distance": KL(Nash || last policy);
-    #: or "score" of the last
-    metric: str
+    metric: str  # see `reading`
     weight: float  # of the reference in the opponent; 0 for self-play
     step: float  # eta
-    rounds: int  # how many; a power of two, whose shares of the budget are exact, so that none is missed
+    rounds: int  # number of rounds; a power of two, so that rounds end exactly at shares of the budget
     budget: int  # labels of a run
     seeds: int = 4  # number of runs
 
@@ -160,7 +149,11 @@ class MirrorDescent:
 
 
 def reading(oracle: CyclicPreferenceOracle, tables: np.ndarray, metric: str) -> float:
-    """Return a metric of `MirrorDescent` of the policies after each round, (T, X, K)."""
+    """Return a metric of the policies after each round, (T, X, K).
+
+    "last" and "mean" are the exploitability of the last policy and of the mean of all; "distance" is
+    KL(Nash || last policy), and "score" the score of the last.
+    """
     if metric == "distance":
         return float(divergence(oracle.nash_policy.table, tables[-1]).mean())
     if metric == "score":
@@ -170,7 +163,7 @@ def reading(oracle: CyclicPreferenceOracle, tables: np.ndarray, metric: str) -> 
 
 
 def exact_rounds(setting: CyclicPreference, schedule: list[tuple[float, float]]) -> np.ndarray:
-    """Return the policies of mirror descent with exact win rates from the reference on, float64 (T, X, K).
+    """Return the policies of mirror descent with exact win rates, started at the reference, float64 (T, X, K).
 
     A round with the weight w and the step eta goes from pi_t to pi^m exp(eta P(. > pi^m)) / Z, where
     pi^m ~ pi_t^(1 - w) pi_ref^w.

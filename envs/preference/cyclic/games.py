@@ -11,7 +11,7 @@ from theorybench.envs.core.numerics import divergence, logsumexp, softmax
 
 #: Largest 1/2 - J at which a policy is taken as the equilibrium of a regularised game.
 CERTIFIED = 1e-12
-#: How far a von Neumann winner may lose by rounding alone.
+#: How far below 1/2 rounding alone takes the win rate of a von Neumann winner.
 ROUNDING = 1e-12
 
 
@@ -54,7 +54,7 @@ def equilibrium(wins: np.ndarray, reference: np.ndarray, beta: float) -> np.ndar
     from a value at which the first step is nearly the solution.
 
     The certificate is the value itself: f(q) = P(q > pi*) - beta KL(q || ref) has its maximum at pi* and falls by
-    beta KL(q || pi*) from there, so that 1/2 - J(q) >= beta KL(q || pi*) for every q.
+    beta KL(q || pi*) from there, so 1/2 - J(q) >= beta KL(q || pi*) for every q.
 
     Raises:
         NonFiniteError: the certificate was not reached, 1/2 - J > 1e-12.
@@ -66,7 +66,7 @@ def equilibrium(wins: np.ndarray, reference: np.ndarray, beta: float) -> np.ndar
     for weight in reversed(weights):
         logits = _newton(skew, start, weight, logits)
     probs = softmax(logits)
-    # One further reply takes the residual's rounding out of the logits.
+    # One further reply removes the residual's rounding from the logits.
     replied = best_reply(wins, reference, beta, probs)
     gaps = [0.5 - regularised_value(wins, reference, beta, found) for found in (probs, replied)]
     probs = np.where((gaps[1] < gaps[0])[:, None], replied, probs)
@@ -98,7 +98,7 @@ def _newton(skew: np.ndarray, start: np.ndarray, beta: float, logits: np.ndarray
             if not worse.any():
                 break
             length = np.where(worse, 0.5 * length, length)
-        # What rounding keeps from falling stays.
+        # Where rounding keeps the residual from falling, the logits stay.
         logits, missed, probs = (
             np.where(worse[:, None], old, new) for old, new in ((logits, moved), (missed, after), (probs, there))
         )
@@ -110,8 +110,8 @@ def _newton(skew: np.ndarray, start: np.ndarray, beta: float, logits: np.ndarray
 def von_neumann_winner(wins: np.ndarray) -> np.ndarray:
     """Return a policy that loses to no response: max_p min_j P(p > j) = 1/2, by linear programmes, float64 (X, K).
 
-    HiGHS solves to 1e-7; on the support that it finds, p is then the solution of the equations P(p > j) = 1/2, taken
-    where it is a distribution that loses to nothing.
+    HiGHS solves to 1e-7; on the support that it finds, p is then the solution of the equations P(p > j) = 1/2, if that
+    is a distribution that loses to no response.
     """
     return np.stack([_von_neumann_winner(own) for own in wins])
 
@@ -142,7 +142,7 @@ def _von_neumann_winner(wins: np.ndarray) -> np.ndarray:
 
 
 def bradley_terry(wins: np.ndarray, pairs: np.ndarray, ridge: float = 1e-10, steps: int = 200) -> np.ndarray:
-    """Fit scores r to comparisons: minimise -sum_ij w_ij P_ij ln sigma(r_i - r_j) + ridge/2 |r|^2, float64 (X, K).
+    """Fit scores r of mean 0: minimise -sum_ij w_ij P_ij ln sigma(r_i - r_j) + ridge/2 |r|^2, float64 (X, K).
 
     At the minimum sum_j w_ij P_ij = sum_j w_ij sigma(r_i - r_j). With equal weights the right side is an increasing
     function of r_i, the same for all i: the fit ranks responses by their Borda scores, whatever the preferences are.
@@ -150,11 +150,8 @@ def bradley_terry(wins: np.ndarray, pairs: np.ndarray, ridge: float = 1e-10, ste
     Args:
         wins: P(i > j), (X, K, K).
         pairs: w_ij >= 0, how often i is compared with j, symmetric, (X, K, K).
-        ridge: > 0; keeps responses finite that win always, or are never compared.
-        steps: most Newton steps.
-
-    Returns:
-        Scores, of mean 0.
+        ridge: > 0; keeps the scores finite of responses that always win or are never compared.
+        steps: maximum number of Newton steps.
     """
     scores = np.zeros(wins.shape[:2])
     identity = np.eye(wins.shape[1])
@@ -174,17 +171,11 @@ def bradley_terry(wins: np.ndarray, pairs: np.ndarray, ridge: float = 1e-10, ste
 
 
 def condorcet_threshold(scored: np.ndarray, cyclic: np.ndarray) -> np.ndarray:
-    """Return c* of each context: up to it the Borda winner of (1 - c) scored + c cyclic beats or ties every response.
+    """Return c* of each context, (X,), the cyclicity up to which the Borda winner loses to no response; 1 at most.
 
-    Borda scores and probabilities are linear in c, so that the winner, and what beats it, change at crossings of lines
-    alone: between two neighbouring ones the middle decides for all.
-
-    Args:
-        scored: P(i > j) at c = 0, (X, K, K).
-        cyclic: P(i > j) at c = 1, likewise.
-
-    Returns:
-        c* (X,), the first cyclicity after which the Borda winner loses to some response; 1 where it never does.
+    P(i > j) is (1 - c) scored + c cyclic, both (X, K, K). Borda scores and probabilities are linear in c, so the
+    winner, and what beats it, change only where lines cross: the midpoint between two neighbouring crossings decides
+    for all cyclicities between them.
     """
     return np.array([_threshold(*both) for both in zip(scored, cyclic, strict=True)])
 

@@ -46,7 +46,7 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
         probs, (wins, reference), beta = self.table(policy), self.setting.tables, self.setting.beta
         values = {
             "objective": float(games.regularised_value(wins, reference, beta, probs).mean()),
-            "kl": float(divergence(probs, reference).mean()),
+            "kl": self.kl(probs),
             "exploitability": float(games.exploitability(wins, probs).mean()),
             "reference_win_rate": self.win_rate(probs, reference),
             "residual": self._residual(probs),
@@ -68,8 +68,6 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
         wins, reference = self.setting.tables
         missed = np.log(probs / reference) - games.win_rates(wins, probs) / self.setting.beta
         return float(np.ptp(missed, axis=1).max())
-
-    # Winners.
 
     @functools.cached_property
     def borda_scores(self) -> np.ndarray:
@@ -94,13 +92,13 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
 
     @functools.cached_property
     def threshold(self) -> float:
-        """The smallest c* of the contexts: up to it the Borda winner cannot be exploited anywhere."""
+        """The smallest c* of the contexts: up to it the Borda winner cannot be exploited in any context."""
         return float(self.thresholds.min())
 
     def margin(self, cyclicity: float | None = None) -> float:
         """Return the exploitability of the Borda winner at a cyclicity, the setting's unless given, mean over contexts.
 
-        It is 0 up to the threshold. It needs no game: only the row of the Borda winner in the table of preferences.
+        It is 0 up to the threshold.
         """
         share = self.setting.cyclicity if cyclicity is None else cyclicity
         scored, cyclic = self.setting.extremes
@@ -109,16 +107,13 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
         return float(0.5 - wins[np.arange(len(wins)), best].min(axis=1).mean())
 
     def pure(self, responses: np.ndarray) -> TablePolicy:
-        """Make the policy that gives one response in each context, int64 (X,)."""
+        """Make the policy that always gives the same response in a context, int64 (X,)."""
         return self.policy(np.eye(self.setting.num_actions)[responses])
 
-    # Bradley-Terry, which sees no cycle.
-
     def bradley_terry(self, probs: np.ndarray | None = None) -> np.ndarray:
-        """Return the scores of the Bradley-Terry fit to endless pairs of a policy, mean 0, float64 (X, K).
+        """Return the scores of the Bradley-Terry fit to infinitely many pairs, mean 0, float64 (X, K).
 
-        Args:
-            probs: of the policy that draws both responses, (X, K); uniform unless given.
+        Both responses are drawn from a policy with these probabilities, (X, K); uniform unless given.
         """
         wins = self.setting.tables.wins
         probs = np.full(wins.shape[:2], 1 / wins.shape[1]) if probs is None else probs
@@ -126,12 +121,12 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
 
     @functools.cached_property
     def dpo_limit(self) -> TablePolicy:
-        """Where offline DPO ends with endless labels: pi_ref exp(r / beta), r the Bradley-Terry fit to its pairs."""
+        """The limit of offline DPO in many labels: pi_ref exp(r / beta), r the Bradley-Terry fit to its pairs."""
         reference = self.setting.tables.reference
         return self.policy(softmax(np.log(reference) + self.bradley_terry(reference) / self.setting.beta))
 
     def ipo_limit(self, tau: float) -> TablePolicy:
-        """Where offline IPO ends with endless labels: pi_ref exp(P(. > pi_ref) / tau), the reply to the reference.
+        """Return the limit of offline IPO in many labels: pi_ref exp(P(. > pi_ref) / tau), a reply to the reference.
 
         Least squares of ln(pi / pi_ref)(y) - ln(pi / pi_ref)(y') on (P(y > y') - P(y' > y)) / (2 tau) over independent
         y, y' of one policy mu has the solution ln(pi / pi_ref)(y) = (P(y > mu) - 1/2) / tau.
