@@ -28,37 +28,25 @@ def other_weight(factor):
 #: Labels of more cyclic preferences than they are said to be.
 CIRCLES = {"world": {"cyclicity": 0.9}}
 WIN_RATES = {"agent": "ipo", "hyperparameters": lambda lab, own: {"tau": lab.setting.beta, "sampler": "offline", **own}}
-OFFLINE = {"hyperparameters": {"sampler": "offline", "rounds": 1}}
 #: The reference is the policy of the round: self-play.
 MOVING = {"agent": "sppo", "hyperparameters": lambda lab, own: {"rounds": own["rounds"], "eta": own.get("eta", 0.5)}}
-MIXED, MORE_MIXED = ({"agent": "nash-md", "hyperparameters": {"mixture": mixture}} for mixture in (0.1, 0.3))
+MIXED = {"agent": "nash-md", "hyperparameters": {"mixture": 0.1}}
 #: What breaks each claim.
 FAULTS = (
-    ("borda", {"policy": of_reference}),
-    ("borda-rival", {"policy": of_good_responses}),
-    ("below-threshold", {"policy": of_reference}),
-    ("above-threshold", {"policy": of_reference}),
-    ("above-threshold-rival", {"policy": of_good_responses}),
-    ("threshold", {"policy": of_reference}),
-    ("win-rate", CIRCLES),
-    ("win-rate-outside", CIRCLES),
+    *((name, {"policy": of_reference}) for name in ("borda", "below-threshold", "above-threshold", "threshold")),
+    *((name, {"policy": of_good_responses}) for name in ("borda-rival", "above-threshold-rival")),
+    *((name, CIRCLES) for name in ("win-rate", "win-rate-outside")),
+    *((name, WIN_RATES) for name in ("dpo-margin", "dpo-limit")),
     ("dpo-margin", {"world": {"tilt": -1.0}}),
-    ("dpo-margin", WIN_RATES),
     ("dpo-limit", {"world": {"tilt": 1.0}}),
-    ("dpo-limit", WIN_RATES),
+    *((name, MOVING) for name in ("nash-md-large-beta", "nash-md-small-beta", "nash-md-mixture", "ipo-on-policy")),
     ("nash-md", {**MOVING, "hyperparameters": {"rounds": 100}}),
-    ("nash-md", other_weight(2.0)),
-    ("nash-md-large-beta", MOVING),
+    *((name, other_weight(2.0)) for name in ("nash-md", "nash-md-small-beta")),
     ("nash-md-large-beta", other_weight(1.5)),
-    ("nash-md-small-beta", MOVING),
-    ("nash-md-small-beta", other_weight(2.0)),
     ("nash-md-mixture", {"hyperparameters": {"mixture": 0.25}}),
-    ("nash-md-mixture", MOVING),
-    ("ipo-on-policy", OFFLINE),
-    ("ipo-on-policy", MOVING),
-    ("sppo-last", MIXED),
-    ("sppo-distance", MIXED),
-    ("sppo-mean", MORE_MIXED),
+    ("ipo-on-policy", {"hyperparameters": {"sampler": "offline", "rounds": 1}}),
+    *((name, MIXED) for name in ("sppo-last", "sppo-distance")),
+    ("sppo-mean", {"agent": "nash-md", "hyperparameters": {"mixture": 0.3}}),
 )
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
-from theorybench.envs.core.streams import Streams, environment_keys
+from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle
 from theorybench.envs.preference.cyclic.setting import STRUCTURES, CyclicPreference
 
@@ -124,8 +124,9 @@ def test_winners_thresholds_and_margins(setting):
         beaten_by_none = [i for i in range(len(own)) if min(own[i]) >= 0.5 - 1e-9]
         winner = oracle.condorcet_winners[x]
         assert winner in beaten_by_none if beaten_by_none else winner == -1
-    lost = oracle.evaluate(oracle.pure(oracle.borda_winners))["exploitability"]
-    assert lost == pytest.approx(oracle.margin(), abs=1e-6)
+    found = oracle.evaluate(oracle.pure(oracle.borda_winners))
+    assert found["exploitability"] == pytest.approx(oracle.margin(), abs=1e-6)
+    assert found["residual"] == math.inf  # it misses responses
     assert oracle.threshold == oracle.thresholds.min()
     assert oracle.margin(max(0.0, oracle.threshold - 1e-9)) == pytest.approx(0, abs=1e-8)
     assert oracle.threshold == 1 or oracle.margin(oracle.threshold + 1e-6) > 0
@@ -197,13 +198,11 @@ def test_limits_of_dpo_and_ipo_are_the_minima_of_their_expected_losses():
 
 def test_labels_have_the_probabilities_of_the_table():
     setting, n = CyclicPreference(num_contexts=2, num_responses=3), 40_000
-    streams = Streams(environment_keys(0, n), setting.world, np)
-    state = setting.initial(streams.begin(slice(None)), n)
-    actions = np.random.default_rng(0).integers(3, size=(n, 2))
-    _, rewards, terminated = setting.transition(state, actions, streams.step(slice(None), state.prompt * 0 + 1))
-    assert terminated.all() and set(rewards) == {-0.5, 0.5}
+    contexts, *actions = np.random.default_rng(0).integers([[2], [3], [3]], size=(3, n))
+    rewards = setting.judged(contexts, np.stack(actions, axis=1), Stream(environment_keys(0, n), 1, setting.world, np))
+    assert set(rewards) == {-0.5, 0.5}
     for x, i, j in itertools.product(range(2), range(3), range(3)):
-        here = (state.prompt == x) & (actions == [i, j]).all(axis=1)
+        here = (contexts == x) & (actions[0] == i) & (actions[1] == j)
         assert rewards[here].mean() + 0.5 == pytest.approx(setting.tables.wins[x, i, j], abs=0.05)
 
 
@@ -217,8 +216,3 @@ def test_an_optimum_that_is_hardly_better_than_the_reference_is_refused():
 def test_random_games_differ():
     tables = {CyclicPreference(structure="random", instance=i).extremes[1].tobytes() for i in range(20)}
     assert len(tables) == 20
-
-
-def test_missing_responses_have_no_residual():
-    oracle = CyclicPreferenceOracle(CyclicPreference())
-    assert oracle.evaluate(oracle.pure(oracle.borda_winners))["residual"] == math.inf

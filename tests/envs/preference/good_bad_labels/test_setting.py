@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.streams import Streams, environment_keys
+from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
@@ -100,23 +100,14 @@ def test_cyclic_labels_are_wins_over_a_hidden_response_in_a_circle(responses, in
     np.testing.assert_allclose(setting.tables.good[0], 2 * start * chance, atol=1e-9)
 
 
-def test_no_scores_give_cyclic_preferences():
-    """Three nearly even responses in a circle: each is good about half of the time, yet each beats the next."""
-    setting = GoodBadLabels(num_responses=3, num_contexts=1, labels="cyclic", concentration=5.0)
-    assert np.abs(setting.tables.chance - 0.5).max() < 0.25
-
-
 @pytest.mark.parametrize("parameters", [{}, {"labels": "cyclic", "num_responses": 5}, {"good_share": 0.2}])
 def test_labels_come_with_their_chance_and_fresh_noise(parameters):
-    setting = GoodBadLabels(**parameters)
-    n, tables = 40_000, setting.tables
-    streams = Streams(environment_keys(0, n), setting.world, np)
-    state = setting.initial(streams.begin(slice(None)), n)
-    actions = np.arange(n) % setting.num_responses
-    state, first, ended = setting.transition(state, actions, streams.step(slice(None), 1))
-    _, again, _ = setting.transition(state, actions, streams.step(slice(None), 2))
-    assert ended.all() and set(first.tolist()) == {-0.5, 0.5}
-    chance = tables.chance[state.prompt, actions]
+    setting, n = GoodBadLabels(**parameters), 40_000
+    keys, actions = environment_keys(0, n), np.arange(n) % setting.num_responses
+    contexts = np.random.default_rng(0).integers(setting.num_contexts, size=n)
+    first, again = (setting.judged(contexts, actions, Stream(keys, step, setting.world, np)) for step in (1, 2))
+    assert set(first) == {-0.5, 0.5}
+    chance = setting.tables.chance[contexts, actions]
     assert 0.1 < np.mean(first != again) == pytest.approx((2 * chance * (1 - chance)).mean(), abs=0.015)
     for low, high in ((0, 0.3), (0.3, 0.7), (0.7, 1)):
         here = (chance >= low) & (chance < high)
