@@ -15,7 +15,7 @@ from theorybench.envs.preference.cyclic.experiments import (
 )
 
 _LOST = "exploitability"
-_EXACT = {"tolerance": 1e-9, "tolerance_reason": "preferences have 36 bits"}
+_EXACT: dict[str, Any] = {"tolerance": 1e-9, "tolerance_reason": "preferences have 36 bits"}
 
 nash = ClaimMaker(
     "cyclic",
