@@ -46,7 +46,7 @@ class CyclicPreferenceOracle(ContextualOracle[CyclicPreference]):
         probs, (wins, reference), beta = self.table(policy), self.setting.tables, self.setting.beta
         values = {
             "objective": float(games.regularised_value(wins, reference, beta, probs).mean()),
-            "kl": self.kl(probs),
+            "kl": self.reference_kl(probs),
             "exploitability": float(games.exploitability(wins, probs).mean()),
             "reference_win_rate": self.win_rate(probs, reference),
             "residual": self._residual(probs),
