@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from theorybench.agents import RewardGuidedPolicy, RewardModel, make_agent, rollout, train
-from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
 
 COPY, TREE, LADDER = "Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0", "TheoryBench/ReasoningTree-v0"
@@ -68,14 +68,6 @@ def has_eos(setting):
     return type(setting).__name__ == "ReasoningTree"
 
 
-class Reference(Policy):
-    def __init__(self, setting):
-        self.setting = setting
-
-    def probs(self, observations):
-        return self.setting.reference_probs(observations)
-
-
 def guided(table, name, **hyperparameters):
     agent = make_agent(name, **hyperparameters)
     return RewardGuidedPolicy(table.setting, table.model.observations, agent.guide(table.model), 1.0)
@@ -108,7 +100,7 @@ LAWS = [
 @pytest.mark.parametrize(("name", "hyperparameters", "weight"), LAWS, ids=[name for name, *_ in LAWS])
 def test_the_policy_is_the_law_of_the_guided_response(env_id, parameters, budget, name, hyperparameters, weight):
     table = Table(env_id, parameters, budget)
-    policy, reference = guided(table, name, **hyperparameters), Reference(table.setting)
+    policy, reference = guided(table, name, **hyperparameters), SettingPolicy(table.setting, "reference")
     unseen = 0
     for prompt in table.prompts[:6]:
         base = table.responses(prompt, reference)
@@ -144,7 +136,7 @@ def test_process_rewards_are_the_mean_reward_of_rollouts_through_a_prefix(env_id
 @cases
 def test_the_doob_transform_is_the_conditional_expectation(env_id, parameters, budget):
     table = Table(env_id, parameters, budget)
-    greedy, reference = guided(table, "dprm-greedy", inverse_temperature=4.0), Reference(table.setting)
+    greedy, reference = guided(table, "dprm-greedy", inverse_temperature=4.0), SettingPolicy(table.setting, "reference")
     for prompt in table.prompts[:4]:
         base = table.responses(prompt, reference)
         for length, first in itertools.product(range(1, table.setting.horizon), range(table.setting.num_actions)):
@@ -244,7 +236,7 @@ def test_what_a_response_costs():
         parameters = {"L": 6, "M": 3, "instance": 1}
         (outcome,) = train(make_agent(name), TREE, parameters, [0], 40)
         assert outcome.policy.queries_per_response == asked and outcome.budget.spent == 40
-    assert Reference(None).queries_per_response == 0.0
+    assert Policy.queries_per_response == 0.0
 
 
 def test_policies_are_logged_at_fractions_of_the_budget():

@@ -1,11 +1,27 @@
-"""Trainers without an agent, and samples without a trainer, for tests of losses, gradients and data."""
+"""Trainers without an agent, samples without a trainer, and episodes of the reference, for tests of learners."""
 
 import gymnasium as gym
+import numpy as np
 import torch
 
 from theorybench.agents.api.budget import attach
+from theorybench.agents.api.rollout import rollout
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
+
+
+def play(env_id, episodes=64, **parameters):
+    """Return a setting, and episodes of its reference."""
+    envs = gym.make_vec(env_id, num_envs=episodes, **parameters)
+    envs.reset(seed=0)
+    reference, rng = envs.unwrapped.reference_policy, np.random.default_rng(0)
+    return envs.unwrapped.setting, rollout(envs, reference, episodes=episodes, rng=rng)
+
+
+def seen(env_id, episodes=64, **parameters):
+    """Return what the reference sees in a few episodes, integer (n, tokens)."""
+    played = play(env_id, episodes, **parameters)[1]
+    return played.observations[played.taken]
 
 
 class Silent:

@@ -4,20 +4,22 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
 import theorybench as tb
 from theorybench import baselines
-from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, rollout, train
+from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, train
 from theorybench.agents.api.agent import learns_from
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.testing import check_agent
+
+KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
 
 OURS = [name for name in list_agents() if agent_class(name).__module__.startswith("theorybench.baselines")]
 #: Fewer steps of slow solvers.
@@ -77,16 +79,9 @@ def quick(name):
     return make_agent(name, **QUICK.get(name, {}))
 
 
-def observations(env_id, parameters):
-    envs = gym.make_vec(env_id, num_envs=32, **parameters)
-    envs.reset(seed=0)
-    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=32, rng=np.random.default_rng(0))
-    return episodes.observations[np.arange(episodes.observations.shape[1]) < episodes.lengths[:, None]]
-
-
 @pytest.mark.parametrize(("name", "env_id"), in_turns(pair for pair in PAIRS if pair != ("optimal", "Toy/Copy-v0")))
 def test_every_promise_of_an_agent_holds_and_seeds_count(name, env_id, short):
-    agent, parameters, seen = quick(name), short(env_id), observations(env_id, short(env_id))
+    agent, parameters, seen = quick(name), short(env_id), KIT.seen(env_id, 32, **short(env_id))
     check_agent(agent, env_id, **parameters)
     budget = 4 * agent.num_envs + 9
     first, other = train(agent, env_id, parameters, [5, 6], budget)
@@ -107,7 +102,7 @@ LEARNERS = [(name, env_id) for name, env_id in PAIRS if "policy" in hyperparamet
 def test_every_learner_trains_a_network(name, env_id, short):
     agent = make_agent(name, **{**QUICK.get(name, {}), "policy": "mlp"})
     parameters, budget = short(env_id), 3 * agent.num_envs + 5
-    seen = observations(env_id, parameters)
+    seen = KIT.seen(env_id, 32, **parameters)
     (trained,) = train(agent, env_id, parameters, [5], budget)
     np.testing.assert_allclose(trained.policy.probs(seen).sum(axis=1), 1, atol=1e-12)
     assert 0 < trained.budget.spent <= budget

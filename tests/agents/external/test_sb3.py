@@ -1,5 +1,7 @@
 """stable-baselines3 and sb3-contrib as external agents: bridge, snapshots, masks, budget and global generators."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,13 +10,15 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 import theorybench as tb
-from theorybench.agents import list_agents, make_agent, rollout, train
+from theorybench.agents import list_agents, make_agent, train
 from theorybench.agents.api.budget import attach
 from theorybench.agents.external.sb3 import SB3Policy, VectorBridge, train_sb3
 from theorybench.envs.core.checks.setting import global_random_state
 from theorybench.envs.core.errors import AgentError, PolicyError
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.registry import load_module
 
+KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 AGENTS = [name for name in list_agents() if name.startswith("sb3-")]
 
 
@@ -45,14 +49,6 @@ class Watch(gym.vector.VectorWrapper):
 @pytest.fixture
 def bridge(make):
     return VectorBridge(make("Copy", 5), seed=3)
-
-
-def visited(env_id, policy, parameters, episodes=64):
-    envs = gym.make_vec(env_id, num_envs=64, **parameters)
-    envs.reset(seed=0)
-    seen = rollout(envs, policy, episodes=episodes, rng=np.random.default_rng(0))
-    taken = np.arange(seen.observations.shape[1]) < seen.lengths[:, None]
-    return seen.observations[taken], seen.action_mask[taken]
 
 
 def test_the_bridge_is_our_vector_environment(bridge, make):
@@ -184,7 +180,8 @@ def test_maskable_ppo_takes_legal_actions_alone(env_id, tmp_path):
         assert envs.steps > 400 and len(log.policies) > 2
         illegal[algorithm] = envs.illegal
         base = envs.unwrapped.reference_policy
-        observations, legal = visited(env_id, base, {}, episodes=16)
+        played = KIT.play(env_id, 16)[1]
+        observations, legal = played.observations[played.taken], played.action_mask[played.taken]
         assert not legal.all()
         for snapshot in (log.policies[0], policy):
             assert np.any(snapshot.probs(observations)[~legal]) == (algorithm == "PPO")
@@ -202,8 +199,7 @@ def test_maskable_ppo_takes_legal_actions_alone(env_id, tmp_path):
 def test_it_starts_near_the_uniform_policy_and_not_at_the_base_model(algorithm, env_id, low, high):
     envs = gym.make_vec(f"TheoryBench/{env_id}", num_envs=4)
     start = SB3Policy.of(algorithm("MlpPolicy", VectorBridge(envs), seed=0, device="cpu"))
-    observations, _ = visited(f"TheoryBench/{env_id}", envs.unwrapped.reference_policy, {})
-    probs = start.probs(observations) * envs.unwrapped.setting.num_actions
+    probs = start.probs(KIT.seen(f"TheoryBench/{env_id}")) * envs.unwrapped.setting.num_actions
     assert 0.001 < np.abs(probs - 1).max() < 0.05
     assert low < envs.unwrapped.oracle.score(start) < high
 

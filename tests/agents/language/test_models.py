@@ -1,13 +1,13 @@
 """Tiny language models: legal words alone, however they are read, and the same after saving."""
 
-import gymnasium as gym
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import theorybench as tb
-from theorybench.agents import rollout
 from theorybench.agents.language import (
     SHAPES,
     SIZES,
@@ -20,8 +20,9 @@ from theorybench.agents.language import (
     tokenizer,
 )
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 
+KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 TREE, KFOLD = "TheoryBench/ReasoningTree-v0", "TheoryBench/KFoldComposition-v0"
 COUNTDOWN = "TheoryBench/Countdown-v0"
 shapes = pytest.mark.parametrize("shape", SHAPES)
@@ -203,11 +204,8 @@ def test_any_causal_model_is_a_policy(env_id):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = GPT2LMHeadModel(config).eval()
-    policy, envs = CausalPolicy(model, env_id), gym.make_vec(env_id, num_envs=12)
-    envs.reset(seed=0)
-    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=12, rng=np.random.default_rng(0))
-    taken = np.arange(setting.horizon) < episodes.lengths[:, None]
-    seen, legal = episodes.observations[taken], episodes.action_mask[taken]
+    policy, (_, episodes) = CausalPolicy(model, env_id), KIT.play(env_id, 12)
+    seen, legal = episodes.observations[episodes.taken], episodes.action_mask[episodes.taken]
     probs = policy.probs(seen)
     for row, (observation, mask) in enumerate(zip(seen, legal, strict=True)):
         (prompt,), (said, length) = vocabulary.prompts(observation[None]), vocabulary.responses(observation[None])

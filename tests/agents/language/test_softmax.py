@@ -1,18 +1,21 @@
 """Language models under our own trainer: what transformers computes, read once, and learnt from."""
 
-import gymnasium as gym
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 import theorybench as tb
-from theorybench.agents import make_agent, rollout, train
+from theorybench.agents import make_agent, train
 from theorybench.agents.language import SHAPES, LanguagePolicy, build
 from theorybench.agents.language import softmax as module
 from theorybench.agents.language.decoder import Decoder
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.sizes import SHAPES as NAMES
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
+
+seen = load_module(str(Path(__file__).parents[1] / "trainers.py")).seen
 
 TREE, KFOLD, COUNTDOWN = (f"TheoryBench/{name}-v0" for name in ("ReasoningTree", "KFoldComposition", "Countdown"))
 ADVANTAGE, PREFERENCE = "TheoryBench/OptimalAdvantage-v0", "TheoryBench/PreferenceBandit-v0"
@@ -29,13 +32,6 @@ def words_of(model, count=5):
     task, generator = model.config.task, torch.Generator().manual_seed(0)
     length = task["prompt_words"] + task["response_words"]
     return torch.randint(1, task["num_actions"] + 1, (count, length), generator=generator)
-
-
-def seen(env_id, episodes=40):
-    envs = gym.make_vec(env_id, num_envs=episodes)
-    envs.reset(seed=0)
-    played = rollout(envs, envs.unwrapped.reference_policy, episodes=episodes, rng=np.random.default_rng(0))
-    return played.observations[np.arange(played.observations.shape[1]) < played.lengths[:, None]]
 
 
 def test_the_shapes_have_the_names_that_agents_know():

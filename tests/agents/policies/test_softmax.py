@@ -1,72 +1,17 @@
-"""Tables and linear classes: where they start, what they look up, and their gradients by finite differences."""
+"""Tables and linear classes: value functions, which class is taken, and what is refused."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from theorybench.agents import View, rollout
+from theorybench.agents import View
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import LinearSoftmax, TabularSoftmax
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, SettingPolicy, TablePolicy
+from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, TablePolicy
 from theorybench.envs.core.registry import lookup
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
-CASES = [
-    ("Toy/Copy-v0", {}, "prefix"),
-    ("Toy/Copy-v0", {"size": 3}, "markov"),
-    ("Toy/TwoArms-v0", {}, "position"),
-    ("Toy/Duel-v0", {}, "prompt"),
-    (BANDIT, {"dimension": 3}, "prompt"),
-    (BANDIT, {"dimension": 3}, "linear"),
-    (BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}, "linear"),
-]
-
-
-@pytest.mark.parametrize(("env_id", "parameters", "name"), CASES)
-@pytest.mark.parametrize("start", ["initial", "reference"])
-def test_training_begins_at_the_named_policy(env_id, parameters, name, start):
-    envs = gym.make_vec(env_id, num_envs=64, **parameters)
-    envs.reset(seed=0)
-    setting = envs.unwrapped.setting
-    softmax, wanted = PolicyOptions(policy=name, start=start).build(setting), SettingPolicy(setting, start)
-    ours = softmax.snapshot(softmax.start(0))
-    episodes = rollout(envs, envs.unwrapped.reference_policy, episodes=300, rng=np.random.default_rng(0))
-    seen = episodes.observations[np.arange(setting.horizon) < episodes.lengths[:, None]]
-    np.testing.assert_allclose(ours.probs(seen), wanted.probs(seen), atol=1e-12)
-
-
-@pytest.mark.parametrize(("env_id", "parameters", "name"), CASES)
-def test_rows_are_the_logits_of_the_snapshot_and_have_its_gradient(env_id, parameters, name):
-    setting = lookup(env_id).make_setting(parameters)
-    softmax = PolicyOptions(policy=name).build(setting)
-    rng = np.random.default_rng(1)
-    parameter = rng.normal(size=softmax.start(0).shape)
-    view = View.of(setting)
-    observations = view.observations(setting.observation_dtype)[rng.integers(view.rows, size=20)]
-    encoded = torch.as_tensor(softmax.encode(observations))
-    reference = setting.reference_probs(observations)
-    actions = (reference * rng.random((20, 1))).argmax(axis=1)
-    restricted = isinstance(softmax.snapshot(parameter), LegalTablePolicy)
-    legal = torch.as_tensor((reference > 0) | (not restricted))
-
-    def likelihood(values):
-        logits = torch.where(legal, softmax.logits(values, encoded), -torch.inf)
-        logs = torch.log_softmax(logits, dim=-1)
-        return logs[torch.arange(20), torch.as_tensor(actions)].sum()
-
-    variable = torch.tensor(parameter, requires_grad=True)
-    value = likelihood(variable)
-    probs = softmax.snapshot(parameter).probs(observations)
-    assert float(value.detach()) == pytest.approx(np.log(probs[np.arange(20), actions]).sum(), rel=1e-12)
-    value.backward()
-    for _ in range(10):
-        direction = rng.normal(size=parameter.shape)
-        step = 1e-6
-        ahead, behind = (float(likelihood(torch.tensor(parameter + s * step * direction))) for s in (1, -1))
-        slope = float((variable.grad.numpy() * direction).sum())
-        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-6, abs=1e-6)
 
 
 def test_value_functions_start_at_zero_and_read_what_the_policy_reads():

@@ -3,20 +3,19 @@
 import math
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
-from theorybench.agents import make_agent, rollout
+from theorybench.agents import make_agent
 from theorybench.agents.api.harness import train
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.transformer import Transformer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module, lookup
 
-KIT = load_module(str(Path(__file__).parent / "test_networks.py"))
-CASES, MACHINE, observed, moved = KIT.CASES, KIT.MACHINE, KIT.observed, KIT.moved
+NETWORKS = load_module(str(Path(__file__).parent / "test_networks.py"))
+CASES, MACHINE, observed, moved = NETWORKS.CASES, NETWORKS.MACHINE, NETWORKS.observed, NETWORKS.moved
 
 
 def by_hand(network, weights, seen):
@@ -69,12 +68,9 @@ def test_the_network_is_what_it_says_token_by_token(env_id, parameters, sizes):
 
 @pytest.mark.parametrize(("env_id", "parameters"), CASES)
 def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(env_id, parameters):
-    envs = gym.make_vec(env_id, num_envs=30, **parameters)
-    envs.reset(seed=0)
-    played = rollout(envs, envs.unwrapped.reference_policy, episodes=30, rng=np.random.default_rng(0))
-    softmax = PolicyOptions(policy="transformer", width=12, layers=2, heads=3).build(envs.unwrapped.setting)
+    setting, played = NETWORKS.KIT.play(env_id, 30, **parameters)
+    softmax, taken = PolicyOptions(policy="transformer", width=12, layers=2, heads=3).build(setting), played.taken
     encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[2]))
-    taken = np.arange(played.observations.shape[1]) < played.lengths[:, None]
     encoded = torch.as_tensor(encoded.reshape(*taken.shape, -1)) * torch.as_tensor(taken)[..., None]
     weights = torch.as_tensor(moved(softmax))
     one_by_one, at_once = (read(weights, encoded)[taken] for read in (softmax.logits, softmax.step_logits))
