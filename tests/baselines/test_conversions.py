@@ -8,7 +8,6 @@ import torch
 import theorybench as tb
 from theorybench.agents import make_agent, rollout, train
 from theorybench.agents.api.agent import learns_from
-from theorybench.agents.api.budget import attach
 from theorybench.agents.training.samples import Samples
 from theorybench.baselines.best_of_n import BestOfN
 from theorybench.baselines.online_dpo import OnlineDPO
@@ -88,12 +87,3 @@ def test_a_label_is_a_reward_and_a_reward_no_label():
     assert not learns_from(make_agent("dpo-on-policy"), "label")
     with pytest.raises(AgentError, match="learns from feedback 'label'"):
         train(make_agent("kto"), ARMS, {}, [0], 10)
-
-
-def test_labels_are_metered():
-    envs = gym.make_vec(LABELS, num_envs=16)
-    (budget,) = attach(envs, 100)
-    envs.reset(seed=0)
-    _, rewards, terminated, _, _ = envs.step(envs.action_space.sample())
-    assert set(np.abs(rewards)) == {0.5} and terminated.all()
-    assert budget.spent == 16

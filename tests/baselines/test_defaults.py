@@ -9,6 +9,7 @@ from theorybench.envs.core.registry import lookup
 
 PAIRS = "TheoryBench/PreferenceBandit-v0"
 PROMPTS = "TheoryBench/OptimalAdvantage-v0"
+GAME = "TheoryBench/CyclicPreference-v0"
 TEACHER = "TheoryBench/RewardTeacher-v0"
 SMALL = {
     "hypercube": (PAIRS, {"dimension": 3, "num_contexts": 2, "theta_init": 1.0}),
@@ -36,6 +37,8 @@ def learnt(reference, place, budget, seed=0, **options):
         *((name, "beta", PROMPTS, 0.4) for name in ("grpo", "rloo", "rebel")),
         *((name, "kl", PROMPTS, 0.4) for name in ("ppo", "rlvr", "curriculum-rlvr")),
         *(("astar-po", field, PROMPTS, 0.4) for field in ("beta_1", "beta_2")),
+        *((name, field, GAME, 0.4) for name, field in (("nash-md", "tau"), ("xpo", "beta"))),
+        ("xpo", "alpha", GAME, 0.04),
         ("rlvr-kl", "kl", PROMPTS, 0.1),  # a preset of its own
         ("reinforce", "kl", PROMPTS, 0.0),
     ],

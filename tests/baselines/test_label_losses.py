@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from theorybench.agents import Samples, make_agent, train
+from theorybench.agents import make_agent, train
 from theorybench.baselines.ddro import DDRO
 from theorybench.baselines.kto import KTO
 from theorybench.envs.core.errors import AgentError, ParameterError
@@ -132,7 +132,7 @@ def minimised(agent, data, rows, actions, start):
 def test_ddro_ends_at_the_minimum_of_its_loss(variant):
     agent = KeepingDDRO(variant=variant)
     policy = train(agent, ENV, SMALL, [3], 3000)[0].policy
-    data = Samples(*(field[0] for field in KeepingDDRO.seen["data"]))
+    data = KeepingDDRO.seen["data"].of(0)
     setting = lookup(ENV).make_setting(SMALL)
     wanted = minimised(agent, data, 2, 5, setting.tables.mixture)
     assert np.abs(policy.table - wanted).sum(axis=1).max() / 2 < 1e-3
@@ -151,7 +151,7 @@ def test_merged_rows_have_the_loss_of_all_episodes(kind, cells):
     plain = agent.rows(many, episodes)
     assert plain.rewards.shape[1] in (400, 800)
     for run in range(2):
-        parts = [Samples(*(field[run] for field in data)) for data in (merged, plain)]
+        parts = [data.of(run) for data in (merged, plain)]
         parameters = trainer.parameters[run].detach() + torch.arange(10).reshape(2, 5) / 7
         first, second = (float(agent.loss(trainer.log_probs(parameters, part), part)) for part in parts)
         assert first == pytest.approx(second, rel=1e-12)

@@ -1,4 +1,4 @@
-"""IPO, reward distillation, hybrid DPO and REBEL: losses by hand and in expectation, exact fits, what is drawn."""
+"""Learners from pairs, and REBEL: losses by hand and in expectation, exact fits, whose pairs are labelled."""
 
 import dataclasses
 import itertools
@@ -12,11 +12,15 @@ from scipy.optimize import minimize
 from theorybench.agents import make_agent, train
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_hybrid import DPOHybrid
+from theorybench.baselines.dpo_offline import DPOOffline
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.ipo import IPO
+from theorybench.baselines.nash_md import NashMD
 from theorybench.baselines.rebel import REBEL
 from theorybench.baselines.reward_distillation import RewardDistillation
 from theorybench.baselines.rloo import RLOO
+from theorybench.baselines.sppo import SPPO
+from theorybench.baselines.xpo import XPO
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
@@ -56,13 +60,30 @@ def random_pairs(seed):
     return logs, reference, rng
 
 
-def test_ipo_is_the_squared_miss_of_the_winners_margin():
-    logs, reference, _ = random_pairs(0)
-    rewards = np.array([0.5, 0.5, -0.5, -0.5, 0.5, -0.5])
-    ratios = logs - reference
-    margins = np.where(rewards > 0, ratios[:, 0] - ratios[:, 1], ratios[:, 1] - ratios[:, 0])
-    loss = IPO(tau=0.3).loss(torch.as_tensor(logs)[:, None], samples(np.zeros((6, 2), int), rewards, reference))
-    assert float(loss) == pytest.approx(((margins - 1 / 0.6) ** 2).mean(), rel=1e-12)
+def logistic(beta, alpha=0.0):
+    return lambda won, lost, second: np.log1p(np.exp(-beta * (won - lost))) + alpha * second
+
+
+PAIR_LOSSES = [
+    (DPOOnPolicy(beta=0.7), logistic(0.7)),
+    (DPOOffline(beta=0.7), logistic(0.7)),
+    (XPO(beta=0.7, alpha=0.0), logistic(0.7)),
+    (XPO(beta=0.7, alpha=0.3), logistic(0.7, 0.3)),
+    (IPO(tau=0.3), lambda won, lost, _: (won - lost - 1 / 0.6) ** 2),
+    (SPPO(), lambda won, lost, _: (won - 0.4) ** 2 + (lost + 0.4) ** 2),
+    (NashMD(), lambda won, lost, _: (won - 0.4) ** 2 + (lost + 0.4) ** 2),
+]
+
+
+@pytest.mark.parametrize(("agent", "formula"), PAIR_LOSSES)
+def test_losses_of_pairs_are_means_of_their_formulas(agent, formula):
+    """Of the log-ratios of winner and loser, and ln pi of the second response; steps of self-play have size .8."""
+    logs, reference, rng = random_pairs(0)
+    rewards = rng.choice([-0.5, 0.5], 6)
+    data = samples(np.zeros((6, 2), int), rewards, reference, values=np.full(6, 0.8), sampled=reference)
+    ratios = np.where(rewards[:, None] > 0, logs - reference, (logs - reference)[:, ::-1])
+    loss = agent.loss(torch.as_tensor(logs)[:, None], data)
+    assert float(loss) == pytest.approx(formula(*ratios.T, logs[:, 1]).mean(), rel=1e-12)
 
 
 def test_distillation_is_the_squared_miss_of_the_difference():
@@ -155,19 +176,21 @@ def test_the_exact_fit_of_rebel_is_a_step_of_mirror_descent(seeds):
         paid = dict(zip(part.actions[:, 0].tolist(), part.rewards.tolist(), strict=True))
         levels = moved[run, 0] - 0.6 * np.array([paid[action] for action in range(5)])
         np.testing.assert_allclose(levels, levels[0], atol=1e-6)
-        own = _run(data, run)
+        own = data.of(run)
         assert float(agent.loss(trainer.log_probs(trainer.parameters[run], own), own).detach()) < 1e-10
-
-
-def _run(data, run):
-    return type(data)(*(field[run] for field in data))
 
 
 # Exact fits.
 
 
 @pytest.mark.parametrize(
-    "agent", [IPO(tau=0.3, ridge=0.5), RewardDistillation(beta=0.8, ridge=0.5), DPOOnPolicy(beta=0.8, ridge=0.5)]
+    "agent",
+    [
+        IPO(tau=0.3, ridge=0.5),
+        RewardDistillation(beta=0.8, ridge=0.5),
+        DPOOnPolicy(beta=0.8, ridge=0.5),
+        DPOOnPolicy(beta=0.8, ridge=0.5, ridge_to="reference"),
+    ],
 )
 @pytest.mark.parametrize(("dimension", "count"), [(4, 15), (4, 400), (10, 60)], ids=["few", "listed", "too-many"])
 def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
@@ -175,18 +198,18 @@ def test_exact_fits_are_where_gradient_descent_ends(agent, dimension, count):
     parameters = {"dimension": dimension, "theta_init": 1.0, "num_contexts": 2}
     trainer = trainer_of(BANDIT, (3, 4), policy="linear", **parameters)
     data = trainer.samples(trainer.collect(count))
-    exact = agent.solve(trainer, data)
+    exact, pull = agent.solve(trainer, data), 1.0 if agent.ridge_to == "current" else 0.0
     for run in range(2):
-        part = _run(data, run)
+        part = data.of(run)
 
         def summed(values, part=part):
             theta = torch.tensor(values, requires_grad=True)
-            loss = count * agent.loss(trainer.log_probs(theta, part), part) + 0.25 * ((theta - 1.0) ** 2).sum()
+            loss = count * agent.loss(trainer.log_probs(theta, part), part) + 0.25 * ((theta - pull) ** 2).sum()
             loss.backward()
             return float(loss.detach()), theta.grad.numpy()
 
         stock = minimize(summed, np.zeros(dimension), jac=True, method="BFGS", options={"gtol": 1e-8}).x
-        np.testing.assert_allclose(exact[run], stock, atol=1e-5)
+        np.testing.assert_allclose(exact[run], stock, atol=1e-6 if dimension == 4 else 1e-5)
     assert np.abs(exact[0] - exact[1]).max() > 0.01
     assert (trainer.softmax.differences is None) == (dimension == 10)
 
@@ -199,10 +222,17 @@ def test_differences_are_listed_once():
     np.testing.assert_array_equal(rows[row], every)
 
 
-def test_exact_fits_are_for_linear_policies():
-    for name in ("ipo", "reward-distillation", "dpo-hybrid"):
-        with pytest.raises(ParameterError, match="solver = 'newton'"):
-            train(make_agent(name, solver="newton", policy="prompt"), BANDIT, {"dimension": 2}, [0], 50)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {"solver": "newton", "policy": "prompt"}) for name in ("ipo", "reward-distillation")),
+        *((name, {"solver": "newton", "policy": "prompt"}) for name in ("dpo-hybrid", "dpo-offline")),
+        *((name, {"solver": "exact", "policy": "linear"}) for name in ("sppo", "nash-md")),
+    ],
+)
+def test_exact_solvers_are_for_their_policy_classes(name, options):
+    with pytest.raises(ParameterError, match=f"solver = '{options['solver']}'"):
+        train(make_agent(name, **options), BANDIT, {"dimension": 2}, [0], 50)
 
 
 # Reward distillation.
@@ -253,7 +283,7 @@ def test_distillation_compares_each_pair_again_and_again(monkeypatch):
     assert np.corrcoef(distilled.rewards, rewards[:, 0] - rewards[:, 1])[0, 1] > 0.6
 
 
-def test_offline_samplers_draw_from_the_initial_policy_in_one_round(monkeypatch):
+def test_pairs_come_from_the_current_policy_on_policy_and_from_the_initial_one_offline(monkeypatch):
     used, collect = [], Trainer.collect
 
     def note(self, episodes, *, policy=None, given=None, **options):
@@ -263,7 +293,10 @@ def test_offline_samplers_draw_from_the_initial_policy_in_one_round(monkeypatch)
     monkeypatch.setattr(Trainer, "collect", note)
     for name, sampler in itertools.product(("ipo", "reward-distillation"), ("on-policy", "offline")):
         train(make_agent(name, sampler=sampler, rounds=2), BANDIT, {}, [0], 200)
-    assert used == ["current"] * 2 + ["initial"] + ["current", "given"] * 2 + ["initial", "given"]
+    train(make_agent("dpo-on-policy", rounds=3), BANDIT, {}, [0], 300)
+    train(make_agent("dpo-offline"), BANDIT, {}, [0], 300)
+    of_dpo = ["current"] * 3 + ["initial"]
+    assert used == ["current"] * 2 + ["initial"] + ["current", "given"] * 2 + ["initial", "given"] + of_dpo
 
 
 # Hybrid DPO.

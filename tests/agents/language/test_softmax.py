@@ -97,7 +97,7 @@ def test_what_is_sampled_is_what_is_trained(untrained, env_id):
         def run(self, trainer):
             for episodes in (24, 60):  # the second in two waves
                 data = trainer.samples(trainer.collect(episodes))
-                part = type(data)(*(field[0] for field in data))
+                part = data.of(0)
                 with torch.no_grad():
                     found.append((data.sampled[0], trainer.log_probs(trainer.parameters[0], part)))
 

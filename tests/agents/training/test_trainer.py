@@ -142,14 +142,10 @@ def test_gradients_are_clipped_for_each_run_alone(make):
 
     for run in range(2):
         variable = start[run].clone().requires_grad_()
-        loss(trainer.log_probs(variable, _run(data, run)), _run(data, run)).backward()
+        loss(trainer.log_probs(variable, data.of(run)), data.of(run)).backward()
         gradient = variable.grad.flatten()
         expected = -gradient * min(1.0, 0.25 / float(torch.linalg.vector_norm(gradient)))
         np.testing.assert_allclose(moved[run], expected, rtol=1e-9, atol=1e-15)
-
-
-def _run(data, run):
-    return type(data)(*(field[run] for field in data))
 
 
 @pytest.mark.parametrize("policy", ["prefix", "markov", "mlp"])
@@ -166,7 +162,7 @@ def test_a_critic_fits_returns(make, policy):
         taken = data.taken[run].numpy() > 0
         returns, found = data.returns[run].numpy()[taken], values[run][taken]
         assert not values[run][~taken].any()
-        loss = float(critic.loss(torch.as_tensor(values[run]), _run(data, run)))
+        loss = float(critic.loss(torch.as_tensor(values[run]), data.of(run)))
         assert loss == pytest.approx(((found - returns) ** 2).mean() / 2)
         assert loss < 0.95 * (returns**2).mean() / 2
         if policy != "mlp":
