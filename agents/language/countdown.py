@@ -16,7 +16,7 @@ from typing import Any
 from theorybench.agents.language.tasks import LanguageTask
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.curriculum.countdown.setting import Countdown
-from theorybench.envs.curriculum.countdown.text import plays, question
+from theorybench.envs.curriculum.countdown.text import completions_of, question
 
 
 class CountdownTask:
@@ -62,6 +62,6 @@ class CountdownTask:
         if "index" not in columns:
             raise ParameterError("columns", sorted(columns), "the columns of `questions`, `index` among them")
         texts = [text if isinstance(text, str) else text[-1]["content"] for text in completions]
-        moves = plays(self.setting, columns["index"], [text.strip() for text in texts])
+        moves = completions_of(self.setting, columns["index"], [text.strip() for text in texts])
         rewards: list[float] = self._task.rewards(columns["index"], moves).tolist()
         return rewards

@@ -166,7 +166,7 @@ def solution(setting: Countdown, prompt: int) -> str:
     return write(expression_of(pool.numbers[prompt, 0].tolist(), pool.solution[prompt].tolist()))
 
 
-def plays(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
+def completions_of(setting: Countdown, prompts: Any, answers: Sequence[str]) -> list[list[int]]:
     """Return the moves of each answer as the tokens of a completion, for `setting.judge`; none if its value is wrong.
 
     An expression with the target as an intermediate result and another value is wrong, too.

@@ -39,8 +39,8 @@ class Product:
 
     def predicted(self, oracle: Oracle[Parity]) -> float:
         """Return 1/2 + 1/2 m_1 ... m_k; before the first claim only the two rows of claim 0 are visited."""
-        leans = 2 * self.right(oracle.setting) - 1
-        return float(0.5 + 0.5 * leans[0, [0, 2]].mean() * leans[1:].mean(axis=1).prod())
+        biases = 2 * self.right(oracle.setting) - 1
+        return float(0.5 + 0.5 * biases[0, [0, 2]].mean() * biases[1:].mean(axis=1).prod())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean reward and its interval."""

@@ -77,8 +77,8 @@ class Staircase:
         norms = Table("Squared norm of the outcome's gradient", columns, tuple(rows), note)
         direct = [2 * metric_of(oracle, policy, "objective") - 1 for policy in lab.train("rlvr", runs, budget)]
         mean, low, high = mean_interval(np.array(direct))
-        told = f"On the full task alone the same budget gives a score of {mean:.3f} ({low:.3f} to {high:.3f})."
-        return StudyResult(tables=(norms,), charts=(chart,), notes=(told,), groups=tuple(names))
+        direct_note = f"On the full task alone the same budget gives a score of {mean:.3f} ({low:.3f} to {high:.3f})."
+        return StudyResult(tables=(norms,), charts=(chart,), notes=(direct_note,), groups=tuple(names))
 
 
 STUDIES: tuple[Study, ...] = (

@@ -7,7 +7,7 @@ import pytest
 from theorybench.agents.api.budget import attach
 from theorybench.agents.language.countdown import CountdownTask
 from theorybench.envs.core.errors import BudgetExhausted, ParameterError
-from theorybench.envs.curriculum.countdown.text import plays, question, solution
+from theorybench.envs.curriculum.countdown.text import completions_of, question, solution
 
 COUNTDOWN = "TheoryBench/Countdown-v0"
 
@@ -37,7 +37,7 @@ def test_solutions_earn_what_the_setting_pays(numbers):
     assert task.reward(rows["prompt"], right, index=rows["index"]) == [1.0] * 60
     assert budget.spent == 60
     other = right[1:] + right[:1]  # the answers of other questions
-    expected = task.setting.judge(np.array(rows["index"]), plays(task.setting, rows["index"], other))
+    expected = task.setting.judge(np.array(rows["index"]), completions_of(task.setting, rows["index"], other))
     np.testing.assert_array_equal(task.reward(rows["prompt"], other, index=rows["index"]), expected)
     assert 0 <= expected.mean() < 0.5
     assert budget.spent == 120

@@ -1,4 +1,4 @@
-"""What holds of the oracles of all settings of this family with a right answer: simulation agrees with them."""
+"""Oracles of this family: simulation agrees with them, scores are exact, and false declarations are found."""
 
 import dataclasses
 import itertools

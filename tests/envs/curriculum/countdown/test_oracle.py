@@ -1,4 +1,4 @@
-"""The answer key of Countdown, against enumeration of all plays, and against games that are played."""
+"""The answer key of Countdown, against enumeration of all sequences of moves."""
 
 import itertools
 
@@ -33,8 +33,8 @@ class Odd(Policy):
         return rows / rows.sum(axis=1, keepdims=True)
 
 
-def enumerate_plays(setting, policy, stage):
-    """Success and KL divergence of each prompt, play by play, through `transition` alone."""
+def enumerate_games(setting, policy, stage):
+    """Success and KL divergence of each prompt, by all sequences of moves, through `transition` alone."""
     n, horizon = setting.prompts, setting.num_stages
     state = setting.initial(None, n, prompts=np.arange(n), stage=np.full(n, stage))
     prompt, mass = np.arange(n), np.ones(n)
@@ -65,7 +65,7 @@ POLICIES = {
     "memory": lambda oracle: oracle.memory_policy(oracle.setting.num_stages),
     "odd": lambda oracle: Odd(oracle.setting),
     "stray": lambda oracle: Odd(oracle.setting, 0.5),
-    "state": lambda oracle: listed(oracle.setting),
+    "state": lambda oracle: state_table(oracle.setting),
     "position": lambda oracle: TablePolicy(
         View.of(oracle.setting, "position"),
         np.random.default_rng(1).dirichlet(np.ones(oracle.setting.num_actions), oracle.setting.num_stages),
@@ -73,19 +73,19 @@ POLICIES = {
 }
 
 
-def listed(setting):
+def state_table(setting):
     rows = View.of(setting, "state").rows
     return LegalTablePolicy(setting, "state", np.random.default_rng(0).dirichlet(np.ones(setting.num_actions), rows))
 
 
 @pytest.mark.parametrize("setting", [SMALL, Countdown(numbers=4, prompts=2)], ids=["3", "4"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_is_measured_is_the_sum_over_all_plays(name, setting):
+def test_what_is_measured_is_the_sum_over_all_games(name, setting):
     oracle = CountdownOracle(setting)
     policy = POLICIES[name](oracle)
     values = oracle.evaluate(policy)
     for stage in range(1, setting.num_stages + 1):
-        success, kl = enumerate_plays(setting, policy, stage)
+        success, kl = enumerate_games(setting, policy, stage)
         assert values[f"stage_{stage}/success"] == pytest.approx(success, rel=1e-10)
     assert values["objective"] == values["success"] == pytest.approx(success, rel=1e-10)
     assert values["kl"] == pytest.approx(kl, rel=1e-9, abs=1e-12)
@@ -114,7 +114,7 @@ def test_six_numbers_are_exact_for_policies_of_the_state():
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.3, 2.0])
-def test_the_tilted_policy_is_the_tilted_law_of_plays(beta):
+def test_the_tilted_policy_is_the_tilted_law_of_games(beta):
     oracle = CountdownOracle(Countdown(prompts=16))
     p = oracle.stage_success[:, -1]
     values = oracle.evaluate(oracle.tilted_policy(beta))
@@ -132,7 +132,7 @@ def test_policies_are_saved_and_loaded(tmp_path):
     oracle = CountdownOracle(SMALL)
     envs = gym.make_vec(ID, num_envs=32, numbers=3, prompts=6)
     observations, _ = envs.reset(seed=0)
-    for policy in (oracle.tilted_policy(0.2), oracle.memory_policy(2), listed(SMALL)):
+    for policy in (oracle.tilted_policy(0.2), oracle.memory_policy(2), state_table(SMALL)):
         policy.save(tmp_path / "policy")
         again = type(policy).load(tmp_path / "policy")
         np.testing.assert_array_equal(policy.probs(observations), again.probs(observations))

@@ -31,7 +31,7 @@ def plain_moves(numbers, max_value):
 
 
 def brute_force(numbers, target, max_value=9999):
-    """Base success and number of winning sequences, by walking through all plays."""
+    """Base success and number of winning sequences, by walking through all games."""
 
     @functools.cache
     def value(held):
@@ -117,8 +117,8 @@ def test_states_are_listed_once_with_the_sequences_that_reach_them():
     layers = explore(np.array([numbers]), np.array([target]), 9999)
     reached = {tuple(sorted(numbers)): 1}
     for layer in layers:
-        listed = {tuple(sorted(row.tolist())): s for row, s in zip(layer.numbers, layer.sequences, strict=True)}
-        assert listed == reached
+        found = {tuple(sorted(row.tolist())): s for row, s in zip(layer.numbers, layer.sequences, strict=True)}
+        assert found == reached
         following: dict = {}
         for held, count in reached.items():
             for left, _ in plain_moves(held, 9999):

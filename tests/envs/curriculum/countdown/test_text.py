@@ -1,4 +1,4 @@
-"""Countdown's answers in words: the parser accepts the grammar and nothing else, and the judge plays what it reads."""
+"""Countdown in words: the parser accepts the grammar and nothing else, and answers are judged as moves of the game."""
 
 import string
 
@@ -13,10 +13,10 @@ from theorybench.envs.curriculum.countdown.solver import solve
 from theorybench.envs.curriculum.countdown.text import (
     LONGEST,
     AnswerError,
+    completions_of,
     expression_of,
     parse,
     play,
-    plays,
     solution,
     write,
 )
@@ -71,7 +71,7 @@ def recognises(text):
 
 
 def judge_text(setting, prompts, answers):
-    return setting.judge(np.asarray(prompts), plays(setting, prompts, answers))
+    return setting.judge(np.asarray(prompts), completions_of(setting, prompts, answers))
 
 
 def accepts(text):
