@@ -45,11 +45,13 @@ def eight_tries(lab, seed):
 def tries_curve(lab, seed, seeds):
     """What a study shows: charts, tables, pictures and notes, as data."""
     setting = lab.setting
-    seed_of = {
-        (run, tries): len(TRIES) * run + i for run in run_seeds(seed, seeds) for i, tries in enumerate(TRIES)
-    }  # one a point
     shares = np.array(
-        [[hits(lab, tries, 500, seed_of[run, tries]).mean() for tries in TRIES] for run in run_seeds(seed, seeds)]
+        [
+            [
+                hits(lab, tries, 500, len(TRIES) * run + i).mean() for i, tries in enumerate(TRIES)
+            ]  # a seed for each point
+            for run in run_seeds(seed, seeds)
+        ]
     )
     points = measured("reference", TRIES, shares)  # means of the runs, three standard errors to each side
     theory = [solved(setting, tries) for tries in TRIES]

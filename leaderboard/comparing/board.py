@@ -12,7 +12,7 @@ from theorybench.envs.core.evidence.study import Chart
 from theorybench.leaderboard.comparing.charts import learning_chart, pass_charts, profile_chart
 from theorybench.leaderboard.comparing.groups import AgentInfo, EnvironmentInfo, Group, group_records
 from theorybench.leaderboard.comparing.ladders import LadderBoard, ladder_boards
-from theorybench.leaderboard.comparing.ranking import RANKED_SEEDS, Ranker, Row
+from theorybench.leaderboard.comparing.ranking import RANKED_SEEDS, Row, rank
 from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
@@ -125,25 +125,22 @@ class Board:
         leaders = [*map(_leaders, self.standings), *map(_highest, self.ladders)]
         return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
 
-    def to_json(self, indent: int | None = 2) -> str:
+    def to_json(self) -> str:
         """Return the board as strict JSON: the fields of these classes by name, and "schema".
 
         An end of an interval that is not known is null.
         """
         values = {"schema": BOARD_SCHEMA, **json_value(dataclasses.asdict(self))}
-        return json.dumps(values, indent=indent, allow_nan=False)
+        return json.dumps(values, indent=2, allow_nan=False)
 
 
-def make_board(
-    records: Iterable[Record], *, title: str = "TheoryBench leaderboard", draws: int = 2000, seed: int = 0
-) -> Board:
+def make_board(records: Iterable[Record], *, title: str = "TheoryBench leaderboard", draws: int = 2000) -> Board:
     """Compare the agents of some records.
 
     Args:
         records: of any environments and agents; their order does not matter.
         title: of the board.
         draws: bootstrap draws of each interval.
-        seed: of these draws.
 
     Raises:
         RecordError: there are no records.
@@ -156,15 +153,14 @@ def make_board(
     groups = [group for group in every if group.records[0].rung is None]
     graded = [group for group in every if group.records[0].rung is not None]
     environments = list({group.environment.id: group.environment for group in groups}.values())
-    ranker = Ranker(draws, seed)
     return Board(
         title=title,
         runs=len(held),
         seeds=tuple(sorted({record.seed for record in held})),
         agents=tuple(sorted(agents, key=lambda agent: agent.label)),
-        standings=tuple(_standings(environments, groups, ranker)),
-        environments=tuple(_environment_board(info, groups, ranker) for info in environments),
-        ladders=ladder_boards(graded, min(draws, LADDER_DRAWS), seed),
+        standings=tuple(_standings(environments, groups, draws)),
+        environments=tuple(_environment_board(info, groups, draws) for info in environments),
+        ladders=ladder_boards(graded, min(draws, LADDER_DRAWS)),
         failures=tuple(
             Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
             for group in every
@@ -194,14 +190,13 @@ def _highest(ladder: LadderBoard) -> str:
     return f"{ladder.title}: {first.label} gets furthest, to {first.top:g} of {ladder.sizes[-1]:g}."
 
 
-def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker: Ranker) -> Iterable[Standing]:
+def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], draws: int) -> Iterable[Standing]:
     """Return a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
 
     def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
         members = [group for group in groups if group.environment in own]
         title, ids = scope.capitalize() + ending, tuple(info.id for info in own)
-        chart = profile_chart(title, members, ranker.draws, ranker.seed)
-        return Standing(title, scope, split, ids, ranker.rows(members), chart)
+        return Standing(title, scope, split, ids, rank(members, draws), profile_chart(title, members, draws))
 
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
     for track in dict.fromkeys(info.track for info in infos):
@@ -225,10 +220,10 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], ranker
             yield standing("overall", split, members, f", {split} instances" if len(splits) > 1 else "")
 
 
-def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], ranker: Ranker) -> EnvironmentBoard:
+def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], draws: int) -> EnvironmentBoard:
     own = [group for group in groups if group.environment.id == info.id]
-    standing = Standing(info.label, info.id, info.split, (info.id,), ranker.rows(own))
-    return EnvironmentBoard(info, standing, learning_chart(info, own, ranker.draws, ranker.seed), pass_charts(own))
+    standing = Standing(info.label, info.id, info.split, (info.id,), rank(own, draws))
+    return EnvironmentBoard(info, standing, learning_chart(info, own, draws), pass_charts(own))
 
 
 def _provenance(records: Sequence[Record]) -> Provenance:

@@ -25,7 +25,7 @@ BARS = "95 % interval"
 _PASS = re.compile(r"(?:(?P<task>.+)/)?pass@(?P<k>[1-9]\d*)")
 
 
-def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int, seed: int) -> Chart:
+def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int) -> Chart:
     """Return the interquartile mean over runs of the clipped score by episodes spent, for each unprivileged agent.
 
     A run holds its last scored policy until the next one. A failed run ends at -1; where none of its policies was
@@ -33,21 +33,19 @@ def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int, s
     """
     ticks = sorted({max(1, info.budget // part) for part in (64, 16, 4, 1)})
     episodes = Axis("episodes", "log", (info.budget / 80, info.budget * 1.15), tuple(ticks))
-    curves = tuple(_curve(group, draws, seed) for group in groups if not group.agent.privileged)
+    curves = tuple(_curve(group, draws) for group in groups if not group.agent.privileged)
     low = min((min(one.low or one.y) for one in curves), default=0.0)
     score = Axis("score", range=(min(-0.06, low - 0.04), 1.1))
     return Chart(info.label, episodes, score, curves, points="interquartile mean of runs", bars=BARS, levels=KNOWN)
 
 
-def profile_chart(title: str, groups: Sequence[Group], draws: int, seed: int) -> Chart:
+def profile_chart(title: str, groups: Sequence[Group], draws: int) -> Chart:
     """Return the share of runs above each score, averaged over environments, for each agent that is not privileged."""
     labels = sorted({group.agent.label for group in groups if not group.agent.privileged})
     found = []
     for label in labels:
         scores = [group.scores for group in groups if group.agent.label == label]
-        interval = bootstrap_interval(
-            lambda sample: performance_profile(sample, THRESHOLDS), scores, draws=draws, seed=seed
-        )
+        interval = bootstrap_interval(lambda sample: performance_profile(sample, THRESHOLDS), scores, draws=draws)
         found.append(_series(label, THRESHOLDS, *interval))
     score, share = Axis("score", range=(-1.02, 1.02)), Axis("share of runs above it", range=(-0.02, 1.04))
     return Chart(title, score, share, tuple(found), points="share of runs", bars=BARS)
@@ -81,12 +79,12 @@ def _pass_chart(title: str, series: Sequence[Series]) -> Chart:
     return Chart(title, tries, Axis("pass@K"), tuple(series))
 
 
-def _curve(group: Group, draws: int, seed: int) -> Series:
+def _curve(group: Group, draws: int) -> Series:
     lines = [_line(record) for record in group.records]
     start = max(line[0][0] for line in lines)
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
     scores = np.array([[_held(line, episodes) for line in lines] for episodes in grid])
-    interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, seed=seed)
+    interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws)
     return _series(group.agent.label, grid, *interval)
 
 

@@ -67,7 +67,11 @@ class Growth:
 
 
 def fit_growth(
-    sizes: Sequence[float], costs: Sequence[Sequence[float]], solved: Sequence[Sequence[bool]], draws: int, seed: int
+    sizes: Sequence[float],
+    costs: Sequence[Sequence[float]],
+    solved: Sequence[Sequence[bool]],
+    draws: int,
+    seed: int = 0,
 ) -> Growth:
     """Fit both laws to the runs of an agent.
 

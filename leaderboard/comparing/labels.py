@@ -27,7 +27,7 @@ def distinct_labels(subjects: Sequence[Subject]) -> list[str]:
 
 
 def short_name(name: str) -> str:
-    """Leave out what says little: the namespace TheoryBench, a version 0, the folders of a file."""
+    """Return a name without the namespace TheoryBench, a version 0, and the folders of a file."""
     module, colon, rest = name.rpartition(":")
     if colon:
         return f"{PurePath(module).name}:{rest}"

@@ -120,13 +120,12 @@ def episodes_to(record: Record, target: float) -> float | None:
     return None
 
 
-def ladder_boards(groups: Sequence[Group], draws: int, seed: int) -> tuple[LadderBoard, ...]:
+def ladder_boards(groups: Sequence[Group], draws: int) -> tuple[LadderBoard, ...]:
     """Return the ladders on which records stand.
 
     Args:
         groups: of records on a level.
         draws: of the bootstrap.
-        seed: of these draws.
     """
     found: dict[Any, list[Group]] = {}
     for group in groups:
@@ -135,11 +134,11 @@ def ladder_boards(groups: Sequence[Group], draws: int, seed: int) -> tuple[Ladde
             fixed = {k: v for k, v in group.environment.parameters.items() if k != rung.ladder}
             mark = group.environment.env_id, rung.ladder, rung.target, group.environment.budget, str(fixed)
             found.setdefault(mark, []).append(group)
-    boards = (_ladder(own, draws, seed) for own in found.values())
+    boards = (_ladder(own, draws) for own in found.values())
     return tuple(board for board in boards if board is not None)
 
 
-def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | None:
+def _ladder(groups: Sequence[Group], draws: int) -> LadderBoard | None:
     """Make the board of one ladder; None where its setting or ladder is not registered here."""
     first, rung = groups[0].environment, groups[0].records[0].rung
     assert rung is not None
@@ -162,7 +161,7 @@ def _ladder(groups: Sequence[Group], draws: int, seed: int) -> LadderBoard | Non
     for group in sorted(groups, key=lambda g: sizes[float(g.environment.parameters[rung.ladder])]):
         agents.setdefault(group.agent.id, []).append(group)
     results = [
-        _result(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws, seed)
+        _result(own, [sizes[float(g.environment.parameters[rung.ladder])] for g in own], laws, draws)
         for own in agents.values()
     ]
     label = first.label.removesuffix(f" {rung.ladder}={first.parameters[rung.ladder]:g}")
@@ -189,9 +188,7 @@ def _law_line(difficulty: Difficulty, strategy: str, oracles: dict[float, Any]) 
     return LawLine(strategy, law.growth, law.formula, law.source, tuple(finite), tuple(finite.values()))
 
 
-def _result(
-    groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int, seed: int
-) -> LadderResult:
+def _result(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawLine], draws: int) -> LadderResult:
     """Return the results of one agent: one group and one size for each level."""
     rung = groups[0].records[0].rung
     assert rung is not None
@@ -200,7 +197,7 @@ def _result(
     costs = [
         [float(g.environment.budget) if q is None else q for q in own] for g, own in zip(groups, found, strict=True)
     ]
-    growth = fit_growth(sizes, costs, [[q is not None for q in own] for own in found], draws, seed)
+    growth = fit_growth(sizes, costs, [[q is not None for q in own] for own in found], draws)
     law = next((law for law in laws if law.strategy == rung.way), None)
     theory = law.growth_on([point.size for point in points if point.solved]) if law else None
     agent = groups[0].agent

@@ -50,78 +50,73 @@ class Row:
     lifted: bool  # whether runs were trained together, so that times are shares and memory is that of all
 
 
-class Ranker:
-    """Makes rows and ranks of groups.
+def rank(groups: Sequence[Group], draws: int) -> tuple[Row, ...]:
+    """Return the ranked rows, then the unranked, then the privileged ones, the best first.
 
     Args:
+        groups: of the environments on which agents are compared.
         draws: bootstrap draws of each interval.
-        seed: of these draws.
     """
+    by_agent = {agent.id: [g for g in groups if g.agent.id == agent.id] for agent in (g.agent for g in groups)}
+    count = len({g.environment.id for g in groups})
+    reference = next((own for own in by_agent.values() if own[0].agent.agent == REFERENCE_AGENT), [])
+    rows = [_row(own, reference, count, draws) for own in by_agent.values()]
+    rivals = [row for row in rows if not row.remark]
+    ranked = [
+        row if row.remark else dataclasses.replace(row, rank=1 + sum(_surely_better(r, row) for r in rivals))
+        for row in rows
+    ]
+    ranked.sort(key=lambda r: (r.privileged, r.rank is None, r.rank or 0, -r.score.value, r.label))
+    leads = [
+        _compare(by_agent[a.agent], by_agent[b.agent], draws) if a.rank and b.rank else None
+        for a, b in itertools.pairwise(ranked)
+    ]
+    return tuple(dataclasses.replace(row, lead=lead) for row, lead in zip(ranked, [*leads, None], strict=True))
 
-    def __init__(self, draws: int, seed: int) -> None:
-        self.draws, self.seed = draws, seed
 
-    def estimate(self, statistic: Callable[..., Any], *samples: Sequence[np.ndarray]) -> Interval:
-        """Bootstrap a statistic."""
-        return Interval(*map(float, bootstrap_interval(statistic, *samples, draws=self.draws, seed=self.seed)))
+def _row(groups: Sequence[Group], reference: Sequence[Group], count: int, draws: int) -> Row:
+    agent = groups[0].agent
+    records = [record for group in groups for record in group.records]
+    scores = [group.scores for group in groups]
+    queries = [record.queries_per_response for record in records if record.status == "ok"]
+    cpu = [r.seconds_cpu for r in records if r.seconds_cpu is not None]
+    seeds = min(len(group.records) for group in groups)
+    return Row(
+        agent=agent.id,
+        label=agent.label,
+        privileged=agent.privileged,
+        rank=None,
+        remark=_remark(agent.privileged, len(groups), count, seeds),
+        score=_estimate(interquartile_mean, scores, draws=draws),
+        optimality_gap=_estimate(optimality_gap, scores, draws=draws),
+        improvement=None if agent.agent == REFERENCE_AGENT else _compare(groups, reference, draws),
+        lead=None,
+        runs=len(records),
+        failed=sum(record.status != "ok" for record in records),
+        seeds=seeds,
+        queries_per_response=float(np.mean(queries)) if queries else 0.0,
+        environments=len(groups),
+        of_environments=count,
+        seconds_wall=float(np.mean([record.seconds_wall for record in records])),
+        seconds_cpu=float(np.mean(cpu)) if cpu else None,
+        peak_memory_bytes=max((r.peak_memory_bytes for r in records if r.peak_memory_bytes is not None), default=None),
+        lifted=any(record.lifted > 1 for record in records),
+    )
 
-    def rows(self, groups: Sequence[Group]) -> tuple[Row, ...]:
-        """Return the ranked rows, then the unranked, then the privileged ones, the best first."""
-        by_agent = {agent.id: [g for g in groups if g.agent.id == agent.id] for agent in (g.agent for g in groups)}
-        count = len({g.environment.id for g in groups})
-        reference = next((own for own in by_agent.values() if own[0].agent.agent == REFERENCE_AGENT), [])
-        rows = [self._row(own, reference, count) for own in by_agent.values()]
-        rivals = [row for row in rows if not row.remark]
-        ranked = [
-            row if row.remark else dataclasses.replace(row, rank=1 + sum(_surely_better(r, row) for r in rivals))
-            for row in rows
-        ]
-        ranked.sort(key=lambda r: (r.privileged, r.rank is None, r.rank or 0, -r.score.value, r.label))
-        leads = [
-            self._compare(by_agent[a.agent], by_agent[b.agent]) if a.rank and b.rank else None
-            for a, b in itertools.pairwise(ranked)
-        ]
-        return tuple(dataclasses.replace(row, lead=lead) for row, lead in zip(ranked, [*leads, None], strict=True))
 
-    def _row(self, groups: Sequence[Group], reference: Sequence[Group], count: int) -> Row:
-        agent = groups[0].agent
-        records = [record for group in groups for record in group.records]
-        scores = [group.scores for group in groups]
-        queries = [record.queries_per_response for record in records if record.status == "ok"]
-        cpu = [r.seconds_cpu for r in records if r.seconds_cpu is not None]
-        seeds = min(len(group.records) for group in groups)
-        return Row(
-            agent=agent.id,
-            label=agent.label,
-            privileged=agent.privileged,
-            rank=None,
-            remark=_remark(agent.privileged, len(groups), count, seeds),
-            score=self.estimate(interquartile_mean, scores),
-            optimality_gap=self.estimate(optimality_gap, scores),
-            improvement=None if agent.agent == REFERENCE_AGENT else self._compare(groups, reference),
-            lead=None,
-            runs=len(records),
-            failed=sum(record.status != "ok" for record in records),
-            seeds=seeds,
-            queries_per_response=float(np.mean(queries)) if queries else 0.0,
-            environments=len(groups),
-            of_environments=count,
-            seconds_wall=float(np.mean([record.seconds_wall for record in records])),
-            seconds_cpu=float(np.mean(cpu)) if cpu else None,
-            peak_memory_bytes=max(
-                (r.peak_memory_bytes for r in records if r.peak_memory_bytes is not None), default=None
-            ),
-            lifted=any(record.lifted > 1 for record in records),
-        )
+def _compare(groups: Sequence[Group], others: Sequence[Group], draws: int) -> Interval | None:
+    """Return the probability of improvement on the environments that both have; scores that look equal are ties."""
+    rivals = {group.environment.id: _shown(group.scores) for group in others}
+    common = [group for group in groups if group.environment.id in rivals]
+    if not common:
+        return None
+    scores, opposed = [_shown(g.scores) for g in common], [rivals[g.environment.id] for g in common]
+    return _estimate(probability_of_improvement, scores, opposed, draws=draws)
 
-    def _compare(self, groups: Sequence[Group], others: Sequence[Group]) -> Interval | None:
-        """Return the probability of improvement on the environments that both have; scores that look equal are ties."""
-        rivals = {group.environment.id: _shown(group.scores) for group in others}
-        common = [group for group in groups if group.environment.id in rivals]
-        if not common:
-            return None
-        scores, opposed = [_shown(g.scores) for g in common], [rivals[g.environment.id] for g in common]
-        return self.estimate(probability_of_improvement, scores, opposed)
+
+def _estimate(statistic: Callable[..., Any], *samples: Sequence[np.ndarray], draws: int) -> Interval:
+    """Bootstrap a statistic."""
+    return Interval(*map(float, bootstrap_interval(statistic, *samples, draws=draws)))
 
 
 def _shown(scores: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class Job:
         return train_and_score(self.agent, self.runs, fractions=self.fractions, progress=progress)
 
     def failures(self, event: Event) -> list[Record]:
-        """Return the records of runs that ended without telling anything."""
+        """Return the records of runs whose process ended before it could report."""
         attempt = Attempt(lifted=len(self.runs), status=event.kind, error=event.value)
         attempt.seconds_wall, attempt.seconds_cpu = event.seconds / len(self.runs), None
         return [record_of(run, attempt) for run in self.runs]
@@ -148,7 +148,7 @@ def fulfil(
         for event in events:
             records = []
             if event.kind == "killed" and len(event.job.runs) > 1:
-                queue.extend(event.job.split())  # so that none pays for another
+                queue.extend(event.job.split())  # so that none fails because of another
             elif event.kind == "done":
                 records = event.value
             elif event.kind not in ("started", "progress"):
@@ -206,7 +206,7 @@ def plan(suite: Suite) -> Plan:
                     infeasible.append(names)
                     continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
-            fractions = _finely(identity.budget) if environment.ladder else FRACTIONS
+            fractions = _fine_fractions(identity.budget) if environment.ladder else FRACTIONS
             job = Job(names, environment.id, agent, runs, suite.timeout, fractions)
             jobs += [job] if suite.batch_seeds and agent.batch_seeds else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
@@ -230,7 +230,7 @@ def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
     ]
 
 
-def _finely(budget: int) -> tuple[float, ...]:
+def _fine_fractions(budget: int) -> tuple[float, ...]:
     """Return fractions of a budget from `FIRST_LOOK` episodes on, each larger than the last by a factor of 2^(1/4)."""
     count = max(0, math.floor(4 * math.log2(budget / FIRST_LOOK)))
     return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))

@@ -44,7 +44,7 @@ from theorybench.leaderboard.running.provenance import (
 
 #: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
 REPORTED = "train/"
-#: Told the share of the budget that is spent.
+#: Called with the share of the budget that is spent.
 Progress = Callable[[float], None]
 
 
@@ -97,7 +97,7 @@ def run_many(
         fractions: of the budget at which policies are scored, increasing, the last of them 1.
 
     Returns:
-        One record for each seed. Where runs trained together fail, each is tried alone, so that none pays for another.
+        One record for each seed. Where runs trained together fail, each is tried alone, so that only the culprit fails.
 
     Raises:
         the errors of `run`.

@@ -90,7 +90,7 @@ def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
 
 
 def shortened(group: str) -> str:
-    """Return the name of a group as it stands beside its line, without what a terminal would obey."""
+    """Return the name of a group as it stands beside its line, without control characters."""
     return plain(group if len(group) <= LETTERS else f"{group[: LETTERS - 1]}…")
 
 

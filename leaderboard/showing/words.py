@@ -7,12 +7,12 @@ from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.growth import Growth
 from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult
 
-#: What is too small to be an exponent.
+#: Smaller exponents are written as 0.
 NOTHING = 5e-4
 
 
 def plain(text: str) -> str:
-    """Replace what a terminal would obey, such as escape sequences, by "?"."""
+    """Replace characters that control a terminal, such as escape sequences, by "?"."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 

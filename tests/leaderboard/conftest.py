@@ -132,6 +132,11 @@ def synthetic_sweep():
     return sweep()
 
 
+@pytest.fixture(scope="session")
+def board(synthetic_sweep):
+    return make_board(synthetic_sweep, draws=50)
+
+
 # What pages and terminals show of claims and studies, plain or hostile.
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>[red]\x1b[2J\x07$x^2$"

@@ -17,9 +17,10 @@ def lab():
     return tb.studies(f"{TOYS}:Toys/TwoArms-v0")[0].bound()[1]
 
 
-def test_studies_are_bound_to_their_parameters():
+def test_claims_and_studies_are_bound_to_their_parameters():
     study, _ = tb.studies(f"{TOYS}:Toys/TwoArms-v0")
     assert study.setting.gap == 0.5 and study.bound()[1].setting == study.setting
+    assert [claim.setting.gap for claim in tb.claims(f"{TOYS}:Toys/TwoArms-v0")] == [0.4, 0.4, 0.2]
     with pytest.raises(UnknownNameError):
         tb.studies("TwoArmz")
     shipped = [study.id for id in tb.list_envs() if id.startswith("TheoryBench/") for study in tb.studies(id)]

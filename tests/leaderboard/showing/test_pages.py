@@ -18,11 +18,6 @@ from theorybench.leaderboard.showing.words import format_number
 
 
 @pytest.fixture(scope="module")
-def board(synthetic_sweep):
-    return make_board(synthetic_sweep, draws=50)
-
-
-@pytest.fixture(scope="module")
 def board_page(board, read_page):
     return read_page(render_page(board))
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import pytest
 from rich.console import Console
 
 import theorybench as tb
@@ -13,11 +12,6 @@ from theorybench.leaderboard.evidence.report import chapters, check_claim, show_
 from theorybench.leaderboard.showing.board_page import render_page
 from theorybench.leaderboard.showing.terminal import board_lines, claim_lines, study_lines
 from theorybench.leaderboard.showing.words import cell, format_bytes, format_number, format_seconds
-
-
-@pytest.fixture(scope="module")
-def board(synthetic_sweep):
-    return make_board(synthetic_sweep, draws=50)
 
 
 def printed(renderable, width=80):
