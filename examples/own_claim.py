@@ -45,11 +45,9 @@ def eight_tries(lab, seed):
 def tries_curve(lab, seed, seeds):
     """What a study shows: charts, tables, pictures and notes, as data."""
     setting = lab.setting
-    shares = np.array(
+    shares = np.array(  # every point has a seed of its own
         [
-            [
-                hits(lab, tries, 500, len(TRIES) * run + i).mean() for i, tries in enumerate(TRIES)
-            ]  # a seed for each point
+            [hits(lab, tries, 500, len(TRIES) * run + i).mean() for i, tries in enumerate(TRIES)]
             for run in run_seeds(seed, seeds)
         ]
     )
