@@ -118,7 +118,7 @@ class QueryGrowth:
         return slope_interval([x for x, _, _ in points], *zip(*found, strict=True))
 
     def _parts(self, length: int, p: int) -> int:
-        """Divide by the number of tasks where the cost of one is meant."""
+        """Return the number of tasks that the queries are divided by: 1 unless the cost of one task is meant."""
         return (length + 1) // p if self.against == "increment" else 1
 
     def law(self, d: int, length: int, p: int) -> float:

@@ -23,7 +23,7 @@ from theorybench.envs.curriculum.reasoning_tree.walks import (
     walk,
 )
 
-#: The largest number of prefixes that are visited for the KL divergence alone, and for the success under parity.
+#: The largest number of prefixes, over all prompts, that are visited for the KL alone, and for success under parity.
 MAX_PREFIXES = {"exact": 10**6, "parity": 10**7}
 #: Responses of a seeded estimate: of the KL divergence alone, and of the success under parity as well.
 SAMPLES = {"exact": 4_096, "parity": 8_192}
@@ -61,11 +61,6 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         """The policy that always gives S."""
         return TablePolicy(View.of(self.setting, "position"), np.eye(self.setting.d + 1)[self.setting.tables.path])
 
-    @property
-    def num_prefixes(self) -> int:
-        """Number of prefixes, over all prompts, at which a policy chooses an action."""
-        return 2**self.setting.d * sum(self.setting.d**position for position in range(self.setting.L + 1))
-
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
         found, stages = self._measured(policy), range(1, self.setting.L + 2)
@@ -86,7 +81,7 @@ class ReasoningTreeOracle(Oracle[ReasoningTree]):
         path = path_success(setting, probs, np.arange(prompts))
         (success, kl), sampled = follow(
             functools.partial(walk, setting, probs),
-            exact=self.num_prefixes <= MAX_PREFIXES[setting.verifier],
+            exact=prompts * sum(setting.d**t for t in range(setting.L + 1)) <= MAX_PREFIXES[setting.verifier],
             count=prompts,
             each=setting.d**setting.L,
             draw=lambda rng: rng.integers(prompts, size=SAMPLES[setting.verifier]),

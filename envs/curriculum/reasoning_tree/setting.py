@@ -176,13 +176,9 @@ class ReasoningTree(Setting):
         return State(state.prompt, position, state.stage, wrong, tokens), xp.astype(right, xp.float64), stops | complete
 
     def judged(self, prompts: Any, wrong: Any, actions: Any, expected: Any) -> Any:
-        """Return whether z differs from its value on the path after one more pick, bool.
+        """Return whether z differs from its value on the path after one more pick, bool; arguments broadcast.
 
-        Args:
-            prompts: int64, x.
-            wrong: bool, whether z differed before.
-            actions: int64, the pick.
-            expected: int64, the path's pick. All broadcast against each other.
+        `wrong` says whether it differed before; int64 `actions` are the picks, `expected` those of the path.
         """
         if self.verifier == "exact":
             return wrong | (actions != expected)

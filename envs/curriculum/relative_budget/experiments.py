@@ -168,7 +168,7 @@ class TiltsLearnt(TrainedMetric):
         return np.asarray(2 * setting.K * (setting.horizon / super().values(lab, seed) - setting.xi))
 
 
-def descent(setting: RelativeBudget, agent: str, rate: float, episodes: int) -> dict[str, Any]:
+def plain_sgd(setting: RelativeBudget, agent: str, rate: float, episodes: int) -> dict[str, Any]:
     """Return the hyper-parameters of plain gradient descent on batches.
 
     Args:
@@ -190,13 +190,13 @@ def one_step(
 
     Args:
         lab: trains.
-        agent: "rlvr" or "grpo", see `descent`.
+        agent: "rlvr" or "grpo", see `plain_sgd`.
         seed: runs `seed * seeds` and following.
         episodes: of the batch, at most 4,096.
         rate: learning rate.
         seeds: runs.
     """
-    policies = lab.train(agent, run_seeds(seed, seeds), episodes, **descent(lab.setting, agent, rate, episodes))
+    policies = lab.train(agent, run_seeds(seed, seeds), episodes, **plain_sgd(lab.setting, agent, rate, episodes))
     found = [lab.oracle.evaluate(policy, ["objective", "kl"]) for policy in policies]
     gains = np.array([values["objective"] for values in found]) - lab.oracle.reference_value
     return gains, np.array([values["kl"] for values in found])

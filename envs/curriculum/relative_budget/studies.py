@@ -14,8 +14,8 @@ from theorybench.envs.curriculum.relative_budget.experiments import (
     TOGETHER,
     base_law,
     base_rewards,
-    descent,
     one_step,
+    plain_sgd,
     sample_sizes,
 )
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
@@ -76,7 +76,7 @@ class Regimes:
         for name, agent, rate, more, end in LEARNERS:
             scores = []
             for own in (labs[xi] for xi in self.budgets):
-                policies = own.train(agent, runs, EPISODES, **descent(own.setting, agent, rate, BATCH), **more)
+                policies = own.train(agent, runs, EPISODES, **plain_sgd(own.setting, agent, rate, BATCH), **more)
                 scores.append([own.oracle.score(policy) for policy in policies])
             line = [labs[xi].oracle.score(end(labs[xi].oracle)) for xi in self.line]
             series[name] = [

@@ -65,8 +65,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         elif dependence in ("state", "position"):
             success, kl = self._blind(policy)
         else:
-            success, kl = self._walked(policy, metrics)
-            sampled = self.num_prefixes > MAX_PREFIXES
+            success, kl, sampled = self._walked(policy, metrics)
         columns = {f"stage_{t}/success": value for t, value in success.items()}
         return means(columns | dict.fromkeys(["objective", "success"], success[self.setting.T]) | {"kl": kl}, sampled)
 
@@ -109,21 +108,16 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
 
     # Policies that see whole prefixes.
 
-    @property
-    def num_prefixes(self) -> int:
-        """Number of prefixes, over all prompts, at which a policy chooses an action."""
-        setting = self.setting
+    def _walked(self, policy: Any, metrics: frozenset[str] | None) -> tuple[Mapping[int, np.ndarray], np.ndarray, bool]:
+        """Follow a policy through all prefixes, or samples of them; return success, KL, and whether by samples."""
+        setting, success = self.setting, {}
         responses = sum(setting.N**t for t in range(setting.response_length))
-        return int(setting.N * setting.m**setting.T * responses)
-
-    def _walked(self, policy: Any, metrics: frozenset[str] | None) -> Measured:
-        setting, exact = self.setting, self.num_prefixes <= MAX_PREFIXES
-        success: dict[int, np.ndarray] = {}
+        exact = setting.N * setting.m**setting.T * responses <= MAX_PREFIXES
         for t in range(1, setting.T + 1):
             asked = exact if metrics is None else f"stage_{t}/success" in metrics
             if not asked and t < setting.T:
                 continue
-            (success[t], kl), _ = follow(
+            (success[t], kl), sampled = follow(
                 functools.partial(self._walk, policy),
                 exact=exact,
                 count=setting.N * setting.m**t,
@@ -132,7 +126,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
                 draw=functools.partial(self._drawn, t),
                 seed=t,
             )
-        return success, kl
+        return success, kl, sampled
 
     def _words(self, length: int, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the initial states (n,) and words (n, t) with these numbers."""

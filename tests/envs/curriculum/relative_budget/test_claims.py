@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.curriculum.relative_budget.experiments import descent
+from theorybench.envs.curriculum.relative_budget.experiments import plain_sgd
 from theorybench.envs.curriculum.relative_budget.oracle import RelativeBudgetOracle
 from theorybench.envs.curriculum.relative_budget.studies import Regimes, Samples, Steps
 
@@ -35,7 +35,7 @@ def warm(lab, options):
 
 def standardised(lab, asked):
     """Advantages are standardised: GRPO's hyper-parameters, in place of REINFORCE's."""
-    return descent(lab.setting, "grpo", asked["learning_rate"], asked["episodes_per_update"])
+    return plain_sgd(lab.setting, "grpo", asked["learning_rate"], asked["episodes_per_update"])
 
 
 GRPO = {"agent": "grpo", "hyperparameters": standardised}
