@@ -1,8 +1,9 @@
 """Pre-training: a model becomes the base model of its setting, pi_ref, by descending KL(pi_ref || pi).
 
 1. Episodes are those of the target policy, an equal share on each stage, so that every state that it visits is seen as
-   often as it visits it. A text that several of them share is read once and counts as often as it was met. Where all
-   that a thousand episodes meet can be read at once, every update reads it; else each draws episodes of its own.
+   often as it visits it. They cover every prompt that evaluation covers, also those that agents are not trained on. A
+   text that several of them share is read once and counts as often as it was met. Where all that a thousand episodes
+   meet can be read at once, every update reads it; else each draws episodes of its own.
 2. The loss is exact in what follows: the cross-entropy of the target's whole distribution at each step, not of the word
    that was drawn.
 3. What the target never says is pushed below e^-35, where a divergence counts it as nothing: cross-entropy alone would
@@ -47,7 +48,7 @@ EPISODES, WORDS = 1024, 2048
 #: The log-probability that what the target never says is pushed below.
 NEVER = -35.0
 #: Raised whenever pre-training gives other weights: part of the name of what is kept.
-VERSION = 2
+VERSION = 3
 #: Where models are kept unless told otherwise.
 FOLDER = "THEORYBENCH_CACHE"
 
@@ -154,7 +155,7 @@ def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) 
 
 def _episodes(setting: Setting, policy: Any, count: int, rng: np.random.Generator) -> Episodes:
     """Play episodes of a policy, an equal share on each stage."""
-    batch = Batch(setting, count, np)
+    batch = Batch(setting.for_pretraining, count, np)
     batch.seed(int(rng.integers(2**63)))
     stages = 1 + np.arange(count) % setting.num_stages if setting.num_stages > 1 else None
     return collect(batch, sampler(batch, policy, rng), count, stage=stages)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import operator
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -206,6 +206,11 @@ class Dynamics(ABC):
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """Where agents start and what offline data is drawn from; the reference unless overridden."""
         return self.reference_probs(observations)
+
+    @property
+    def for_pretraining(self) -> Self:
+        """The setting on whose episodes a base model is pre-trained: one with every prompt that evaluation covers."""
+        return self
 
     def features(self, observations: np.ndarray) -> np.ndarray:
         """Features phi(x, y) of the linear-softmax class, float64 (n, num_actions, d).

@@ -248,6 +248,11 @@ class TreeMarkovChain(Setting):
         """The base chain: float64 (n, M)."""
         return self.chain[self.nodes(observations)]
 
+    @property
+    def for_pretraining(self) -> "TreeMarkovChain":
+        """The same tree with episodes of every task: the base model knows the tasks that are not trained on."""
+        return dataclasses.replace(self, train_tasks=None)
+
     def symbol_name(self, symbol: int) -> str:
         """Name a state of a layer in renderings."""
         return f"s{symbol}"
