@@ -11,7 +11,7 @@ from reference_data import Numbers
 
 from theorybench.envs.core.environments.render import policy_picture
 from theorybench.envs.core.policy import Policy, SettingPolicy
-from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow
 from theorybench.envs.tree.markov_chain.metrics.cots import common_cots
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
@@ -34,7 +34,7 @@ def draw(folder: Path) -> list[Path]:
     tree = TreeMarkovChain(train_tasks=(0,))
     trained = {"REINFORCE, 1000 updates on task 0": 0, "reject-easy, 1000 updates on task 0": 5}
     policies: dict[str, Policy] = {"base model": SettingPolicy(tree, "reference")}
-    policies |= {name: flow_policies(tree, 0.05, [1000], reject_easy=n)[0] for name, n in trained.items()}
+    policies |= {name: PopulationFlow(tree, 0.05, reject_easy=n).policies([1000])[0] for name, n in trained.items()}
     return [save(policy_picture(tree, policies), folder / "tree-policies.png"), _draw_walks(folder)]
 
 

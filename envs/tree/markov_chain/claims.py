@@ -17,14 +17,14 @@ from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric
 from theorybench.envs.core.selection import best_of_n, tilt
 from theorybench.envs.tree.markov_chain.experiments import (
     Crossing,
-    Gain,
     HardShare,
-    LimitLead,
     NoiseExponent,
     Training,
+    gain,
+    limit_lead,
     measure,
 )
-from theorybench.envs.tree.markov_chain.hard_questions import LeastLead, ReferencePass
+from theorybench.envs.tree.markov_chain.hard_questions import LeastLead, reference_pass
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -54,7 +54,7 @@ def _searched(
 
 
 def _best_of_n_easy(oracle: MarkovChainOracle) -> float:
-    return outcome_shares(oracle, 0, partial(best_of_n, samples=SAMPLES)).easy
+    return outcome_shares(oracle.setting, 0, partial(best_of_n, samples=SAMPLES)).easy
 
 
 def _greedy_pass(oracle: MarkovChainOracle) -> float:
@@ -64,7 +64,7 @@ def _greedy_pass(oracle: MarkovChainOracle) -> float:
 
 def _tilted_retention(oracle: MarkovChainOracle) -> float:
     laws = (partial(tilt, inverse_temperature=value) for value in (INVERSE_TEMPERATURE, 0.0))
-    tilted, base = (outcome_shares(oracle, 0, law) for law in laws)
+    tilted, base = (outcome_shares(oracle.setting, 0, law) for law in laws)
     return tilted.hard / base.hard
 
 
@@ -165,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-updates",
-        Gain("task_0/retention", REJECT_EASY, Training()),
+        gain("task_0/retention", REJECT_EASY, Training()),
         source="exploration preserves",
         statement="At equal updates reject-easy keeps more mass on the hard valid CoTs than plain REINFORCE: "
         "difference in retention",
@@ -176,7 +176,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-queries",
-        Gain("task_0/retention", *EQUAL_QUERIES),
+        gain("task_0/retention", *EQUAL_QUERIES),
         source="exploration preserves, at the cost of a rejection",
         statement="At equal queries reject-easy keeps still more, as plain REINFORCE makes six times the updates",
         falsified_by="training on every question, which squeezes",
@@ -186,7 +186,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-limit",
-        LimitLead(6, LONG_REJECT_EASY),
+        limit_lead(6, LONG_REJECT_EASY),
         source="exploration preserves",
         statement="After long training reject-easy with 5 samples reaches the optimum of pass@6: its lead over the "
         "reference",
@@ -197,7 +197,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-coverage",
-        LimitLead(30, LONG_REJECT_EASY),
+        limit_lead(30, LONG_REJECT_EASY),
         source="exploration preserves",
         statement="That policy also beats the reference with 30 tries: its lead in pass@30",
         falsified_by="an objective that does not reward coverage, such as pass@1",
@@ -218,7 +218,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "kl-limit",
-        LimitLead(30, LONG_KL),
+        limit_lead(30, LONG_KL),
         source="a KL penalty bounds squeezing",
         statement="The limit under a penalty is the base model tilted by exp(acc / beta); at weight 1 it is worse than "
         "the reference with 30 tries: its (negative) lead in pass@30",
@@ -274,7 +274,7 @@ CLAIMS: tuple[Claim, ...] = (
     # Questions that the easy CoT does not solve.
     claim(
         "hard-questions",
-        ReferencePass(32),
+        reference_pass(32),
         source="rare CoTs solve hard questions",
         statement="Questions without the easy CoT are solved by rare ones: pass@32 of the reference on these",
         falsified_by="a verifier for which only the most common CoT is correct",

@@ -5,7 +5,7 @@ import numpy as np
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.tree.markov_chain.questions import EqualMass
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape
+from theorybench.envs.tree.markov_chain.trees import CoTClasses
 
 
 class EqualMassPolicy(Policy):
@@ -17,23 +17,19 @@ class EqualMassPolicy(Policy):
 
     Args:
         setting: the tree.
-        code: its edge code.
-        classes: CoT classes of each task.
         masses: for each task, float64 (G,): the mass of each correctness level.
     """
 
-    def __init__(
-        self, setting: TreeMarkovChain, code: EdgeCode, classes: list[CoTClasses], masses: list[np.ndarray]
-    ) -> None:
+    def __init__(self, setting: TreeMarkovChain, masses: list[np.ndarray]) -> None:
         self.fingerprint = setting.fingerprint
         self.masses = np.zeros((len(masses), max(map(len, masses))))
         for row, task in zip(self.masses, masses, strict=True):
             row[: len(task)] = task
-        self.M0, self.M, self.steps, self.chain = setting.M0, setting.M, code.steps, setting.chain
+        self.M0, self.M, self.steps, self.chain = setting.M0, setting.M, setting.code.steps, setting.chain
         self.task_of_start = np.full(setting.M0, -1)
         self.task_of_start[setting.tree.starts] = np.arange(setting.num_tasks)
-        parts = zip(setting.tree.targets, classes, masses, strict=True)
-        self.values = np.stack([completion_values(setting.shape, code, t, c, x / c.counts) for t, c, x in parts])
+        parts = zip(setting.tree.targets, setting.classes, masses, strict=True)
+        self.values = np.stack([completion_values(setting, t, c, x / c.counts) for t, c, x in parts])
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, M) for observations (n, L)."""
@@ -70,16 +66,16 @@ def measure_classes(classes: CoTClasses, masses: np.ndarray, ks: list[int]) -> d
     }
 
 
-def completion_values(shape: Shape, code: EdgeCode, target: int, classes: CoTClasses, each: np.ndarray) -> np.ndarray:
+def completion_values(setting: TreeMarkovChain, target: int, classes: CoTClasses, each: np.ndarray) -> np.ndarray:
     """Return V, float64 (nodes + M, codes and a margin of zeros), by backward induction.
 
     Args:
-        shape: sizes.
-        code: the edge code.
+        setting: the tree.
         target: where valid CoTs end.
         classes: the CoT classes of the task.
         each: float64 (G,), the mass of one CoT of each level.
     """
+    shape, code = setting.shape, setting.code
     margin = int(code.steps.max())
     last = np.zeros((shape.M, code.size + margin))
     last[target, : code.size] = np.where(classes.level_of >= 0, each[classes.level_of], 0.0)

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import TrainedMetric
-from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
+from theorybench.envs.core.evidence.experiments import SampleMean, TrainedMetric
+from theorybench.envs.core.evidence.interval import WIDTH, Interval, mean_interval, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, best_of_n, tilt
-from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.questions import EqualMass
@@ -33,9 +33,14 @@ def measure(oracle: Any, policy: Any, names: Sequence[str]) -> np.ndarray:
     return np.array([values[name] for name in names])
 
 
+def passes(oracle: Any, policy: Any, ks: Sequence[int]) -> np.ndarray:
+    """Return pass@K of a policy on the first task, float64 (ks,)."""
+    return measure(oracle, policy, [f"task_0/pass@{k}" for k in ks])
+
+
 def reference_passes(oracle: Any, ks: Sequence[int]) -> np.ndarray:
     """Return pass@K of the reference on the first task, float64 (ks,)."""
-    return measure(oracle, oracle.reference_policy, [f"task_0/pass@{k}" for k in ks])
+    return passes(oracle, oracle.reference_policy, ks)
 
 
 def missed_shares(rewards: np.ndarray) -> np.ndarray:
@@ -89,9 +94,8 @@ class Training:
 
     def flows(self, setting: TreeMarkovChain, updates: Sequence[int]) -> list[TablePolicy]:
         """Return the policies of the population flow after each of these numbers of updates."""
-        return flow_policies(
-            setting, self.learning_rate, updates, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy
-        )
+        flow = PopulationFlow(setting, self.learning_rate, kl=self.kl, reject_easy=self.reject_easy, policy=self.policy)
+        return flow.policies(updates)
 
     def flow(self, setting: TreeMarkovChain) -> TablePolicy:
         """Return the policy of the population flow after the last update."""
@@ -130,7 +134,7 @@ class Training:
         KL: the maximiser of E[acc] - kl KL(p || pi) is pi(o) exp(acc(o) / kl) / Z. Reject-easy with n samples: the
         optimum of pass@(n+1), unique for n >= 1; with n = 0 it is the most common CoT (any, if several are).
         """
-        classes, valid = oracle.classes[0], oracle.setting.valid_mass[0]
+        classes, valid = oracle.setting.classes[0], oracle.setting.valid_mass[0]
         masses = oracle.optimal_masses(self.reject_easy + 1)[0]
         if self.kl:
             base = np.append(classes.levels * classes.counts, 1 / valid - 1) * valid
@@ -145,38 +149,24 @@ def _flow(setting: TreeMarkovChain, training: Training) -> TablePolicy:
     return training.flows(setting, [training.updates])[0]
 
 
-@dataclasses.dataclass(frozen=True)
-class Gain:
-    """Mean of one metric after one training minus that after another, compared with the flows' difference."""
-
-    name: str  # the metric
-    training: Training  # how to train
-    other: Training  # the training to compare with, in the same number of runs
-
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The difference between the two flows."""
-        return float(np.subtract(*(t.expected(oracle, [self.name])[0] for t in (self.training, self.other))))
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over pairs of runs, and its interval."""
-        return mean_interval(np.subtract(*(t.run(lab, seed, [self.name])[:, 0] for t in (self.training, self.other))))
+def gain(name: str, training: Training, other: Training) -> SampleMean:
+    """Mean of one metric after one training minus that after another with as many runs, compared with the flows'."""
+    both = training, other
+    return SampleMean(
+        prediction=lambda oracle: np.subtract(*(t.expected(oracle, [name])[0] for t in both)),
+        sample=lambda lab, seed: np.subtract(*(t.run(lab, seed, [name])[:, 0] for t in both)),
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class LimitLead:
+def limit_lead(k: int, training: Training) -> SampleMean:
     """pass@K on the first task after long training minus the reference's, compared with the closed-form limit."""
 
-    k: int  # the K
-    training: Training  # how to train
+    def lead(lab: Lab, seed: int) -> np.ndarray:
+        return training.run(lab, seed, [f"task_0/pass@{k}"])[:, 0] - reference_passes(lab.oracle, [k])
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The limit's lead."""
-        return float((self.training.limit(oracle, [self.k]) - reference_passes(oracle, [self.k]))[0])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over runs, and its interval."""
-        passes = self.training.run(lab, seed, [f"task_0/pass@{self.k}"])[:, 0]
-        return mean_interval(passes - reference_passes(lab.oracle, [self.k]))
+    return SampleMean(
+        prediction=lambda oracle: (training.limit(oracle, [k]) - reference_passes(oracle, [k]))[0], sample=lead
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,9 +185,9 @@ class NoiseExponent:
         names = ["task_0/easy"]
         target = self.training.expected(lab.oracle, names)[0]
         runs = [dataclasses.replace(self.training, questions=batch).run(lab, seed, names) for batch in self.batches]
-        logs = np.log([math.sqrt(np.mean((run[:, 0] - target) ** 2)) for run in runs])
-        x = np.log(self.batches) - np.mean(np.log(self.batches))
-        return interval(x @ logs / (x @ x), 1 / math.sqrt(2 * self.training.seeds * (x @ x)))
+        logs = [math.log(math.sqrt(np.mean((run[:, 0] - target) ** 2))) for run in runs]
+        error = 1 / math.sqrt(2 * self.training.seeds)
+        return slope_interval(np.log(self.batches), logs, [error] * len(logs))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +230,7 @@ class HardShare:
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The largest ratio of the share at N to that at N / 2; below 1 if the share falls with every doubling."""
-        shares = [outcome_shares(oracle, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
+        shares = [outcome_shares(oracle.setting, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
         return max(after / before for before, after in itertools.pairwise(shares))
 
     def measure(self, lab: Lab, seed: int) -> Interval:

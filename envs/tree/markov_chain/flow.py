@@ -193,12 +193,6 @@ class PopulationFlow:
             rest = self._by_parent(cost.sum(axis=-1))
         return costs[::-1]
 
-    def advance(self, updates: int) -> None:
-        """Take this many gradient steps."""
-        for _ in range(updates):
-            for logits, gradient in zip(self.logits, self.gradient(), strict=True):
-                logits += self.learning_rate * gradient
-
     @functools.cached_property
     def _reference(self) -> np.ndarray:
         return self.setting.reference_probs(self._view.observations(self.setting.observation_dtype))
@@ -210,34 +204,18 @@ class PopulationFlow:
             table[layer.rows] = softmax(logits)
         return TablePolicy(self._view, table)
 
+    def policies(self, updates: Sequence[int]) -> list[TablePolicy]:
+        """Ascend; return the policies after given numbers of updates, counted from here.
 
-def flow_policies(
-    setting: TreeMarkovChain,
-    learning_rate: float,
-    updates: Sequence[int],
-    *,
-    kl: float = 0.0,
-    reject_easy: int = 0,
-    policy: str = "markov",
-) -> list[TablePolicy]:
-    """Follow a population flow from the reference; return its policies after given numbers of updates.
-
-    Args:
-        setting: the tree; fresh questions of its `train_tasks`.
-        learning_rate: step size of plain gradient ascent.
-        updates: non-decreasing numbers of updates.
-        kl: weight of KL(pi || pi_ref).
-        reject_easy: number of samples that must all fail for a question to count, 0..8.
-        policy: what the policy sees, "markov" (layer and state) or "prefix".
-
-    Raises:
-        ParameterError: an argument outside of its range.
-    """
-    steps = np.diff(updates, prepend=0)
-    if (steps < 0).any():
-        raise ParameterError("updates", updates, "non-decreasing integers >= 0")
-    flow, policies = PopulationFlow(setting, learning_rate, kl=kl, reject_easy=reject_easy, policy=policy), []
-    for step in steps:
-        flow.advance(int(step))
-        policies.append(flow.policy())
-    return policies
+        Raises:
+            ParameterError: the numbers decrease, or one is negative.
+        """
+        steps, policies = np.diff(updates, prepend=0), []
+        if (steps < 0).any():
+            raise ParameterError("updates", updates, "non-decreasing integers >= 0")
+        for step in steps:
+            for _ in range(step):
+                for logits, gradient in zip(self.logits, self.gradient(), strict=True):
+                    logits += self.learning_rate * gradient
+            policies.append(self.policy())
+        return policies

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.evidence.experiments import SampleMean
 from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.tree.markov_chain.experiments import Training, missed_shares
@@ -58,40 +59,28 @@ def counted_passes(lab: Lab, policy: Any, prompts: np.ndarray, ks: list[int], se
     return 1.0 - missed_shares(played.rewards.reshape(-1, TRIES)).mean(axis=0)[np.array(ks) - 1]
 
 
-@dataclasses.dataclass(frozen=True)
-class ReferencePass:
-    """pass@K of the reference on hard questions of the first task."""
+def reference_pass(k: int, blocks: int = 16, questions: int = 2000) -> SampleMean:
+    """pass@K of the reference on hard questions of the first task, from independent blocks of drawn questions."""
 
-    k: int  # the K
-    blocks: int = 16  # number of independent simulations, for the interval
-    questions: int = 2000  # number drawn in each, before questions with an easy CoT are removed
+    def counted(lab: Lab, seed: int) -> np.ndarray:
+        found = []
+        for block in run_seeds(seed, blocks):
+            prompts = draw_hard_questions(lab.setting, questions, block)
+            found.append(counted_passes(lab, lab.oracle.reference_policy, prompts, [k], block)[0])
+        return np.array(found)
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The exact value."""
-        return float(hard_question_passes(oracle, oracle.reference_policy, 0, [self.k])[0])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over simulations, and its interval."""
-        passes = []
-        for block in run_seeds(seed, self.blocks):
-            prompts = draw_hard_questions(lab.setting, self.questions, block)
-            passes.append(counted_passes(lab, lab.oracle.reference_policy, prompts, [self.k], block)[0])
-        return mean_interval(np.array(passes))
+    return SampleMean(
+        prediction=lambda oracle: hard_question_passes(oracle, oracle.reference_policy, 0, [k])[0], sample=counted
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class LeastLead:
-    """The smallest lead over K of the reference's pass@K over a trained policy's, on hard questions of the first task.
+    """The smallest lead over K of the reference over a trained policy in pass@K on hard questions of the first task."""
 
-    Attributes:
-        training: how to train.
-        ks: values of K.
-        questions: number drawn for each run, before questions with an easy CoT are removed.
-    """
-
-    training: Training
-    ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
-    questions: int = 1000
+    training: Training  # how to train
+    ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)  # values of K
+    questions: int = 1000  # number drawn for each run, before questions with an easy CoT are removed
 
     def predicted(self, oracle: MarkovChainOracle) -> float:
         """The smallest lead over the flow; positive if the reference is better for every K."""

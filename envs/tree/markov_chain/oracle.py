@@ -2,7 +2,6 @@
 
 import functools
 import re
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +14,8 @@ from theorybench.envs.tree.markov_chain.markov_class import best_markov_policy
 from theorybench.envs.tree.markov_chain.metrics.dynamic_programming import measure_chain
 from theorybench.envs.tree.markov_chain.metrics.enumeration import Enumeration
 from theorybench.envs.tree.markov_chain.metrics.sampling import estimate
-from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass, Question
+from theorybench.envs.tree.markov_chain.questions import MAX_K, EqualMass
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, cot_classes, edge_code
 
 #: The values of K that `evaluate` reports by default.
 STANDARD_KS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -45,25 +43,9 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
     }
 
     @functools.cached_property
-    def code(self) -> EdgeCode:
-        """The numbering of edge multisets."""
-        return edge_code(self.setting.tree.high, self.setting.chain, self.setting.L)
-
-    @functools.cached_property
-    def classes(self) -> list[CoTClasses]:
-        """The valid CoTs of each task, grouped by correctness."""
-        tree, shape = self.setting.tree, self.setting.shape
-        return [cot_classes(shape, self.code, s, t) for s, t in zip(tree.starts, tree.targets, strict=True)]
-
-    @functools.cached_property
-    def questions(self) -> list[Question]:
-        """The random questions of each task."""
-        return [Question(classes.levels) for classes in self.classes]
-
-    @functools.cached_property
     def enumeration(self) -> Enumeration:
         """All prefixes of all tasks."""
-        return Enumeration(self.setting, self.code, self.classes)
+        return Enumeration(self.setting)
 
     @property
     def num_prefixes(self) -> int:
@@ -72,12 +54,12 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     def optimal_masses(self, k: int) -> list[np.ndarray]:
         """Return each task's optimal mass of each correctness level for pass@k, float64 (levels,)."""
-        return [EqualMass(c.levels, c.counts).optimum(k) for c in self.classes]
+        return [EqualMass(c.levels, c.counts).optimum(k) for c in self.setting.classes]
 
     @functools.cached_property
     def optimal_policy(self) -> EqualMassPolicy:
         """Maximise pass@pass_k over all policies on prefixes."""
-        return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(self.setting.pass_k))
+        return EqualMassPolicy(self.setting, self.optimal_masses(self.setting.pass_k))
 
     @functools.cached_property
     def markov_optimal_policy(self) -> TablePolicy | None:
@@ -89,18 +71,20 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     def ceiling(self) -> dict[str, float]:
         """Return the limit of pass@K for large K of policies with full coverage: P(the question is not empty)."""
-        values = [1.0 - float(np.prod((1.0 - c.levels) ** c.counts)) for c in self.classes]
+        values = [1.0 - float(np.prod((1.0 - c.levels) ** c.counts)) for c in self.setting.classes]
         return {"ceiling": float(np.mean(values))} | {f"task_{i}/ceiling": value for i, value in enumerate(values)}
 
     def squeezed_policy(self) -> EqualMassPolicy:
         """Put all mass on the most common CoTs of each task: the optimum of pass@1 and the limit of training on it."""
-        return EqualMassPolicy(self.setting, self.code, self.classes, self.optimal_masses(1))
+        return EqualMassPolicy(self.setting, self.optimal_masses(1))
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics, averaged over tasks and (under "task_0/" and so on) for each task."""
         own = f"pass@{self.setting.pass_k}"
         wanted = {own} | (set() if metrics is None else {name.split("/")[-1] for name in metrics})
-        ks = sorted(_tries(wanted) | (set(STANDARD_KS) if metrics is None else set()))
+        tries = (re.fullmatch(r"pass@([1-9]\d{0,2})", name) for name in wanted)
+        named = {int(match[1]) for match in tries if match and int(match[1]) <= MAX_K}
+        ks = sorted(named | (set(STANDARD_KS) if metrics is None else set()))
         tasks = [self._described(i, values) for i, values in enumerate(self._measure_tasks(policy, ks))]
         means = {name: self._mean(name, [task[name] for task in tasks]) for name in tasks[0]}
         values = {name.replace(own, "objective"): x for name, x in means.items() if name in (own, f"{own}_se")}
@@ -116,14 +100,13 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         probs = functools.partial(self.probs, policy)
         dependence = declared(policy)
         if dependence in ("state", "position"):
-            rows = self.node_rows(policy, dependence)
-            return measure_chain(self.setting, self.code, self.classes, rows, self.questions, ks)
+            return measure_chain(self.setting, self.node_rows(policy, dependence), ks)
         if self.num_prefixes <= MAX_PREFIXES:
-            return self.enumeration.measure(probs, self.questions, ks)
+            return self.enumeration.measure(probs, ks)
         if isinstance(policy, EqualMassPolicy) and policy.fingerprint == self.setting.fingerprint:
-            pairs = zip(self.classes, policy.masses, strict=True)
+            pairs = zip(self.setting.classes, policy.masses, strict=True)
             return [measure_classes(classes, masses[: len(classes.levels)], ks) for classes, masses in pairs]
-        return estimate(self.setting, self.code, self.classes, probs, ks)
+        return estimate(self.setting, probs, ks)
 
     def _described(self, task: int, values: dict[str, float]) -> dict[str, float]:
         """Add the metrics that follow from others."""
@@ -141,7 +124,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
 
     @functools.cached_property
     def _reference_hard(self) -> list[float]:
-        return [float(((c.per_code - c.easy) * c.probability).sum()) for c in self.classes]
+        return [float(((c.per_code - c.easy) * c.probability).sum()) for c in self.setting.classes]
 
     def node_rows(self, policy: Any, dependence: str) -> np.ndarray:
         """Return the row at each node of a policy that declares "state" or "position", float64 (nodes, M).
@@ -155,9 +138,3 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         if dependence == "position":
             return declared_rows(self, policy, position)
         return declared_rows(self, policy, position * setting.num_symbols + state)
-
-
-def _tries(names: Iterable[str]) -> set[int]:
-    """Return the K of names "pass@K" with K in 1..512."""
-    found = (re.fullmatch(r"pass@([1-9]\d{0,2})", name) for name in names)
-    return {int(match[1]) for match in found if match and int(match[1]) <= MAX_K}

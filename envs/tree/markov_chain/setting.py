@@ -12,13 +12,17 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, integers, real
-from theorybench.envs.tree.markov_chain.questions import MAX_K
+from theorybench.envs.tree.markov_chain.questions import MAX_K, Question
 from theorybench.envs.tree.markov_chain.trees import (
+    CoTClasses,
+    EdgeCode,
     Shape,
     Tree,
     base_chain,
     canonical_tree,
     completion_mass,
+    cot_classes,
+    edge_code,
     random_tree,
 )
 
@@ -189,6 +193,22 @@ class TreeMarkovChain(Setting):
         """P(valid | start) of each task under the base model, float64 (num_tasks,)."""
         pairs = zip(self.tree.starts, self.tree.targets, strict=True)
         return np.array([completion_mass(self.chain, self.shape, target)[start] for start, target in pairs])
+
+    @functools.cached_property
+    def code(self) -> EdgeCode:
+        """The numbering of edge multisets."""
+        return edge_code(self.tree.high, self.chain, self.L)
+
+    @functools.cached_property
+    def classes(self) -> list[CoTClasses]:
+        """The valid CoTs of each task, grouped by correctness."""
+        pairs = zip(self.tree.starts, self.tree.targets, strict=True)
+        return [cot_classes(self.shape, self.code, start, target) for start, target in pairs]
+
+    @functools.cached_property
+    def questions(self) -> list[Question]:
+        """The random questions of each task."""
+        return [Question(classes.levels) for classes in self.classes]
 
     @functools.cached_property
     def tables(self) -> Tables:

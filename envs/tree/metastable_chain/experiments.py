@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import WIDTH, Interval, interval, mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, slope_interval
 from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.core.streams import Streams, environment_keys
@@ -58,11 +59,6 @@ def _exact(setting: MetastableChain) -> float:
     return MetastableChainOracle(setting).mean_hitting_time()
 
 
-def _log_mean(times: np.ndarray) -> tuple[float, float]:
-    """Return the logarithm of a mean and its standard error."""
-    return math.log(times.mean()), float(times.std(ddof=1) / times.mean() / math.sqrt(len(times)))
-
-
 @dataclasses.dataclass(frozen=True)
 class Slope:
     """Slope of ln(mean hitting time) against the logarithm of a parameter; for K that of the number of hops K - 1."""
@@ -72,23 +68,26 @@ class Slope:
     episodes: int = 4000  # number of walks at each value
     patience: float = PATIENCE  # the horizon of a walk, in mean hitting times
 
-    def weights(self) -> np.ndarray:
-        """Return the weights of the least-squares slope, float64 (points,)."""
-        x = np.log(np.array(self.values) - (self.name == "K"))
-        return (x - x.mean()) / np.square(x - x.mean()).sum()
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The parameters at each value; the horizon is the longest."""
+        return [{self.name: value, "H": MAX_HORIZON} for value in self.values]
+
+    @property
+    def logs(self) -> np.ndarray:
+        """Logarithms of the values, of the number of hops for K, float64 (points,)."""
+        return np.log(np.array(self.values) - (self.name == "K"))
 
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Fit the slope of exact hitting times."""
-        points: list[dict[str, Any]] = [{self.name: value, "H": MAX_HORIZON} for value in self.values]
-        times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in points]
-        return float(self.weights() @ np.log(times))
+        times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in self.points]
+        return slope_interval(self.logs, np.log(times), [0.0] * len(times)).value
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the slope of simulated hitting times."""
-        labs = (lab.at(**{self.name: value, "H": MAX_HORIZON}) for value in self.values)
-        points = [_log_mean(simulate(point, self.episodes, seed, self.patience).times) for point in labs]
-        logs, errors = np.array(points).T
-        return interval(self.weights() @ logs, float(np.linalg.norm(self.weights() * errors)))
+        walks = [simulate(lab.at(**point), self.episodes, seed, self.patience).times for point in self.points]
+        errors = [standard_error(times) / times.mean() for times in walks]
+        return slope_interval(self.logs, [math.log(times.mean()) for times in walks], errors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,11 +108,8 @@ class Raised:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Divide the means of simulated walks; the interval is symmetric in the logarithm."""
-        slow, first = _log_mean(simulate(lab, self.episodes, seed).times)
-        fast, second = _log_mean(simulate(lab.at(eps=self.eps_max), self.episodes, seed).times)
-        ratio = math.exp(slow - fast) * lab.setting.eps / self.eps_max
-        factor = math.exp(WIDTH * math.hypot(first, second))
-        return Interval(ratio, ratio / factor, ratio * factor)
+        slow, fast = (simulate(at, self.episodes, seed).times for at in (lab, lab.at(eps=self.eps_max)))
+        return Interval(*(end * lab.setting.eps / self.eps_max for end in ratio_of_means(slow, fast)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,9 @@ which holds for at most 10 K CoTs; the others enter through power sums sum p_o^j
 import numpy as np
 
 from theorybench.envs.core.numerics import divergence
-from theorybench.envs.tree.markov_chain.questions import SMALL, TERMS, Question
+from theorybench.envs.tree.markov_chain.questions import SMALL, TERMS
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, Shape, completion_mass
+from theorybench.envs.tree.markov_chain.trees import Shape, completion_mass
 
 
 def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
@@ -23,22 +23,12 @@ def visits(rows: np.ndarray, shape: Shape, start: int) -> np.ndarray:
     return mass
 
 
-def measure_chain(
-    setting: TreeMarkovChain,
-    code: EdgeCode,
-    classes: list[CoTClasses],
-    rows: np.ndarray,
-    questions: list[Question],
-    ks: list[int],
-) -> list[dict[str, float]]:
+def measure_chain(setting: TreeMarkovChain, rows: np.ndarray, ks: list[int]) -> list[dict[str, float]]:
     """Compute metrics of a Markov policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
 
     Args:
         setting: the tree.
-        code: its edge code.
-        classes: CoT classes of each task.
         rows: float64 (nodes, M), the policy's transition probabilities.
-        questions: the questions of each task.
         ks: the K of pass@K.
     """
     shape, high = setting.shape, setting.tree.high
@@ -54,31 +44,17 @@ def measure_chain(
             "entropy": max(0.0, np.log(valid) - surprise / valid) if valid > 0 else 0.0,
             "kl": float(mass[: shape.num_nodes] @ row_kl),
         }
-        passes = _passes(shape, code, classes[task], rows, (start, target), questions[task], ks)
+        moments, masses, codes = _split(setting, rows, start, target, SMALL / max(ks))
+        classes, question = setting.classes[task], setting.questions[task]
+        exist = np.flatnonzero(classes.level_of >= 0)
+        per_level = [np.bincount(classes.level_of[exist], row[exist], len(classes.levels)) for row in moments]
+        passes = question.pass_from_moments(ks, np.stack(per_level), masses, classes.level_of[codes])
         results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
     return results
 
 
-def _passes(
-    shape: Shape,
-    code: EdgeCode,
-    classes: CoTClasses,
-    rows: np.ndarray,
-    task: tuple[int, int],
-    question: Question,
-    ks: list[int],
-) -> list[float]:
-    if not ks:
-        return []
-    moments, masses, codes = _split(shape, code, rows, *task, SMALL / max(ks))
-    exist = np.flatnonzero(classes.level_of >= 0)
-    level, levels = classes.level_of[exist], len(classes.levels)
-    per_level = np.stack([np.bincount(level, row[exist], levels) for row in moments])
-    return question.pass_from_moments(ks, per_level, masses, classes.level_of[codes])
-
-
 def _split(
-    shape: Shape, code: EdgeCode, rows: np.ndarray, start: int, target: int, floor: float
+    setting: TreeMarkovChain, rows: np.ndarray, start: int, target: int, floor: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """List the valid CoTs whose mass exceeds a floor and return the power sums of the others, by code.
 
@@ -88,6 +64,7 @@ def _split(
     Returns:
         Power sums float64 (TERMS, codes), masses float64 (m,) and codes int64 (m,) of the listed CoTs.
     """
+    shape, code = setting.shape, setting.code
     best = shape.backward(np.eye(shape.M)[target], lambda nodes, rest: (rows[nodes] * rest).max(axis=1))
     powers = np.arange(1, TERMS + 1)[:, None, None]
     sums = np.zeros((TERMS, shape.M0, code.size))

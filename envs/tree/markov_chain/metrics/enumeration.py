@@ -5,22 +5,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from theorybench.envs.tree.markov_chain.questions import Question
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode, words
+from theorybench.envs.tree.markov_chain.trees import words
 
 
 class Enumeration:
-    """All prefixes of all tasks, task by task, in lexicographic order.
+    """All prefixes of all tasks of a tree, task by task, in lexicographic order."""
 
-    Args:
-        setting: the tree.
-        code: its edge code.
-        classes: CoT classes of each task.
-    """
-
-    def __init__(self, setting: TreeMarkovChain, code: EdgeCode, classes: list[CoTClasses]) -> None:
-        self.setting, self._code, self._classes = setting, code, classes
+    def __init__(self, setting: TreeMarkovChain) -> None:
+        self.setting = setting
 
     def observations(self, position: int) -> np.ndarray:
         """Return the prefixes of 1 + position states, (num_tasks * M^position, L)."""
@@ -37,7 +30,7 @@ class Enumeration:
     @functools.cached_property
     def codes(self) -> np.ndarray:
         """Codes of the valid CoTs, int64 (num_tasks, M^(L-2))."""
-        setting, steps = self.setting, self._code.steps
+        setting, steps = self.setting, self.setting.code.steps
         codes = np.zeros((setting.num_tasks, 1, 1), np.int64)
         for position in range(setting.L - 2):
             codes = (codes[..., None] + self._by_state(steps, position)).reshape(setting.num_tasks, -1, setting.M)
@@ -51,11 +44,11 @@ class Enumeration:
 
     @functools.cached_property
     def _levels(self) -> np.ndarray:
-        return np.stack([c.level_of[codes] for c, codes in zip(self._classes, self.codes, strict=True)])
+        return np.stack([c.level_of[codes] for c, codes in zip(self.setting.classes, self.codes, strict=True)])
 
     @functools.cached_property
     def _easy(self) -> list[np.ndarray]:
-        pairs = zip(self._classes, self.codes, strict=True)
+        pairs = zip(self.setting.classes, self.codes, strict=True)
         return [np.flatnonzero((c.easy > 0)[codes]) for c, codes in pairs]
 
     def _by_state(self, table: np.ndarray, position: int) -> np.ndarray:
@@ -63,14 +56,11 @@ class Enumeration:
         rows = table[self.setting.shape.layer(position)]
         return rows[self.setting.tree.starts][:, None, None] if position == 0 else rows[None, None]
 
-    def measure(
-        self, probs: Callable[[np.ndarray], np.ndarray], questions: list[Question], ks: list[int]
-    ) -> list[dict[str, float]]:
+    def measure(self, probs: Callable[[np.ndarray], np.ndarray], ks: list[int]) -> list[dict[str, float]]:
         """Compute metrics of a policy on each task: "valid", "easy", "entropy", "kl" and pass@K for each K in ks.
 
         Args:
             probs: maps observations (n, L) to checked probabilities (n, M).
-            questions: the questions of each task.
             ks: the K of pass@K.
         """
         setting = self.setting
@@ -93,6 +83,6 @@ class Enumeration:
                 "entropy": max(0.0, np.log(valid) - surprise / valid) if valid > 0 else 0.0,
                 "kl": float(kl[task]),
             }
-            passes = questions[task].pass_at(ks, paths, self._levels[task]) if ks else []
+            passes = setting.questions[task].pass_at(ks, paths, self._levels[task])
             results.append(values | {f"pass@{k}": value for k, value in zip(ks, passes, strict=True)})
         return results

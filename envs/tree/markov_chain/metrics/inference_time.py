@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.selection import Candidates
-from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: Values with a relative difference below this are tied: products of the same weights in another order.
@@ -39,15 +38,15 @@ class Shares(NamedTuple):
         return self.hard / (self.easy + self.hard)
 
 
-def outcome_shares(oracle: MarkovChainOracle, task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
+def outcome_shares(setting: TreeMarkovChain, task: int, law: Callable[[Candidates], np.ndarray]) -> Shares:
     """Return the shares of a task when responses are re-weighted by their expected correctness.
 
     Args:
-        oracle: the oracle of the tree.
+        setting: the tree.
         task: index of the task.
         law: the weight of each set of responses, such as `partial(best_of_n, samples=8)`.
     """
-    classes, valid = oracle.classes[task], oracle.setting.valid_mass[task]
+    classes, valid = setting.classes[task], setting.valid_mass[task]
     masses = np.append(classes.levels * classes.counts * valid, 1.0 - valid)
     scores = np.append(classes.levels, 0.0)
     result = masses * law(Candidates(masses, scores, np.zeros(len(masses), np.int64)))

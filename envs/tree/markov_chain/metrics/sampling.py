@@ -8,7 +8,6 @@ import numpy as np
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.policy import inverse_cdf
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
-from theorybench.envs.tree.markov_chain.trees import CoTClasses, EdgeCode
 
 #: CoTs sampled for each task.
 SAMPLES = 2**14
@@ -32,11 +31,7 @@ def sampled_steps(
 
 
 def estimate(
-    setting: TreeMarkovChain,
-    code: EdgeCode,
-    classes: list[CoTClasses],
-    probs: Callable[[np.ndarray], np.ndarray],
-    ks: list[int],
+    setting: TreeMarkovChain, probs: Callable[[np.ndarray], np.ndarray], ks: list[int]
 ) -> list[dict[str, float]]:
     """Estimate "valid", "easy", "hard", "entropy", "kl" and pass@K on each task from 16,384 CoTs, with `<key>_se`.
 
@@ -46,37 +41,27 @@ def estimate(
     from the delta method.
     """
     rng = np.random.default_rng(np.random.SeedSequence([0x5EED, int(setting.fingerprint, 16)]))
-    return [_estimate_task(setting, code, classes[task], probs, ks, task, rng) for task in range(setting.num_tasks)]
-
-
-def _estimate_task(
-    setting: TreeMarkovChain,
-    code: EdgeCode,
-    classes: CoTClasses,
-    probs: Callable[[np.ndarray], np.ndarray],
-    ks: list[int],
-    task: int,
-    rng: np.random.Generator,
-) -> dict[str, float]:
-    codes, kl, surprise, steps = np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES), np.zeros(SAMPLES), []
-    for rows, node, action in sampled_steps(setting, task, probs, rng):
-        kl += divergence(rows, setting.chain[node])
-        surprise += np.log(rows[np.arange(SAMPLES), action])
-        codes += code.steps[node, action]
-        steps.append(action)
-    valid, paths = action == setting.tree.targets[task], np.stack(steps, axis=1)
-    easy = valid & (classes.easy[codes] > 0)
-    values = _means({"valid": valid, "easy": easy, "hard": valid & ~easy, "kl": kl})
-    share = values["valid"]
-    if share > 0:
-        mean = float(np.mean(valid * surprise))
-        influence = valid * surprise / share - valid * (mean / share**2 + 1 / share)
-        values["entropy"] = max(0.0, math.log(share) - mean / share)
-        values["entropy_se"] = float(influence.std() / math.sqrt(SAMPLES))
-    else:
+    results = []
+    for task, (target, classes) in enumerate(zip(setting.tree.targets, setting.classes, strict=True)):
+        codes, kl, surprise, steps = np.zeros(SAMPLES, np.int64), np.zeros(SAMPLES), np.zeros(SAMPLES), []
+        for rows, node, action in sampled_steps(setting, task, probs, rng):
+            kl += divergence(rows, setting.chain[node])
+            surprise += np.log(rows[np.arange(SAMPLES), action])
+            codes += setting.code.steps[node, action]
+            steps.append(action)
+        valid, paths = action == target, np.stack(steps, axis=1)
+        easy = valid & (classes.easy[codes] > 0)
+        values = _means({"valid": valid, "easy": easy, "hard": valid & ~easy, "kl": kl})
+        share = values["valid"]
         values |= {"entropy": 0.0, "entropy_se": 0.0}
-    correctness = np.where(valid, classes.levels[classes.level_of[codes]], 0.0)
-    return values | _means({f"pass@{k}": _solved(paths, correctness, k) for k in ks})
+        if share > 0:
+            mean = float(np.mean(valid * surprise))
+            influence = valid * surprise / share - valid * (mean / share**2 + 1 / share)
+            values["entropy"] = max(0.0, math.log(share) - mean / share)
+            values["entropy_se"] = float(influence.std() / math.sqrt(SAMPLES))
+        correctness = np.where(valid, classes.levels[classes.level_of[codes]], 0.0)
+        results.append(values | _means({f"pass@{k}": _solved(paths, correctness, k) for k in ks}))
+    return results
 
 
 def _solved(paths: np.ndarray, correctness: np.ndarray, k: int) -> np.ndarray:

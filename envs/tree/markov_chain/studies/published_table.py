@@ -35,7 +35,7 @@ from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.tree.markov_chain.experiments import measure
-from theorybench.envs.tree.markov_chain.flow import PopulationFlow, flow_policies
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.markov_chain.studies.published_training import ListedTask, Rule, Script
@@ -72,7 +72,7 @@ def imitation_flow(setting: TreeMarkovChain, group_size: int, updates: int = SCR
 
 
 def _flow(setting: TreeMarkovChain, **options: Any) -> TablePolicy:
-    return flow_policies(setting, SCRIPT.learning_rate, [SCRIPT.updates], **options)[0]
+    return PopulationFlow(setting, SCRIPT.learning_rate, **options).policies([SCRIPT.updates])[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -354,7 +354,7 @@ def _agent_notes(lab: Lab, reruns: Mapping[str, Spread], agents: Mapping[str, Sp
         else:
             notes.append(f"{row.name} agrees with {row.agent} within a single run.")
     law = functools.partial(tilt, inverse_temperature=SCRIPT.strength)
-    easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.oracle, task, law)[:2]]
+    easy_and_hard = [100 * share for task in range(2) for share in outcome_shares(lab.setting, task, law)[:2]]
     optimum = f"the optimum of E[acc] - {KL:g} KL for each task separately: {_percents(easy_and_hard)}."
     return [*notes, f"GRPO-KL's tilt is close to {optimum}"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from theorybench.envs.core.evidence.interval import mean_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
-from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares
+from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares, passes
 
 #: Points of a learning curve.
 POINTS = 40
@@ -94,10 +94,10 @@ class PassAtK:
         for number, (name, limit) in enumerate(limits.items()):
             runs = learners[name].policies(lab, seed) if name in learners else []
             counted = self._count(lab, runs or [limit], seed * len(limits) + number)
-            exact = np.array([_passes(lab, policy, POINT_KS) for policy in runs])
+            exact = np.array([passes(lab.oracle, policy, POINT_KS) for policy in runs])
             shown = measured(name, POINT_KS, exact if runs else counted, style="measured" if runs else "simulated")
-            series += [shown, Series(name, "predicted", CURVE_KS, _passes(lab, limit, CURVE_KS))]
-            for k, value in zip(TABLE_KS, _passes(lab, limit, TABLE_KS).tolist(), strict=True):
+            series += [shown, Series(name, "predicted", CURVE_KS, passes(lab.oracle, limit, CURVE_KS))]
+            for k, value in zip(TABLE_KS, passes(lab.oracle, limit, TABLE_KS).tolist(), strict=True):
                 place = POINT_KS.index(k)
                 mean = mean_interval(exact[:, place]) if runs else None
                 rows.append((name if k == TABLE_KS[0] else "", k, value, mean, mean_interval(counted[:, place])))
@@ -123,9 +123,9 @@ class PassAtK:
 def _crossings(lab: Lab, limits: dict[str, Any]) -> list[str]:
     """Report from which K on policies that beat the reference at one try are worse than it."""
     tries, notes = range(1, GROUP + 1), []
-    base = _passes(lab, limits["reference"], tries)
+    base = passes(lab.oracle, limits["reference"], tries)
     for name, policy in limits.items():
-        ahead = np.flatnonzero(_passes(lab, policy, tries) >= base)
+        ahead = np.flatnonzero(passes(lab.oracle, policy, tries) >= base)
         if name != "reference" and len(ahead) and ahead[0] == 0 and ahead[-1] < GROUP - 1:
             notes.append(f"{name} is ahead of the reference at K = 1 and behind it from K = {ahead[-1] + 2} on.")
     return notes
@@ -188,10 +188,6 @@ def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.nd
     """Return series of one metric of runs (seeds, points, metrics), with a band, and of the flow (points, metrics)."""
     runs = measured(group, updates, values[:, :, place], style="band")
     return [runs, Series(group, "predicted", updates, theory[:, place])]
-
-
-def _passes(lab: Lab, policy: Any, ks: Sequence[int]) -> np.ndarray:
-    return measure(lab.oracle, policy, [f"task_0/pass@{k}" for k in ks])
 
 
 def _study(id: str, part: str, title: str, text: str, run: Callable[[Lab, int, int], StudyResult]) -> Study:

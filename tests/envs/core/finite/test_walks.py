@@ -12,6 +12,7 @@ from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 from theorybench.envs.curriculum.parity.setting import Parity
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
+from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 
@@ -77,6 +78,7 @@ CASES = [
         KFoldComposition(N=3, k=2),
         ReasoningTree(d=3, L=3),
         MetastableChain(K=3, M=3, eps=0.3, H=6),
+        TreeMarkovChain(L=6, M0=2, M=3, instance=7),
     )
     for name in VIEWS
     if name != "local" or setting.local is not None

@@ -24,7 +24,6 @@ CANONICAL = MarkovChainOracle(TreeMarkovChain())
 @settings(max_examples=40, deadline=None)
 @given(BY_HAND.trees(5), st.integers(1, 9), st.floats(0.0, 20.0))
 def test_outcome_shares_are_sums_over_all_cots(setting, samples, strength):
-    oracle = MarkovChainOracle(setting)
     for task in range(setting.num_tasks):
         cots = BY_HAND.cots(setting, task)
         probability, acc = cots.base, np.round(cots.acc, 12)
@@ -33,14 +32,14 @@ def test_outcome_shares_are_sums_over_all_cots(setting, samples, strength):
             level, upto = acc == value, probability[acc <= value].sum()
             mass = probability[level].sum()
             best[level] = probability[level] / mass * (upto**samples - max(0.0, upto - mass) ** samples)
-        found = outcome_shares(oracle, task, partial(best_of_n, samples=samples))
+        found = outcome_shares(setting, task, partial(best_of_n, samples=samples))
         np.testing.assert_allclose(found, cots.shares(best), atol=1e-11)
         tilted = probability * np.exp(strength * acc)
-        found = outcome_shares(oracle, task, partial(tilt, inverse_temperature=strength))
+        found = outcome_shares(setting, task, partial(tilt, inverse_temperature=strength))
         np.testing.assert_allclose(found, cots.shares(tilted / tilted.sum()), atol=1e-10)
         s = np.exp(strength * acc)
         pair = 2 * probability * (probability * s[:, None] / (s + s[:, None])).sum(axis=1)
-        found = outcome_shares(oracle, task, partial(soft_best_of_n, samples=2, inverse_temperature=strength))
+        found = outcome_shares(setting, task, partial(soft_best_of_n, samples=2, inverse_temperature=strength))
         np.testing.assert_allclose(found, cots.shares(pair), atol=1e-10)
 
 
@@ -60,9 +59,8 @@ def test_process_search_is_bayes_rule_or_one_step_of_improvement(setting):
 @given(BY_HAND.trees(5))
 def test_more_answers_prefer_the_common(setting):
     """With C high children in every row all easy CoTs are equally common, and none is more so."""
-    oracle = MarkovChainOracle(setting)
     for task in range(setting.num_tasks):
-        shares = [outcome_shares(oracle, task, partial(best_of_n, samples=n)) for n in (1, 2, 3, 4, 8, 16)]
+        shares = [outcome_shares(setting, task, partial(best_of_n, samples=n)) for n in (1, 2, 3, 4, 8, 16)]
         for before, after in itertools.pairwise(shares):
             assert after.easy >= before.easy - 1e-12
             assert after.invalid <= before.invalid + 1e-12
@@ -83,14 +81,14 @@ def test_more_answers_prefer_the_common(setting):
 )
 def test_figures_of_best_of_n_on_the_canonical_tree(task, samples, wanted):
     """P(hard) first rises, because invalid CoTs are displaced as well; its share among the valid ones falls."""
-    found = outcome_shares(CANONICAL, task, partial(best_of_n, samples=samples))
+    found = outcome_shares(CANONICAL.setting, task, partial(best_of_n, samples=samples))
     np.testing.assert_allclose(found, wanted, atol=6e-6)
     assert found.easy == pytest.approx(1 - (1 - 0.41322314) ** samples)
 
 
 def test_the_doob_law_keeps_what_sampling_by_process_rewards_gives_up():
     """Easy and hard at lambda = 1: .5846, .1200 against .9379, .0621; greedy search keeps the easy CoT alone."""
-    tilted = outcome_shares(CANONICAL, 0, partial(tilt, inverse_temperature=1.0))
+    tilted = outcome_shares(CANONICAL.setting, 0, partial(tilt, inverse_temperature=1.0))
     np.testing.assert_allclose(tilted, (0.58460, 0.12002, 0.29538), atol=6e-6)
     setting, names = CANONICAL.setting, ["task_0/easy", "task_0/hard", "task_0/invalid"]
     for greedy, wanted in ((False, (0.93790, 0.06210, 0.0)), (True, (1.0, 0.0, 0.0))):
@@ -116,7 +114,7 @@ def test_agents_that_learn_from_rewards_approach_the_exact_laws(reference, law):
         (outcome,) = train(make_agent(reference), "TheoryBench/TreeMarkovChain-v0", {}, [0], budget)
         values = CANONICAL.evaluate(outcome.policy)
         found = [[values[f"task_{k}/{name}"] for name in Shares._fields] for k in (0, 1)]
-        errors.append(np.abs(np.array(found) - [outcome_shares(CANONICAL, k, law) for k in (0, 1)]).max())
+        errors.append(np.abs(np.array(found) - [outcome_shares(CANONICAL.setting, k, law) for k in (0, 1)]).max())
     assert errors[1] < 0.004 and errors[1] < errors[0]
 
 

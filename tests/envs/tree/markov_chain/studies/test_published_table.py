@@ -8,7 +8,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.numerics import softmax
-from theorybench.envs.tree.markov_chain.flow import flow_policies
+from theorybench.envs.tree.markov_chain.flow import PopulationFlow
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
@@ -186,7 +186,7 @@ def test_the_rule_of_reinforce_is_the_agent_reinforce():
     assert (np.abs(coded.mean(axis=0) - agent.mean(axis=0)) <= 4 * error).all()
     ratio = agent.var(axis=0, ddof=1) / coded.var(axis=0)
     assert (ratio > 0.2).all() and (ratio < 2.7).all()  # F(15, 299) is outside with probability under .001
-    values = lab.oracle.evaluate(flow_policies(PAPER, 0.05, [1000])[0], METRICS)
+    values = lab.oracle.evaluate(PopulationFlow(PAPER, 0.05).policies([1000])[0], METRICS)
     assert (np.abs(coded.mean(axis=0) - [values[name] for name in METRICS]) < 0.002).all()
 
 
@@ -204,7 +204,7 @@ def test_no_penalty_raises_the_second_task(kl):
     oracle = MarkovChainOracle(PAPER)
     before, after = (
         oracle.evaluate(policy, ["task_1/easy"])["task_1/easy"]
-        for policy in (oracle.reference_policy, flow_policies(PAPER, 0.05, [1000], kl=kl)[0])
+        for policy in (oracle.reference_policy, PopulationFlow(PAPER, 0.05, kl=kl).policies([1000])[0])
     )
     assert after < before - 0.01
     assert before < 0.5418  # theirs, of what they call GRPO-KL
