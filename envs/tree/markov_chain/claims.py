@@ -9,6 +9,7 @@ weight. Predictions about search are exact and use the expected correctness itse
 the measured agents see only the rewards of rollouts.
 """
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -69,10 +70,15 @@ def _tilted_retention(oracle: MarkovChainOracle) -> float:
 
 
 claim = ClaimMaker("tree", "arXiv 2511.07368", parameters={"train_tasks": [0]})
+#: Makes claims that runs follow the flow.
+flow_claim = dataclasses.replace(
+    claim,
+    words={"tolerance_reason": "the mean of runs at a finite step size differs from the flow by less than this"},
+)
 
 CLAIMS: tuple[Claim, ...] = (
     # Squeezing and forgetting.
-    claim(
+    flow_claim(
         "squeezing",
         Training().metric("task_0/easy"),
         source="squeezing",
@@ -81,9 +87,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="an algorithm that does not ascend E[reward], such as one with a penalty to the reference",
         formula="P(easy) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
-        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .002",
     ),
-    claim(
+    flow_claim(
         "squeezing-hard",
         Training().metric("task_0/hard"),
         source="squeezing",
@@ -91,7 +96,6 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="exploration: rejecting the questions that the model already solves",
         formula="P(hard) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
-        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .002",
     ),
     claim(
         "squeezing-noise",
@@ -103,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.02,
         tolerance_reason="higher orders in the step size at one episode per update",
     ),
-    claim(
+    flow_claim(
         "forgetting",
         Training().metric("task_1/easy"),
         source="forgetting",
@@ -111,7 +115,6 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a policy that distinguishes the tasks",
         formula="P(easy) on the second task of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.0005,
-        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .0005",
     ),
     claim(
         "forgetting-prefix",
@@ -132,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="an objective that rewards coverage, such as pass@6",
         formula="min K with pass@K(flow at i = 1000) < pass@K(pi)",
     ),
-    claim(
+    flow_claim(
         "consistency-many-tries",
         Training().metric("task_0/pass@128"),
         source="consistency is not correctness",
@@ -140,7 +143,6 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="an objective that rewards coverage, such as pass@6",
         formula="pass@128 of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.002,
-        tolerance_reason="the mean of runs at a finite step size, as for squeezing",
     ),
     claim(
         "consistency-limit",
@@ -152,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         formula="min K with acc(easy) < pass@K(pi)",
     ),
     # Exploration: what preserves rare CoTs.
-    claim(
+    flow_claim(
         "exploration",
         REJECT_EASY.metric("task_0/entropy"),
         source="exploration preserves",
@@ -161,9 +163,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="training on every question, which squeezes",
         formula=f"entropy of the flow {_FLOW} at i = 1000",
         tolerance=0.004,
-        tolerance_reason="the mean of runs at a finite step size is less than .004 off the flow",
     ),
-    claim(
+    flow_claim(
         "exploration-updates",
         gain("task_0/retention", REJECT_EASY, Training()),
         source="exploration preserves",
@@ -172,9 +173,8 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="training on every question, which squeezes",
         formula=f"retention of the flow {_FLOW} less that of the flow of E[grad M], both at i = 1000",
         tolerance=0.01,
-        tolerance_reason="the mean of runs at a finite step size is less than .01 off the flow",
     ),
-    claim(
+    flow_claim(
         "exploration-queries",
         gain("task_0/retention", *EQUAL_QUERIES),
         source="exploration preserves, at the cost of a rejection",
@@ -182,7 +182,6 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="training on every question, which squeezes",
         formula=f"retention of the flow {_FLOW} at i = 1000 less that of the flow of E[grad M] at i = 6000",
         tolerance=0.01,
-        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .01",
     ),
     claim(
         "exploration-limit",
@@ -205,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.0005,
         tolerance_reason="finite time and step size",
     ),
-    claim(
+    flow_claim(
         "kl-early",
         Training(kl=0.1).metric("task_0/retention"),
         source="a KL penalty slows squeezing",
@@ -214,7 +213,6 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="another weight of the penalty, or none",
         formula="retention of the flow theta_{i+1} = theta_i + .05 grad (E[M] - .1 KL(p || pi)) at i = 1000",
         tolerance=0.003,
-        tolerance_reason="the mean of runs at a finite step size differs from the flow by less than .003",
     ),
     claim(
         "kl-limit",
@@ -280,7 +278,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="a verifier for which only the most common CoT is correct",
         formula="1 - E (1 - sum over hard o of X_o pi(o))^32, X_o ~ Bernoulli(acc(o))",
     ),
-    claim(
+    flow_claim(
         "hard-questions-lead",
         LeastLead(Training(seeds=16)),
         source="rare CoTs solve hard questions",
@@ -289,6 +287,5 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="training that preserves the mass of the hard CoTs, such as reject-easy",
         formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
         tolerance=0.0005,
-        tolerance_reason="the mean of runs at a finite step size, as for squeezing",
     ),
 )

@@ -124,10 +124,6 @@ class Training:
         """Train; return metrics of each run, float64 (seeds, names)."""
         return np.array([measure(lab.oracle, policy, names) for policy in self.policies(lab, seed)])
 
-    def curves(self, lab: Lab, seed: int, points: int) -> list[list[tuple[int, Any]]]:
-        """Train; return (episodes, policy) of each run after each of `points` equal parts of its episodes."""
-        return lab.trace("rlvr", run_seeds(seed, self.seeds), self.budget, points=points, **self.hyperparameters)
-
     def limit(self, oracle: MarkovChainOracle, ks: Sequence[int]) -> np.ndarray:
         """pass@K on the first task of the policy on prefixes that the flow tends to, float64 (ks,).
 

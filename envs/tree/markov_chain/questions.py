@@ -184,11 +184,6 @@ class EqualMass:
         x = np.where(x < 1e-9, 0.0, x)
         return x / x.sum()
 
-    def gap(self, k: int, masses: np.ndarray) -> float:
-        """Return max_v g_v - sum_v x_v g_v for the gradient g: pass@K is at most this far below its maximum."""
-        slope = self.levels if k == 1 else self.derivatives(k, masses)[0]
-        return float(slope.max() - masses @ slope)
-
     def _mgf(self, nodes: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Return E exp(-z M), complex (nodes,), for nodes on one circle."""
         each = masses / self.counts

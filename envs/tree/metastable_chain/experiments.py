@@ -81,7 +81,7 @@ class Slope:
     def predicted(self, oracle: Oracle[MetastableChain]) -> float:
         """Fit the slope of exact hitting times."""
         times = [_exact(dataclasses.replace(oracle.setting, **point)) for point in self.points]
-        return slope_interval(self.logs, np.log(times), [0.0] * len(times)).value
+        return slope_interval(self.logs, np.log(times).tolist(), [0.0] * len(times)).value
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the slope of simulated hitting times."""

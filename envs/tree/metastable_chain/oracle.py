@@ -44,7 +44,7 @@ class MetastableChainOracle(Oracle[MetastableChain]):
     def optimal_policy(self) -> TablePolicy:
         """Alternate between moving to the exit and leaping; uniform once the target has been reached."""
         setting = self.setting
-        plan = np.array([np.argmin(setting.ring.wrong[:, setting.M]), setting.M] * (setting.K - 1))
+        plan = np.array([setting.ring.exit, setting.M] * (setting.K - 1))
         table = np.full((setting.horizon, setting.num_actions), 1 / setting.num_actions)
         table[: len(plan)] = np.eye(setting.num_actions)[plan]
         return TablePolicy(View.of(setting, "position"), table)

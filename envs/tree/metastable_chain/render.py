@@ -50,7 +50,7 @@ def ring_places(setting: MetastableChain) -> np.ndarray:
     previous cluster and its exit the next; the other states fill the gaps between them.
     """
     K, M = setting.K, setting.M
-    entry, exit = entry_and_exit(setting)
+    entry, exit = setting.ring.entry, setting.ring.exit
     angle = _angles(K)
     radius = min(0.5, 0.62 * np.pi * _RING / K)
     others = [place for place in range(M) if place not in (entry, exit)]
@@ -70,16 +70,11 @@ def _angles(count: int) -> np.ndarray:
     return np.pi / 2 - 2 * np.pi * np.arange(count) / count
 
 
-def entry_and_exit(setting: MetastableChain) -> tuple[int, int]:
-    """Return the state to which leaps lead, and the state from which they start."""
-    return int(setting.ring.place[setting.M]), int(np.argmin(setting.ring.wrong[:, setting.M]))
-
-
 def _draw_chain(axes: Any, setting: MetastableChain, dots: np.ndarray) -> None:
     """Draw easy steps as hairlines, hard ones dashed, and number the clusters."""
     from matplotlib.collections import LineCollection
 
-    entry, exit = entry_and_exit(setting)
+    entry, exit = setting.ring.entry, setting.ring.exit
     inside = np.triu_indices(min(setting.M, _MOST_MESH), 1)
     mesh = np.stack([dots[:, inside[0]], dots[:, inside[1]]], axis=2).reshape(-1, 2, 2)
     axes.add_collection(LineCollection(list(mesh), colors=HARD_STEP, linewidths=0.5, zorder=1))
@@ -117,7 +112,7 @@ class RingRenderer(Renderer):
         """Describe a walk."""
         steps = [setting.symbol_name(token - 1) for token in scene.observation.tolist() if token]
         cluster, place = int(scene.state.cluster[0]), int(scene.state.place[0])
-        kind = dict(zip(entry_and_exit(setting), ("entry", "exit"), strict=True)).get(place, "")
+        kind = {setting.ring.entry: "entry", setting.ring.exit: "exit"}.get(place, "")
         probs = setting.reference_probs(scene.observation[None])[0]
         best = [a for a in np.argsort(-probs, kind="stable")[:6] if probs[a] > 0]
         rows = [

@@ -208,10 +208,10 @@ class MetastableChain(Setting):
         cluster = xp.where(cluster < 0, 0, cluster)
         position, tokens = state.position + 1, xp.asarray(state.tokens, copy=True)
         tokens[xp.arange(len(rng), device=actions.device), position] = xp.astype(actions + 1, xp.int8)
-        arrived = ~wrong & (cluster == self.K - 1)
+        reached = ~wrong & (cluster == self.K - 1)
         place = xp.where(wrong, state.place, xp.take(tables.place, actions))
         moved = State(state.prompt, cluster, place, position, tokens)
-        return moved, xp.astype(arrived, xp.float64), arrived | wrong | (position == self.horizon)
+        return moved, xp.astype(reached, xp.float64), reached | wrong | (position == self.horizon)
 
     def observe(self, state: State) -> Any:
         """Return the start and the steps so far, int8 (n, 1 + H)."""

@@ -30,6 +30,16 @@ class Ring(NamedTuple):
     move: np.ndarray  # int64 (A,), the change of cluster: 0, +1 for a leap, -1 for a step back (0 in the first cluster)
     wrong: np.ndarray  # bool (M, A), tokens for which a place has no edge
 
+    @property
+    def entry(self) -> int:
+        """The place to which leaps lead."""
+        return int(self.place[self.size])
+
+    @property
+    def exit(self) -> int:
+        """The place from which they start."""
+        return int(self.wrong[:, self.size].argmin())
+
     @staticmethod
     def of(clusters: int, size: int, entry: int, exit: int, two_way: bool) -> "Ring":
         """Build the ring whose leaps go from the exit of a cluster to the entry of the next."""
@@ -101,16 +111,16 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
         reference: float64 (A, A), the reference's.
     """
     horizon, clusters = len(rows), np.arange(ring.clusters)
-    arrived, lost, kl = np.zeros(horizon), np.zeros(ring.clusters), 0.0
+    hits, lost, kl = np.zeros(horizon), np.zeros(ring.clusters), 0.0
     mass = departure(ring, 1 / ring.size)
     for position, (after, ended, reached) in enumerate(flow(ring, rows, mass)):
         visits = mass.sum(axis=0)
         kl += float(visits[visits > 0] @ row_kl(rows[position], reference)[visits > 0])
-        arrived[position], mass = reached, after
+        hits[position], mass = reached, after
         lost += ended
     late = np.full(ring.clusters, horizon + 1)
     return Endings(
-        weight=np.concatenate([arrived, lost, mass.sum(axis=1)]),
+        weight=np.concatenate([hits, lost, mass.sum(axis=1)]),
         time=np.concatenate([np.arange(1, horizon + 1), late, late]),
         cluster=np.concatenate([np.full(horizon, ring.clusters - 1), clusters, clusters]),
         wrong=np.repeat([False, True, False], [horizon, ring.clusters, ring.clusters]),
@@ -155,9 +165,9 @@ def walk(
             row, token = np.arange(len(rows)), inverse_cdf(rows, rng.random(len(rows)))
         wrong, cluster, kl = ring.wrong[ring.place[last[row]], token], cluster[row], kl[row]
         cluster = np.where(wrong, cluster, np.maximum(cluster + ring.move[token], 0))
-        arrived = ~wrong & (cluster == ring.clusters - 1)
-        over = wrong | arrived | (step == horizon)
-        time = np.where(arrived, step, horizon + 1)
+        reached = ~wrong & (cluster == ring.clusters - 1)
+        over = wrong | reached | (step == horizon)
+        time = np.where(reached, step, horizon + 1)
         ended.append((weight[over], time[over], cluster[over], wrong[over], kl[over]))
         weight, cluster, kl, last = weight[~over], cluster[~over], kl[~over], token[~over]
         tokens = tokens[row[~over]]

@@ -1,32 +1,17 @@
 """The tree from its definitions, one chain of thought after another, and policies without tables: tests share them."""
 
 import itertools
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.registry import load_module
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
-
-class Hashed(Policy):
-    """Random probabilities for each thing it sees, sharp ones and zeros included."""
-
-    def __init__(self, num_actions: int, sharpness: float = 4.0, sees: str = "prefix", depends_on: str = "") -> None:
-        self.num_actions, self.sharpness, self.sees, self.depends_on = num_actions, sharpness, sees, depends_on or sees
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        seen = observations.astype(np.int64)
-        position = np.count_nonzero(seen[:, 1:], axis=1)
-        key = 17 * position
-        if self.sees == "prefix":
-            key = seen @ (1_000_003 ** np.arange(seen.shape[1]) % 2_147_483_647)
-        elif self.sees == "state":
-            key += 101 * seen[np.arange(len(seen)), position]
-        noise = np.sin(key[:, None] * 0.7345 + 1.234 * np.arange(self.num_actions))
-        weights = np.exp(self.sharpness * noise) * (noise > -0.9)
-        return weights / weights.sum(axis=1, keepdims=True)
+Hashed = load_module(str(Path(__file__).parents[1] / "hashed_policy.py")).Hashed
 
 
 class Opaque(Policy):

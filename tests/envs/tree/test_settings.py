@@ -10,7 +10,7 @@ from theorybench.envs.core.checks.setting import check_setting, check_vector_env
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.registry import load_module
 
-Hashed = load_module(str(Path(__file__).parent / "by_hand.py")).Hashed
+Hashed = load_module(str(Path(__file__).parents[1] / "hashed_policy.py")).Hashed
 TREE, CHAIN = "TheoryBench/TreeMarkovChain-v0", "TheoryBench/MetastableChain-v0"
 VARIANTS = {
     "pool": (TREE, {"num_questions": 5, "pass_k": 4, "train_tasks": (1,)}),
@@ -63,7 +63,7 @@ def test_a_policy_that_declares_too_little_is_refused(name, declared, sees):
     u = gym.make(id, **parameters).unwrapped
     if u.setting.horizon > 1:
         with pytest.raises(PolicyError, match="depends_on"):
-            u.oracle.evaluate(Hashed(u.setting.num_actions, 2.0, sees, declared))
+            u.oracle.evaluate(Hashed(u.setting, declared, sees=sees))
 
 
 @pytest.mark.parametrize(

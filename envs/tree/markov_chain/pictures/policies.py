@@ -78,8 +78,6 @@ def draw_policies(
     """
     from matplotlib.figure import Figure
 
-    from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
-
     if not policies:
         raise ParameterError("policies", policies, "at least one policy")
     tasks = list(range(min(setting.num_tasks, MOST_TASKS))) if task is None else np.atleast_1d(task).tolist()
@@ -101,13 +99,7 @@ def draw_policies(
 
 
 class _Sheet:
-    """The panels of some policies: what they show, and how large they are.
-
-    Args:
-        oracle: the exact answers.
-        policies: the policies by name.
-        width: width of the figure, in inches.
-    """
+    """The panels of policies in a figure of a width in inches: what they show, and how large they are."""
 
     def __init__(self, oracle: MarkovChainOracle, policies: Mapping[str, Any], width: float) -> None:
         self.oracle, self.setting, self.policies = oracle, oracle.setting, policies
@@ -160,10 +152,8 @@ class _Sheet:
         draw_cots(axes, rows, places, lost, edgecolors=COLOURS[1], linewidths=1.0, linestyles=[(0, DASHES)])
         label_ends(axes, self.setting, rows, places, task, 7)
         self._caption(axes, name, task, (left, box.bottom - 0.17))
-        self._table(axes, (left, box.bottom - _BELOW - 0.06), cots, probability, self._valid(name, task))
-
-    def _valid(self, name: str, task: int) -> float:
-        return 1.0 - self.metrics[name][f"task_{task}/invalid"]
+        valid = 1.0 - self.metrics[name][f"task_{task}/invalid"]
+        self._table(axes, (left, box.bottom - _BELOW - 0.06), cots, probability, valid)
 
     def _caption(self, axes: Any, name: str, task: int, corner: tuple[float, float]) -> None:
         """Write the metrics in the colours of the ribbons."""

@@ -103,8 +103,8 @@ class TreeRenderer(Renderer):
         legend = "━ easy step  ╌ hard step  ● taken  ◎ target"
         if len(shown) < max(setting.M0, setting.M):
             legend += "  (states not used are left out)"
-        ways = "  ".join(filter(None, chances))
-        return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {ways}", f"  status   {status(setting, scene)}"])
+        endings = "  ".join(filter(None, chances))
+        return "\n".join([*lines, f"  {legend}", f"  {_lead(scene)} {endings}", f"  status   {status(setting, scene)}"])
 
     def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
         """Draw the CoT so far as one ribbon, which then splits as the base model would continue."""

@@ -54,38 +54,26 @@ from theorybench.envs.tree.markov_chain.trees import words
 
 
 class ListedTask:
-    """A task of a small tree with all CoTs from its start listed, N = M^(L-1) of T = L-1 steps.
-
-    Args:
-        setting: the tree.
-        task: index of the task.
-
-    Attributes:
-        nodes: int64 (N, T), the node of each step.
-        actions: int64 (N, T).
-        prefixes: int64 (N, T + 1), the number of each prefix, from the empty one to the whole CoT.
-        correctness: float64 (N,), acc.
-        easy: bool (N,), valid and with high edges only.
-        hard: bool (N,), valid and not easy.
-        completions: float64 (prefixes, N), P(CoT | prefix) of the base chain.
-    """
+    """A task of a small tree with all CoTs from its start listed, N = M^(L-1) of T = L-1 steps."""
 
     def __init__(self, setting: TreeMarkovChain, task: int) -> None:
         M, steps = setting.M, setting.L - 1
         self.num_actions, number = M, np.arange(M**steps)
-        self.actions = words(M, steps)
+        self.actions = words(M, steps)  # int64 (N, T)
+        # int64 (N, T), the node of each step
         self.nodes = setting.M0 + (np.arange(steps) - 1) * M + np.roll(self.actions, 1, axis=1)
         self.nodes[:, 0] = setting.tree.starts[task]
         local = number[:, None] // M ** np.arange(steps, -1, -1)
+        # int64 (N, T + 1), the number of each prefix, from the empty one to the whole CoT
         self.prefixes = local + (M ** np.arange(steps + 1) - 1) // (M - 1)
         base = self.law(setting.chain[None])[0]
         valid = self.actions[:, -1] == setting.tree.targets[task]
-        self.correctness = np.where(valid, base, 0.0) / setting.valid_mass[task]
-        self.easy = valid & setting.tree.high[self.nodes, self.actions].all(axis=1)
-        self.hard = valid & ~self.easy
+        self.correctness = np.where(valid, base, 0.0) / setting.valid_mass[task]  # float64 (N,)
+        self.easy = valid & setting.tree.high[self.nodes, self.actions].all(axis=1)  # bool (N,)
+        self.hard = valid & ~self.easy  # bool (N,)
         through = np.zeros((self.prefixes.max() + 1, len(base)))
         through[self.prefixes, number[:, None]] = base[:, None]
-        self.completions = through / through.sum(axis=1, keepdims=True)
+        self.completions = through / through.sum(axis=1, keepdims=True)  # (prefixes, N), P(CoT | prefix) under P
 
     def law(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of each CoT, float64 (runs, N), under rows (runs, nodes, M)."""
@@ -121,7 +109,7 @@ def ascend(logits: np.ndarray, nodes: np.ndarray, actions: np.ndarray, weights: 
         logits: float64 (runs, nodes, M).
         nodes: int64 (runs, T), distinct for a run.
         actions: int64 (runs, T).
-        weights: float64 (runs, T), or a number; includes the learning rate.
+        weights: float64 (runs, T), or a number; they include the learning rate.
     """
     each, steps = np.arange(len(logits))[:, None], np.arange(nodes.shape[1])
     scores = -softmax(logits[each, nodes])

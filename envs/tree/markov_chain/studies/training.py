@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import mean_interval
-from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.tree.markov_chain.experiments import Training, measure, missed_shares, passes
 
@@ -176,7 +176,7 @@ def _curves(
     Returns:
         Updates (points,), metrics of the runs float64 (seeds, points, names) and of the flow float64 (points, names).
     """
-    runs = dataclasses.replace(learner, seeds=seeds).curves(lab, seed, POINTS)
+    runs = lab.trace("rlvr", run_seeds(seed, seeds), learner.budget, points=POINTS, **learner.hyperparameters)
     start = measure(lab.oracle, lab.oracle.reference_policy, names)
     values = np.array([[start, *(measure(lab.oracle, policy, names) for _, policy in run)] for run in runs])
     updates = [0, *(episodes // learner.episodes for episodes, _ in runs[0])]

@@ -157,7 +157,7 @@ def test_the_kl_flow_tends_to_the_tilted_base_model(training: Training) -> None:
 @pytest.mark.rotating
 @pytest.mark.parametrize("policy", ["markov", "prefix"])
 @pytest.mark.parametrize("tries", [0, 1, 5])
-def test_the_reject_easy_flow_climbs_to_the_optimum_of_its_pass(policy: str, tries: int) -> None:
+def test_the_reject_easy_flow_ascends_to_the_optimum_of_its_pass(policy: str, tries: int) -> None:
     oracle, name = MarkovChainOracle(FIRST), f"task_0/pass@{tries + 1}"
     path = PopulationFlow(FIRST, 4.0, reject_easy=tries, policy=policy).policies([0, 100, 1000, 5000])
     values = [oracle.evaluate(step, [name])[name] for step in path]

@@ -1,6 +1,8 @@
 """The oracle against ground truth, enumeration of all CoTs and questions, simulation, and itself at every size."""
 
 import itertools
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +60,7 @@ def random_policies(oracle: MarkovChainOracle, seed: int) -> list:
     setting, rng = oracle.setting, np.random.default_rng(seed)
     rows = rng.dirichlet(np.full(setting.M, 0.5), setting.shape.num_nodes)
     positions = TablePolicy(View.of(setting, "position"), rng.dirichlet(np.ones(setting.M), setting.L - 1))
-    return [Hashed(setting.M, 4.0), node_policy(setting, rows), positions, oracle.optimal_policy]
+    return [Hashed(setting, sharpness=4.0), node_policy(setting, rows), positions, oracle.optimal_policy]
 
 
 @settings(max_examples=25, deadline=None)
@@ -118,7 +120,7 @@ def test_dynamic_programming_and_enumeration_agree_at_size(C: int) -> None:
 
 def test_estimates_agree_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = MarkovChainOracle(TreeMarkovChain(L=5, M0=3, M=3, C=2, num_tasks=3, instance=1))
-    policy = Hashed(3, 2.0)
+    policy = Hashed(oracle.setting)
     exact = oracle.evaluate(policy)
     monkeypatch.setattr(markov_chain_oracle, "MAX_PREFIXES", 10)
     estimate = oracle.evaluate(policy)
@@ -215,3 +217,24 @@ def test_without_anything_to_win_there_is_no_score(parameters: dict[str, int]) -
     for policy in (oracle.reference_policy, oracle.optimal_policy):
         with pytest.raises(ParameterError, match="can be won"):
             oracle.score(policy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("C", [1, 2, 6])
+def test_speed(C: int) -> None:
+    """The goals of `benchmarks/oracle.py`, with the policies' own time."""
+    oracle = MarkovChainOracle(TreeMarkovChain(**BOARD, instance=0, C=C))
+
+    def seconds(call: Callable[[], object]) -> float:
+        call()
+        start = time.process_time()
+        call()
+        return time.process_time() - start
+
+    for k in (1, 4, 8, 64):
+        assert seconds(lambda k=k: EqualMassPolicy(oracle.setting, oracle.optimal_masses(k))) < 2
+    rows = np.random.default_rng(C).dirichlet(np.ones(6), oracle.setting.shape.num_nodes)
+    chain = node_policy(oracle.setting, rows)
+    for policy in (chain, *(Hashed(oracle.setting, sharpness=sharpness) for sharpness in (0.0, 2.0, 5.0))):
+        assert seconds(lambda p=policy: oracle.evaluate(p)) < 1
+    assert seconds(lambda: oracle.evaluate(chain, ["pass@1"])) < 0.05

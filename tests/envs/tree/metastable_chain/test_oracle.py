@@ -19,12 +19,8 @@ from theorybench.envs.tree.metastable_chain import oracle as metastable_chain_or
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
-BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
+Hashed = load_module(str(Path(__file__).parents[2] / "hashed_policy.py")).Hashed
 ID = "TheoryBench/MetastableChain-v0"
-
-
-def hashed(setting, sees, depends_on=""):
-    return BY_HAND.Hashed(setting.num_actions, 2.0, sees, depends_on)
 
 
 def chain_of(setting):
@@ -166,7 +162,7 @@ def test_slopes_tend_to_those_of_the_paper():
 @settings(max_examples=25, deadline=None)
 @given(tiny_chains(), st.sampled_from(["prefix", "state", "position"]))
 def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
-    policy, oracle = hashed(setting, depends_on), MetastableChainOracle(setting)
+    policy, oracle = Hashed(setting, depends_on), MetastableChainOracle(setting)
     assert_equal(oracle.evaluate(policy), by_hand(setting, policy))
     assert_equal(oracle.evaluate(oracle.reference_policy), by_hand(setting, oracle.reference_policy))
 
@@ -175,7 +171,9 @@ def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
 @given(tiny_chains(), st.sampled_from(["state", "position"]), st.integers(0, 1000))
 def test_forward_recursion_and_tables_agree_with_all_prefixes(setting, depends_on, seed):
     oracle = MetastableChainOracle(setting)
-    assert_equal(oracle.evaluate(hashed(setting, depends_on)), oracle.evaluate(hashed(setting, depends_on, "prefix")))
+    assert_equal(
+        oracle.evaluate(Hashed(setting, depends_on)), oracle.evaluate(Hashed(setting, "prefix", sees=depends_on))
+    )
     view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
     table = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows))
     assert_equal(oracle.evaluate(table), by_hand(setting, table))
@@ -248,7 +246,7 @@ def test_simulated_episodes_agree_with_the_reference_and_a_table(parameters):
 @pytest.mark.parametrize("sees", ["prefix", "state"])
 def test_estimates_have_honest_standard_errors(sees, monkeypatch):
     setting = MetastableChain(K=3, M=2, H=6, eps=0.3)
-    policy = hashed(setting, sees, "prefix")
+    policy = Hashed(setting, "prefix", sees=sees)
     exact = MetastableChainOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in exact)
     monkeypatch.setattr(metastable_chain_oracle, "MAX_PREFIXES", 1)
@@ -264,7 +262,7 @@ def test_prefixes_are_counted():
     setting = MetastableChain(K=2, M=2, H=3)  # 2 starts; an exit has two easy edges, another state as well
     assert MetastableChainOracle(setting).num_prefixes == 2 + 4 + 8
     long = MetastableChainOracle(MetastableChain())
-    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(hashed(long.setting, "prefix"), ["objective"])
+    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(Hashed(long.setting, "prefix"), ["objective"])
 
 
 @settings(max_examples=20, deadline=None)

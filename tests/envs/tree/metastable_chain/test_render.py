@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.render import rgb_array
-from theorybench.envs.tree.metastable_chain.render import entry_and_exit, ring_places, walk_of
+from theorybench.envs.tree.metastable_chain.render import ring_places, walk_of
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 CHAINS: list[dict[str, Any]] = [
@@ -42,7 +42,7 @@ def test_the_walk_drawn_is_the_walk_made(K: int, M: int, two_way: bool, seed: in
 @pytest.mark.parametrize("parameters", CHAINS)
 def test_states_lie_apart_and_leaps_are_the_nearest_ends(parameters: dict[str, Any]) -> None:
     setting = MetastableChain(**parameters)
-    places, (entry, exit) = ring_places(setting), entry_and_exit(setting)
+    places, entry, exit = ring_places(setting), setting.ring.entry, setting.ring.exit
     flat = places.reshape(-1, 2)
     distance = np.linalg.norm(flat[:, None] - flat, axis=2) + np.eye(len(flat))
     assert distance.min() > 0.005

@@ -34,7 +34,7 @@ def random_rows(setting: TreeMarkovChain, seed: int) -> np.ndarray:
 @settings(max_examples=30, deadline=None)
 @given(BY_HAND.trees(5), st.integers(0, 10**6), st.booleans())
 def test_edge_mass_counts_the_cots_through_each_edge(setting: TreeMarkovChain, seed: int, markov: bool) -> None:
-    policy = node_policy(setting, random_rows(setting, seed)) if markov else Hashed(setting.M)
+    policy = node_policy(setting, random_rows(setting, seed)) if markov else Hashed(setting)
     edge_mass = policy_edge_mass(MarkovChainOracle(setting), policy)
     expected = np.zeros_like(edge_mass.edges)
     for task in range(setting.num_tasks):
@@ -48,7 +48,7 @@ def test_edge_mass_counts_the_cots_through_each_edge(setting: TreeMarkovChain, s
 @settings(max_examples=30, deadline=None)
 @given(BY_HAND.trees(5), st.integers(0, 4))
 def test_the_most_common_cots_are_the_first_of_all(setting: TreeMarkovChain, count: int) -> None:
-    oracle, policy = MarkovChainOracle(setting), Hashed(setting.M)
+    oracle, policy = MarkovChainOracle(setting), Hashed(setting)
     for task in range(setting.num_tasks):
         cots = BY_HAND.cots(setting, task)
         order = np.lexsort([np.arange(len(cots.acc)), -cots.acc.round(12)])
@@ -107,7 +107,7 @@ def policies(setting: TreeMarkovChain) -> dict[str, Any]:
     oracle = MarkovChainOracle(setting)
     return {
         "reference": oracle.reference_policy,
-        "trained $x_1$ <&>": Hashed(setting.M),
+        "trained $x_1$ <&>": Hashed(setting),
         "optimal": oracle.optimal_policy,
     }
 
@@ -135,7 +135,7 @@ def test_pictures_say_what_they_show() -> None:
 @pytest.mark.rotating
 def test_a_large_tree_is_drawn_whatever_the_policy() -> None:
     setting = TreeMarkovChain(L=12, M0=12, M=12, num_tasks=9, instance=2)
-    figure = draw_policies(setting, {"on prefixes": Hashed(setting.M)}, task=(0, 8))
+    figure = draw_policies(setting, {"on prefixes": Hashed(setting)}, task=(0, 8))
     words = [text.get_text() for text in figure.axes[0].texts]
     assert "on prefixes (estimated)" in words and "5 others" in words and figure_pixels(figure).std() > 5
 
@@ -170,7 +170,7 @@ def test_rendering_changes_nothing_and_repeats(mode: str, parameters: dict[str, 
             np.testing.assert_array_equal(drawn.reset()[0], plain.reset()[0])
 
 
-def test_text_draws_the_way_through_the_layers() -> None:
+def test_text_draws_the_path_through_the_layers() -> None:
     env = gym.make(ID, render_mode="ansi")
     env.reset(seed=1, options={"prompt": 3})
     for action in (0, 1):
