@@ -1,4 +1,4 @@
-"""CyclicPreference: pairs of responses whose preferences need no reward: general preferences with cycles."""
+"""CyclicPreference: pairs of responses are compared by preferences with cycles, which no reward explains."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.preference.cyclic.oracle import CyclicPreferenceOracle

@@ -1,4 +1,4 @@
-"""CyclicPreference: pairs of responses whose preferences need no reward: general preferences with cycles."""
+"""CyclicPreference: pairs of responses are compared by preferences with cycles, which no reward explains."""
 
 import dataclasses
 import functools
@@ -17,7 +17,7 @@ from theorybench.envs.preference.cyclic.games import regularised_value
 
 STRUCTURES = ("ring", "rival", "random")
 CANONICAL_SEED = 2312_00886
-#: The least J* - J_ref of an instance: below, a score would measure little but noise.
+#: The least J* - J_ref of an instance: below it a score would measure little but noise.
 SMALLEST_GAP = 1e-3
 
 
@@ -53,7 +53,7 @@ class CyclicPreference(ContextualBandit):
     The goal is the policy with the largest J(pi) = min over pi' of P(pi > pi') + beta KL(pi' || pi_ref)
     - beta KL(pi || pi_ref), mean over contexts: to do well against every opponent, with both near pi_ref. The minimum
     has a closed form, J(pi) = -beta KL(pi || pi_ref) - beta ln E_{y' ~ pi_ref} exp(-P(pi > y') / beta), derived in
-    `envs/preference/games.py`. pi_ref ~ exp(tilt z), with z = -1, ..., 1 from the worst to the best score; learning
+    `games.py` beside this file. pi_ref ~ exp(tilt z), with z = -1, ..., 1 from the worst to the best score; learning
     starts there.
 
     ## Action Space
@@ -119,7 +119,7 @@ class CyclicPreference(ContextualBandit):
     instance: int = instance(0, "draws ranks of the responses, scores between the ends, signs of a random table")
 
     def validate(self) -> None:
-        """Check that something can be won.
+        """Check that the optimum is better than the reference.
 
         Raises:
             ParameterError: J* - J(pi_ref) is below .001.

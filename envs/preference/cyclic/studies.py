@@ -1,4 +1,4 @@
-"""Figures of CyclicPreference: what learners lose to the best response, over cyclicity; rounds of self-play."""
+"""Figures of CyclicPreference: exploitability of learners over cyclicity, and rounds of self-play."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import Axis, Cell, Chart, Column, Series, Study, StudyResult, Table, measured
 from theorybench.envs.preference.cyclic.experiments import MirrorDescent, exact_rounds, favourite, reading
 
-#: Where theory is drawn.
+#: Cyclicities at which theory is drawn.
 DRAWN = tuple(np.round(np.linspace(0, 1, 101), 2).tolist())
 FAVOURITE, OPTIMUM, THRESHOLD = "Bradley-Terry favourite", "optimum", "threshold c*"
 METRICS = ("exploitability", "nash_win_rate")
-#: Steps that end near the minimum where beta is small.
+#: Steps large enough to get near the minimum where beta is small.
 _GRADIENTS: dict[str, Any] = {"learning_rate": 0.3}
-#: Learners, with what is not their default.
+#: Learners, with the hyper-parameters that are not their defaults.
 LEARNERS: dict[str, dict[str, Any]] = {
     "dpo-offline": _GRADIENTS,
     "dpo-on-policy": _GRADIENTS,
@@ -34,11 +34,10 @@ class OverCyclicity:
 
     places: tuple[float, ...] = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)  # cyclicities at which learners are trained
     labels: int = 100_000  # of a run, and of the fit
-    #: hyper-parameters of each
     learners: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=lambda: LEARNERS)
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train; show both metrics."""
+        """Train the learners and show both metrics."""
         runs = run_seeds(seed, seeds)
         values = {name: np.empty((seeds, len(self.places), 2)) for name in (FAVOURITE, *self.learners)}
         optima: list[float] = []
@@ -62,16 +61,13 @@ class OverCyclicity:
     def _charts(self, lab: Lab, values: Mapping[str, np.ndarray], optima: list[float]) -> tuple[Chart, ...]:
         margins = [round(lab.oracle.margin(share), 9) for share in DRAWN]
         at = (lab.oracle.threshold, lab.oracle.threshold)
-        # Preferences have 36 bits, theirs and the oracle's line are compared to 9 digits.
-        lost, rates = (
-            tuple(
-                measured(
-                    name, self.places, np.round(own[:, :, number], 9), style="measured" if name == FAVOURITE else "band"
-                )
-                for name, own in values.items()
-            )
-            for number in range(2)
-        )
+        lost: list[Series] = []
+        rates: list[Series] = []
+        for name, own in values.items():
+            for number, series in enumerate((lost, rates)):
+                # Preferences have 36 bits: their values and the oracle's line are compared to 9 digits.
+                rounded = np.round(own[:, :, number], 9)
+                series.append(measured(name, self.places, rounded, style="measured" if name == FAVOURITE else "band"))
         x = Axis("cyclicity c of the preferences", range=(-0.02, 1.02))
         return (
             Chart(
@@ -107,7 +103,7 @@ class OverCyclicity:
             lost.append((share, lab.oracle.margin(share), optima[place], *own[0]))
             rates.append((share, 0.5, *own[1]))
         note = (
-            f"Means of runs with three standard errors. Margin: of the Borda winner, 0 up to c* = "
+            "Means of runs with three standard errors. Margin: of the Borda winner, 0 up to c* = "
             f"{lab.oracle.threshold:.3f}; {FAVOURITE}: of a fit to {self.labels:,} uniform pairs. Optimum: the fixed "
             f"point of the game with beta = {lab.setting.beta:g}."
         )
@@ -133,14 +129,14 @@ def _columns(*heads: str) -> tuple[Column, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SelfPlay:
-    """Rounds of self-play with and without a mixture with the reference, beside the same without noise."""
+    """Rounds of self-play with and without a mixture with the reference, beside the same rounds without noise."""
 
-    rounds: int = 64  # how many, a power of two: their shares of the labels are exact
+    rounds: int = 64  # number of rounds, a power of two: see `MirrorDescent`
     step: float = 0.5  # eta
     labels: int = 200_000  # of a run
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train; show exploitability and the distance from the von Neumann winner after each round."""
+        """Train the learners; show exploitability and the distance from the von Neumann winner after each round."""
         places = range(1, self.rounds + 1)
         lost: list[Series] = []
         far: list[Series] = []
@@ -181,10 +177,10 @@ STUDIES: tuple[Study, ...] = (
         source="arXiv 2312.00886, what reward models cannot express; arXiv 2405.00675; arXiv 2405.21046",
         title="Exploitability over cyclicity: Bradley-Terry learners and learners of the game",
         text=(
-            "Up to c* the favourite of a Bradley-Terry fit to uniform pairs loses to nothing; above, the fit ranks as "
-            "before and its favourite loses the oracle's margin to some response, while the von Neumann winner still "
-            "beats it in half of the cases only. DPO, IPO and XPO, whose pairs are not uniform, have other favourites, "
-            "which can be exploited below c* already; nash-md stays near the optimum of the game."
+            "Up to c* the favourite of a Bradley-Terry fit to uniform pairs loses to no response. Above c* the fit "
+            "ranks as before and its favourite loses to some response by the oracle's margin, yet the von Neumann "
+            "winner still beats it in only half of the comparisons. DPO, IPO and XPO, whose pairs are not uniform, "
+            "have other favourites, which can be exploited even below c*; nash-md stays near the optimum of the game."
         ),
         run=OverCyclicity(),
         seeds=5,
@@ -193,11 +189,11 @@ STUDIES: tuple[Study, ...] = (
     Study(
         id="cyclic-self-play",
         source="arXiv 2405.00675, Theorem 4.1; arXiv 2312.00886, Theorem 1",
-        title="Self-play circles, its mean converges",
+        title="Self-play cycles; the mean of its policies converges",
         text=(
-            "In a ring the policy of self-play moves away from the von Neumann winner round by round, along the line "
-            "of the same rounds without noise; the mean of its policies gets near, and so does self-play against a "
-            "mixture with the reference, up to what the mixture costs."
+            "In a ring the policy of self-play moves away from the von Neumann winner round by round, as it does in "
+            "the same rounds without noise. The mean of its policies comes close to the winner, and so does self-play "
+            "against a mixture with the reference, up to the bias of the mixture."
         ),
         run=SelfPlay(),
         seeds=8,

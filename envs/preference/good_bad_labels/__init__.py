@@ -1,4 +1,4 @@
-"""GoodBadLabels: single responses are labelled good or bad; which policy are they good of? (arXiv 2505.07558)."""
+"""GoodBadLabels: single responses are labelled good or bad; the target is the law of good ones (arXiv 2505.07558)."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle

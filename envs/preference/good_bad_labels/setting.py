@@ -1,4 +1,4 @@
-"""GoodBadLabels: single responses are labelled good or bad; which policy are they good of? (arXiv 2505.07558)."""
+"""GoodBadLabels: single responses are labelled good or bad; the target is the law of good ones (arXiv 2505.07558)."""
 
 import dataclasses
 import functools
@@ -16,9 +16,9 @@ from theorybench.envs.preference.contextual import ContextualBandit, bandit_size
 from theorybench.envs.preference.good_bad_labels.limits import total_variation
 
 CANONICAL_SEED = 2505_07558
-#: By how much a cyclic preference is off 1/2: P(y beats y') is .05, 1/2 or .95.
+#: The distance of a cyclic preference from 1/2: P(y beats y') is .05, 1/2 or .95.
 CYCLE = 0.45
-#: The least total variation of pi_ref to the target; below, there is next to nothing to learn.
+#: The least total variation between pi_ref and the target; below it there is little to learn.
 LEAST_GAP = 1e-3
 
 
@@ -109,10 +109,10 @@ class GoodBadLabels(ContextualBandit):
     instance: int = instance(0, "the laws of good and bad responses")
 
     def validate(self) -> None:
-        """Check that cyclic labels have the share 1/2 and a circle, and that there is something to learn.
+        """Check that cyclic labels have the share 1/2 and three responses or more, and that p+ is not the reference.
 
         Raises:
-            ParameterError: they have not, or the reference is nearly the target.
+            ParameterError: cyclic labels have another share or two responses, or the reference is nearly the target.
         """
         if self.labels == "cyclic":
             if self.good_share != 0.5:

@@ -22,7 +22,7 @@ from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOrac
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 
 LEARNERS: dict[str, Learner] = {"DDRO": ddro("ratio"), "DDRO, two-term": ddro("two-term"), "KTO": KTO, "DPO": DPO}
-#: What is shown of each kind of labels.
+#: Title of the chart for each kind of labels.
 KINDS = {
     "mixture": "Distance to the target, laws drawn from Dirichlet(1)",
     "cyclic": "Distance to the target, cyclic preferences",
@@ -34,7 +34,7 @@ REFERENCE = "reference"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DistanceToTarget:
-    """TV(p+, pi) against the number of labels, against the share that is believed, and where learners end."""
+    """TV(p+, pi) against the number of labels and against the share that a learner assumes, and limits of learners."""
 
     learners: Mapping[str, Learner] = dataclasses.field(default_factory=lambda: LEARNERS)  # who is trained
     #: of a run; theory of the consistent learners is of the first order in 1 / sqrt(n)
@@ -46,7 +46,7 @@ class DistanceToTarget:
     contexts: int = 50  # of each instance
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train; compute the limits."""
+        """Train the learners and compute their limits."""
         charts: list[Chart] = []
         rows: list[tuple[Cell, ...]] = []
         for kind, title in KINDS.items():
@@ -73,7 +73,7 @@ class DistanceToTarget:
             runs = np.array([learner.distances(lab, labels, seed, seeds) for labels in self.labels]).T
             series.append(found := measured(name, self.labels, runs))
             limit = oracle.distance(learner.end(oracle))
-            # A limit is what the last point is compared with, and no other.
+            # Only the last point is compared with a limit.
             places = ends if limit else self.labels
             line = [limit] * 2 if limit else [oracle.expected_distance(n, learner.limit) for n in self.labels]
             series.append(Series(name, "predicted", places, line))
@@ -84,7 +84,7 @@ class DistanceToTarget:
         return Chart(title, x, y, tuple(series)), rows
 
     def _against_share(self, lab: Lab, seed: int, seeds: int) -> Chart:
-        """Show what it costs to believe in a wrong share, with few responses: then labels leave little beside it."""
+        """Show the cost of assuming a wrong share, with few responses, so that little noise is left beside it."""
         series: list[Series] = []
         for name, variant in (("DDRO", "ratio"), ("DDRO, two-term", "two-term")):
             learners = [ddro(variant, share) for share in self.believed]
@@ -145,9 +145,9 @@ STUDIES: tuple[Study, ...] = (
         source="arXiv 2505.07558, consistency of direct density ratio optimisation",
         title="Distance to the law of good responses against the number of labels",
         text=(
-            "DDRO and its two-term variant come as near as labels allow, at the rate and with the constant of theory. "
-            "KTO and DPO end elsewhere, however many labels there are: at best about as near as the reference is. "
-            "A share of good responses that is believed and wrong is paid for, and the price is known."
+            "DDRO and its two-term variant approach the target at the rate and with the constant of theory. KTO and "
+            "DPO converge to other policies, at best about as near as the reference is, however many labels there are. "
+            "Assuming a wrong share of good responses biases DDRO by an amount that theory gives."
         ),
         run=DistanceToTarget(),
         seeds=6,

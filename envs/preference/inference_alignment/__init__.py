@@ -1,4 +1,4 @@
-"""InferenceAlignment: what a policy is worth after best-of-N by several criteria (arXiv 2602.01603)."""
+"""InferenceAlignment: the value of a policy after best-of-N by several criteria (arXiv 2602.01603)."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle

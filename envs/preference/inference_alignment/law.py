@@ -1,7 +1,7 @@
-"""The law of the optimum for two opposed criteria of equal weight, in closed form, and the certified one beside it.
+"""The optimum for two opposed criteria of equal weight, in closed form, and comparisons with the certified optimum.
 
-Without KL term best-of-N is served best by the distribution function y^a / (y^a + (1 - y)^a), a = 1 / (N - 1), for
-N >= 2 (arXiv 2602.01603). What is measured is the certified optimum, which knows nothing of it.
+Without KL term the optimum for best-of-N has the distribution function y^a / (y^a + (1 - y)^a), a = 1 / (N - 1), for
+N >= 2 (arXiv 2602.01603). The certified optimum is computed without this formula.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ def balanced_probs(setting: InferenceAlignment, exponent: Callable[[int], float]
     return np.diff(np.concatenate([[0.0], inner, [1.0]]))
 
 
-# Values that claims compute on a lab's setting: nothing is random, so that the seed plays no role. `sizes` are the N.
+# Values that claims compute on a lab's setting. Nothing is random, so the seed is not used; `sizes` are the N.
 
 
 def distance_from_closed_form(
@@ -63,8 +63,7 @@ def grid_slope(
 ) -> float:
     """Return the slope, in logarithms, of the optimum's distance from the continuum against the steps of the grid.
 
-    The distance is the mean over y, by 200 places in each step, of the difference of distribution functions. Within
-    each step the continuum goes from half a step behind to half a step ahead.
+    The distance is the mean over y, at 200 places in each step, of the difference of distribution functions.
     """
     inner, apart = (np.arange(200) + 0.5) / 200, []
     for points in grids:
@@ -76,9 +75,9 @@ def grid_slope(
 
 
 def u_shaped_share(lab: Lab, seed: int, sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)) -> float:
-    """Return the share of N at which the optimum's probabilities fall up to the middle and rise from there.
+    """Return the share of N at which the optimum's probabilities fall, by a margin, up to the middle and then rise.
 
-    They do so by a margin; the end points are left out, which stand for half a step each.
+    The end points are left out, for each stands for half a step.
     """
     held = []
     for size in sizes:

@@ -103,7 +103,7 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting
         values = setting.aligned.values(probs)
-        aligned, kl = float(combine(values, setting.inference)), float(divergence(probs, setting.reference))
+        aligned, kl = float(combine(values, setting.inference)), self.reference_kl(probs)
         mean = float(probs @ setting.points)
         return {
             "objective": aligned - setting.beta * kl,

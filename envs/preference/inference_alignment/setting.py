@@ -1,4 +1,4 @@
-"""InferenceAlignment: what a policy is worth after best-of-N by several criteria (arXiv 2602.01603)."""
+"""InferenceAlignment: the value of a policy after best-of-N by several criteria (arXiv 2602.01603)."""
 
 import dataclasses
 import functools
@@ -16,13 +16,13 @@ from theorybench.envs.preference.contextual import ContextualBandit, bandit_size
 from theorybench.envs.preference.inference_alignment.operators import Aligned, Inference, combine
 from theorybench.envs.preference.inference_alignment.optimum import Optimum, maximise, objective
 
-#: With the number of the instance, seeds what is drawn.
+#: Seeds random criteria, together with the number of the instance.
 SEED = 2602_01603
-#: What the optimum must be worth more than the reference, or there is nothing to learn.
+#: The least J* - J_ref of an instance; below it there is little to learn.
 LEAST_GAIN = 1e-3
-#: How far the optimum may be from the best at most, by its certificate.
+#: The largest gap that the certificate of the optimum may leave.
 LARGEST_GAP = 1e-9
-#: Waves that a random criterion is made of.
+#: Number of cosine waves in a random criterion.
 WAVES = 4
 
 
@@ -30,7 +30,7 @@ class ResponseTables(NamedTuple):
     """The instance; m criteria, K responses."""
 
     criteria: np.ndarray  # r_1, ..., r_m, float64 (m, K), in [0, 1]
-    rewards: np.ndarray  # what one response is paid, float64 (K,)
+    rewards: np.ndarray  # of one response, float64 (K,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,8 +151,6 @@ class InferenceAlignment(ContextualBandit):
         """K points, and one prompt."""
         return bandit_sizes(1, self.num_points)
 
-    # The instance.
-
     @functools.cached_property
     def points(self) -> np.ndarray:
         """The grid y_0, ..., y_{K-1}, float64 (K,)."""
@@ -165,14 +163,14 @@ class InferenceAlignment(ContextualBandit):
 
     @functools.cached_property
     def inference(self) -> Inference:
-        """What is done at inference time; public."""
+        """How the policy is used at inference time; public."""
         weights = np.array([self.first_weight, *[1.0] * (self.num_criteria - 1)])
         how = self.operator, self.samples, self.temperature, self.aggregate
         return Inference(*how, weights / weights.sum(), self.softness)
 
     @functools.cached_property
     def tables(self) -> ResponseTables:
-        """Build criteria and pay; sizes as in `ResponseTables`."""
+        """Build criteria and rewards; sizes as in `ResponseTables`."""
         y = self.points
         if self.family == "opposed":
             criteria = np.stack([1 - y**2, 1 - (1 - y) ** 2])[: self.num_criteria]
@@ -196,21 +194,14 @@ class InferenceAlignment(ContextualBandit):
         return maximise(self.aligned, self.reference, self.beta)
 
     def criteria(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        """Return r_1, ..., r_m of responses: what reward models say of them; public.
+        """Return r_1, ..., r_m of responses int (n,), as reward models give them, float64 (n, m); public.
 
-        Args:
-            observations: integer (n, 2), what was answered; there is one prompt.
-            actions: int (n,), the responses.
-
-        Returns:
-            float64 (n, m).
+        The observations (n, 2) all show the only prompt.
         """
         return self.tables.criteria.T[actions]
 
-    # Dynamics.
-
     def judged(self, contexts: Any, actions: Any, rng: Stream) -> Any:
-        """Pay the responses, actions int64 (n,): float64 (n,)."""
+        """Return the rewards of responses, actions int64 (n,): float64 (n,)."""
         return self.on(actions).rewards[actions]
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:

@@ -17,23 +17,23 @@ from theorybench.envs.preference.inference_alignment.experiments import prox_cur
 from theorybench.envs.preference.inference_alignment.law import balanced_cdf, balanced_probs, midpoints
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 
-#: Every how many places, and prox steps, a point stands.
+#: Points are shown at each so many places, and prox steps.
 EACH, SHOWN = 4, 5
-#: Draws of the law of errors in the limit.
+#: Draws from the limit law of errors.
 DRAWS = 20_000
 LEARNERS: dict[str, dict[str, Any]] = {"nonlinear-grpo": {"learning_rate": 0.03}, "rloo": {}, "grpo": {}}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Density:
-    """What policies best-of-N asks for, beside what non-linear GRPO learns."""
+    """The optimal policy for best-of-N, beside the one that non-linear GRPO learns."""
 
     samples: tuple[int, ...] = (1, 2, 4, 8)  # the N
     budget: int = 2**19  # of a run
     batch: int = 1024  # responses of an update, in one group
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train; show laws, and what they are worth."""
+        """Train; show the policies and their objectives."""
         setting = lab.setting
         laws: list[Series] = []
         sums: list[Series] = []
@@ -55,7 +55,7 @@ class Density:
             values = np.array([metric_of(oracle, policy, "objective") for policy in policies])
             own = metric_of(oracle, oracle.policy(exact), "objective")
             naive = metric_of(oracle, oracle.plain_optimum, "objective")
-            uniform = oracle.evaluate(oracle.policy(np.full(steps + 1, 1 / (steps + 1))), ["objective"])["objective"]
+            uniform = metric_of(oracle, oracle.policy(np.full(steps + 1, 1 / (steps + 1))), "objective")
             power = 1 / (samples - 1) if samples > 1 else None
             rows.append((samples, power, oracle.optimal_value, own, uniform, naive, mean_interval(values)))
         y = Axis("response y", range=(0, 1))
@@ -87,7 +87,7 @@ class Prox:
     episodes: int = 2**18  # rollouts of each size of the error
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Take the steps, exact and estimated."""
+        """Take prox steps, exact and with estimates."""
         setting = lab.setting
         exact: list[Series] = []
         for samples in (2, 4, 8):
@@ -164,13 +164,13 @@ def _limit(lab: Lab, seed: int) -> float:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learners:
-    """What learners end at, against N."""
+    """The objectives that learners reach, against N."""
 
     samples: tuple[int, ...] = (1, 2, 4, 8, 16)  # the N
     budget: int = 20_000  # responses of a run
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
-        """Train; show objectives and scores."""
+        """Train the learners; show objectives and scores."""
         found: dict[str, list[np.ndarray]] = {name: [] for name in LEARNERS}
         optimum, naive, start = [], [], []
         rows: list[tuple[Cell, ...]] = []
@@ -224,8 +224,8 @@ STUDIES: tuple[Study, ...] = (
         "density",
         "two opposed criteria",
         "The law of the policy that best-of-N asks for",
-        "Alone, a response should be a compromise. To choose the best of two from, responses should be spread evenly; "
-        "of more, they should be extremes: what is alike is sampled in vain.",
+        "A single response should be a compromise. For best-of-2 responses should be spread evenly, and for larger N "
+        "concentrate at the extremes: sampling similar responses gains little.",
         Density(),
         beta=0.0,
         tilt=-1.0,
@@ -241,9 +241,9 @@ STUDIES: tuple[Study, ...] = (
     _study(
         "learners",
         "non-linear GRPO against GRPO",
-        "Learners that know of inference, and learners that do not, against N",
-        "What is unaware of inference learns one compromise, which leaves best-of-N nothing to choose from: from N = 2 "
-        "on it ends below the reference that it began at.",
+        "Inference-aware learners and learners that ignore inference, against N",
+        "A learner that ignores inference converges to one compromise, which leaves best-of-N nothing to choose from: "
+        "from N = 2 on it is worth less than the reference at which it began.",
         Learners(),
     ),
 )

@@ -17,22 +17,32 @@ VARIANTS = {
     BANDIT: [{"geometry": "gaussian"}, {"dimension": 12}],
     ADVANTAGE: [{"num_prompts": 3, "num_responses": 4, "zero_share": 0.0}, {"beta": 1e-3}, {"beta": 10.0}],
     TEACHER: [{"num_contexts": 4}, {"num_responses": 2, "num_contexts": 1, "accuracy": 1.0, "tilt": 0.5}],
-    CYCLIC: [{"structure": kind, "num_responses": 4, "num_contexts": 3} for kind in ("random", "rival")],
-    LABELS: [{"contamination": 0.3}, {"labels": "cyclic", "num_responses": 4}],
+    CYCLIC: [
+        *({"structure": kind, "num_responses": 4, "num_contexts": 3} for kind in ("random", "rival")),
+        {"cyclicity": 1.0, "tilt": 0.5},
+    ],
+    LABELS: [{"contamination": 0.3}, {"labels": "cyclic", "num_responses": 4}, {"concentration": 100.0}],
     INFERENCE: [
         {"family": "random", "num_criteria": 3, "aggregate": "min"},
         {"num_points": 2, "num_criteria": 1, "tilt": 2.0},
     ],
 }
 CASES = [(name, parameters) for name, several in VARIANTS.items() for parameters in ({}, *several)]
-#: Parameters that are refused together; what a parameter may be by itself is tested for all ids.
+#: The least difference of good and bad laws.
+ALIKE = {"num_responses": 2, "num_contexts": 1, "good_share": 0.98, "concentration": 100.0, "instance": 3}
+#: Parameters that are refused together, and what is said of them; a parameter by itself is tested for all ids.
 REFUSED = [
-    (BANDIT, "dimension", {"geometry": "gaussian", "dimension": 1}),
-    (BANDIT, "num_responses", {"geometry": "gaussian", "num_contexts": 1, "num_responses": 6}),
-    (ADVANTAGE, "zero_share", {"zero_share": 0.9, "num_prompts": 4}),
-    (LABELS, "num_responses", {"num_responses": 2, "labels": "cyclic"}),
-    (LABELS, "good_share", {"good_share": 0.4, "labels": "cyclic"}),
-    (INFERENCE, "num_criteria", {"num_criteria": 3}),
+    (BANDIT, "dimension", None, {"geometry": "gaussian", "dimension": 1}),
+    (BANDIT, "num_responses", None, {"geometry": "gaussian", "num_contexts": 1, "num_responses": 6}),
+    (ADVANTAGE, "zero_share", None, {"zero_share": 0.9, "num_prompts": 4}),
+    (CYCLIC, "tilt", r"J\* - J\(reference\)", {"cyclicity": 1.0, "tilt": 0.0}),
+    (LABELS, "num_responses", None, {"num_responses": 2, "labels": "cyclic"}),
+    (LABELS, "good_share", None, {"good_share": 0.4, "labels": "cyclic"}),
+    (LABELS, "concentration", r"farther than 0\.001", ALIKE),
+    (INFERENCE, "num_criteria", None, {"num_criteria": 3}),
+    (INFERENCE, "num_criteria", "not concave", {"operator": "soft-best-of-n"}),
+    (INFERENCE, "beta", "best response", {"operator": "soft-best-of-n", "num_criteria": 1, "beta": 0.0}),
+    (INFERENCE, "tilt", r"J\* - J_ref", {"samples": 2, "tilt": 0.0}),
 ]
 
 
@@ -87,8 +97,8 @@ def test_instances_differ_repeat_and_can_be_learnt(name):
         assert oracle.optimal_value - oracle.reference_value >= 1e-3
 
 
-@pytest.mark.parametrize(("name", "field", "parameters"), REFUSED)
-def test_bad_parameters_are_named(name, field, parameters):
-    with pytest.raises(ParameterError) as caught:
+@pytest.mark.parametrize(("name", "field", "reason", "parameters"), REFUSED)
+def test_bad_parameters_are_named(name, field, reason, parameters):
+    with pytest.raises(ParameterError, match=reason) as caught:
         entry(name).setting(**parameters)
     assert caught.value.field == field

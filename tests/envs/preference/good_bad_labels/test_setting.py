@@ -114,10 +114,3 @@ def test_labels_come_with_their_chance_and_fresh_noise(parameters):
         if here.sum() > 1000:
             error = 4 * 0.5 / np.sqrt(here.sum())
             assert (first[here] > 0).mean() == pytest.approx(chance[here].mean(), abs=error)
-
-
-def test_what_leaves_next_to_nothing_to_learn_is_refused():
-    with pytest.raises(ParameterError, match=r"farther than 0\.001") as caught:
-        GoodBadLabels(num_responses=2, num_contexts=1, good_share=0.98, concentration=100.0, instance=3)
-    assert caught.value.field == "concentration"
-    assert GoodBadLabelsOracle(GoodBadLabels(concentration=100.0)).reference_value < -1e-3

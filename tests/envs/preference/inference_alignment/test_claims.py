@@ -1,4 +1,4 @@
-"""Each claim fails for what breaks its mechanism; closed forms; studies."""
+"""Each claim fails when its mechanism is broken; closed forms; studies."""
 
 import dataclasses
 import functools
@@ -59,7 +59,6 @@ OTHER_CLAIMS = (
     ("grid", measured(grid_slope, exponent=wrong_power)),
     ("u-shape", {"setting": InferenceAlignment(beta=0.0, tilt=-1.0), **measured(u_shaped_share, sizes=(2, 3))}),
 )
-UNAWARE, AWARE = {"agent": "grpo"}, {"agent": "nonlinear-grpo"}
 #: What breaks each claim in its setting or in the laboratory.
 FAULTS = (
     ("one-step", {"parameters": {"samples": 2}}),
@@ -68,15 +67,11 @@ FAULTS = (
     ("compromise", {"parameters": {"samples": 2, "tilt": -1.0}}),
     ("closed-form", {"parameters": {"beta": 0.001}}),
     ("closed-form", {"parameters": {"first_weight": 1.1}}),
-    ("gain", {"played": three_of_four}),
-    ("naive-loss", {"played": three_of_four}),
+    *((name, {"played": three_of_four}) for name in ("gain", "naive-loss")),
     ("naive-loss", {"policy": uniform}),
-    ("learner", UNAWARE),
-    ("learner", {"hyperparameters": {"samples": 2}}),
-    ("naive-learner", AWARE),
-    ("learner-kl", UNAWARE),
-    ("learner-kl", {"hyperparameters": {"samples": 2}}),
-    ("naive-learner-kl", AWARE),
+    *((name, {"agent": "grpo"}) for name in ("learner", "learner-kl")),
+    *((name, {"hyperparameters": {"samples": 2}}) for name in ("learner", "learner-kl")),
+    *((name, {"agent": "nonlinear-grpo"}) for name in ("naive-learner", "naive-learner-kl")),
 )
 
 

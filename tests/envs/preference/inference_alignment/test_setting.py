@@ -160,20 +160,6 @@ def test_without_kl_term_the_optimum_solves_the_linear_programme_of_its_variatio
     assert np.ptp(scores[best > 1e-6]) < 1e-6
 
 
-@pytest.mark.parametrize(
-    ("field", "reason", "parameters"),
-    [
-        ("num_criteria", "not concave", {"operator": "soft-best-of-n"}),
-        ("beta", "best response", {"operator": "soft-best-of-n", "num_criteria": 1, "beta": 0.0}),
-        ("tilt", "J\\* - J_ref", {"samples": 2, "tilt": 0.0}),
-    ],
-)
-def test_settings_without_a_certified_optimum_or_a_gain_are_refused(field, reason, parameters):
-    with pytest.raises(ParameterError, match=reason) as caught:
-        InferenceAlignment(**parameters)
-    assert caught.value.field == field
-
-
 @pytest.mark.parametrize("aggregate", ["sum", "soft-min", "min"])
 def test_pay_is_the_aggregate_of_one_response_and_criteria_are_public(aggregate):
     setting, n = InferenceAlignment(aggregate=aggregate, num_points=11, first_weight=3.0), 200
