@@ -15,7 +15,7 @@ from theorybench.envs.curriculum.relative_budget.law import KAPPA, TokenLaw
 from theorybench.envs.curriculum.relative_budget.oracle import RelativeBudgetOracle
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 
-#: Episodes of a simulation.
+#: Episodes of one simulation.
 TOGETHER = 4096
 #: One gradient step: learning rate and runs.
 RATE, RUNS = 0.02, 8
@@ -43,12 +43,6 @@ def sample_sizes(rewards: np.ndarray) -> np.ndarray:
     width = math.sqrt(KAPPA) * rewards.std(axis=1)
     density = width * (rewards >= (rewards.mean(axis=1) + width)[:, None]).mean(axis=1)
     return np.where(density > 0, 1 / np.maximum(density, np.finfo(np.float64).tiny), np.inf)
-
-
-def vertex(xi: tuple[float, ...], logs: np.ndarray) -> np.ndarray:
-    """Return the extrema of parabolas in ln xi fitted to rows of logarithms, (n, len(xi)) -> (n,)."""
-    square, line, _ = np.polyfit(np.log(xi), np.transpose(logs), 2)
-    return np.asarray(np.exp(-line / (2 * square)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,13 +81,17 @@ class Extremum:
 
     def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
         """Return the extremum of the exact values."""
-        values = [self.exact(base_law(oracle.setting, xi)) for xi in self.budgets]
-        return float(vertex(self.budgets, np.log(values)[None])[0])
+        return float(self._vertices([[self.exact(base_law(oracle.setting, xi))] for xi in self.budgets])[0])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the estimates; infinite where one of them is not finite."""
         values = [self.estimates(lab.at(xi=xi), seed) for xi in self.budgets]
-        return mean_interval(vertex(self.budgets, np.log(values).T)) if np.isfinite(values).all() else point(math.inf)
+        return mean_interval(self._vertices(values)) if np.isfinite(values).all() else point(math.inf)
+
+    def _vertices(self, values: Any) -> np.ndarray:
+        """Fit a parabola to each column of the logarithms of values (budgets, n); return its vertex, float64 (n,)."""
+        square, line, _ = np.polyfit(np.log(self.budgets), np.log(values), 2)
+        return np.asarray(np.exp(-line / (2 * square)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -94,7 +94,7 @@ def slopes(chances: np.ndarray, horizon: int, costs: np.ndarray | None = None) -
     Args:
         chances: float64 (K,), the probability of the right token after i sub-steps.
         horizon: H.
-        costs: float64 (2, K) of a right and of a wrong token, taken off the reward later in the attempt; None for none.
+        costs: float64 (2, K) of a right and of a wrong token, subtracted from what follows; None for none.
 
     Returns:
         float64 (K,) each: these sums of differences in expected reward, and how many tokens each row takes. The

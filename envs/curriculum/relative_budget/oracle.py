@@ -16,9 +16,9 @@ from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw, slopes, visits
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 
-#: Probabilities that are held at a time.
+#: Probabilities held in memory at a time.
 HELD = 2**22
-#: Iterations towards an optimum, and how near two of them have to be.
+#: Most iterations of a fixed point, and how close the last two have to be.
 STEPS, PRECISION = 1000, 1e-10
 
 
@@ -135,7 +135,7 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
 
     @functools.cached_property
     def small_step(self) -> SmallStep:
-        """The gradient of E[R] at the base model, in the logits of a table on completed sub-steps."""
+        """Steps along the gradient of E[R] at the base model, in the logits of a table on completed sub-steps."""
         setting, p = self.setting, self.setting.p
         # The logit of the right action has gradient g, each other one -g / (A - 1).
         worth, met = slopes(np.full(setting.K, p), setting.horizon)
@@ -168,8 +168,8 @@ class RelativeBudgetOracle(Oracle[RelativeBudget]):
     def regularised_table(self, beta: float) -> ChancePolicy:
         """Return the optimum of J - beta KL among tables on sub-steps, where A*-PO ends with such a table.
 
-        The odds of a right token are p / (1 - p) e^(d / beta), d being what it is worth more than a wrong one, all that
-        follows included; found by iteration.
+        The odds of a right token are p / (1 - p) e^(d / beta), d being its advantage over a wrong one, with all that
+        follows; found by iteration.
 
         Raises:
             ParameterError: a temperature that is not positive.

@@ -31,7 +31,7 @@ EPISODES, BATCH = 3_200, 64
 RATES, SCALED, BETA = (1.0, 4.0), (0.1, 0.4), 0.1
 #: Episodes of one step.
 STEP_EPISODES = 2048
-#: Tails that are counted.
+#: Simulated rewards that the tail must hold for a point to be drawn.
 COUNTED = 100
 _XI = Axis("relative budget xi, deficient to ample", "log", ticks=(0.2, 0.5, 1, 2, 4, 8))
 
@@ -63,10 +63,10 @@ LEARNERS: tuple[Learner, ...] = (
 
 @dataclasses.dataclass(frozen=True)
 class Regimes:
-    """Score of learners after the same episodes against the relative budget, over what theory says of each."""
+    """Score of learners after the same number of episodes against the relative budget, and theory's line for each."""
 
     budgets: tuple[float, ...] = BUDGETS  # where agents are trained
-    line: tuple[float, ...] = LINE  # where theory is drawn, those of agents included
+    line: tuple[float, ...] = LINE  # where theory is drawn; includes those of agents
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Train."""

@@ -101,12 +101,6 @@ def test_limit_formula_is_the_mean_over_fresh_letters(states):
         assert np.trace(pair) == pytest.approx(limit_agreement(states, length), abs=1e-12)
 
 
-def test_fresh_random_permutations_agree_by_chance_at_once():
-    permutations = [np.array(p) for p in itertools.permutations(range(3))]
-    same = [a[s] == b[s] for a in permutations for b in permutations for s in range(3)]
-    assert np.mean(same) == pytest.approx(1 / 3)
-
-
 def test_exact_curves_approach_the_limit_with_the_alphabet():
     far = []
     for letters in (6, 500, 4096):
