@@ -145,7 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"wrong-share{ending}",
             plateau(ddro(variant, WRONG)),
             source="minimiser under a wrong share",
-            statement=f"With t taken to be {WRONG:g} when it is 1/2, {loss} converges to a limit off p+, as computed",
+            statement=f"With t taken to be {WRONG:g} when it is 1/2, {loss} converges to the computed limit, not to p+",
             falsified_by="a learner that uses the true t, or labels of another mixture weight",
             formula=formula,
             **_LEFT,
@@ -157,7 +157,7 @@ CLAIMS: tuple[Claim, ...] = (
             f"wrong-reference{ending}",
             plateau(ddro(variant)),
             source="minimiser under a reference that is no mixture",
-            statement=f"With a reference that is 40 % uniform, {loss} converges to a limit off p+, as computed",
+            statement=f"With a reference that is 40 % uniform, {loss} converges to the computed limit, not to p+",
             falsified_by="a learner that moves the reference to where responses come from, or labels of another "
             "mixture weight",
             formula=formula,

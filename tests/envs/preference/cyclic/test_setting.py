@@ -1,4 +1,4 @@
-"""CyclicPreference: preferences as said, labels, scores, metrics and winners against sums by hand, bad input."""
+"""CyclicPreference: preferences and labels as stated; scores, metrics and winners against sums by hand."""
 
 import itertools
 import math

@@ -43,7 +43,7 @@ tb.register(BROKEN, Mislabelled, GoodBadLabelsOracle)
 
 
 def labelled(how):
-    """A lab in which responses are labelled otherwise."""
+    """A lab in which responses are labelled in another way."""
     return {"world": lambda lab: TrainingLab(BROKEN, Mislabelled(**lab.setting.parameters, labelled=how))}
 
 
@@ -82,7 +82,7 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, faults):
 
 @pytest.mark.rotating
 def test_dpo_does_not_see_the_mixture_weight_of_labels(check_claim):
-    """A good beside a bad response says nothing of how many are good."""
+    """A pair of a good and a bad response says nothing about the share of good ones."""
     assert check_claim(CLAIM["dpo"], **labelled(".3")).holds
 
 
@@ -96,7 +96,7 @@ def test_averages_are_of_these_laws(responses, parameters):
 
 
 def test_predictions_are_far_from_nothing():
-    """And what KTO empties is no trifle: p+ has a quarter of its mass there."""
+    """The responses that KTO empties hold a quarter of the mass of p+."""
     oracles = {name: claim.bound()[0] for name, claim in CLAIM.items()}
     predicted = {name: claim.predicted(oracles[name]) for name, claim in CLAIM.items()}
     assert all(predicted[name] == 0 for name in ("ddro", "two-term", "cyclic", "kto-empties"))

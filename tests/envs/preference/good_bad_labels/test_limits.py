@@ -1,4 +1,4 @@
-"""Where losses of labels are least, against direct minimisation; how fast they are learnt, against simulation."""
+"""Limits of losses of labels against direct minimisation; rates of convergence against simulated fits."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def laws(responses, seed, concentration=2.0):
     return np.random.default_rng(seed).dirichlet(np.full(responses, concentration), 3)
 
 
-# Population losses of one context, written as the papers write them.
+# Population losses of one context, as the papers write them.
 
 
 def ddro_loss(policy, good, bad, reference, share):
@@ -47,7 +47,7 @@ def kto_loss(policy, good, bad, reference, share, beta, weights):
 
 
 def least(loss, start, *arguments, attempts=4):
-    """Minimise over distributions, by a quasi-Newton method on logits from several starts; give the best policy."""
+    """Minimise over distributions by a quasi-Newton method on logits, from several starts; return the best policy."""
 
     def of_logits(logits):
         return loss(softmax(logits), *arguments)
@@ -127,7 +127,7 @@ def test_dpo_ends_at_the_ratio_of_the_laws(responses, beta, seed):
     seed=st.integers(0, 10**6),
 )
 def test_kto_ends_at_a_water_filling(responses, beta, weights, seed):
-    """Concave in u over the responses that are kept: scipy's constrained method from the reference finds no better."""
+    """The problem is concave in u over the responses that are kept; scipy's constrained method finds no better."""
     good, bad, reference = laws(responses, seed)
     share = 0.5
     worth = weights[0] * share * good - weights[1] * (1 - share) * bad
@@ -157,8 +157,8 @@ def test_kto_ends_at_a_water_filling(responses, beta, weights, seed):
         assert (level[~inside] <= level[inside].max() * (1 + 1e-6)).all()
 
 
-def test_kto_leaves_its_limit_nowhere_to_go():
-    """No small move of probability lowers the loss itself, whose baseline stays at 0."""
+def test_no_small_change_of_its_limit_lowers_the_loss_of_kto():
+    """The baseline stays at 0."""
     setting = GoodBadLabels(num_contexts=1, num_responses=8)
     tables, rng = setting.tables, np.random.default_rng(0)
     arguments = tables.good[0], tables.bad[0], setting.reference[0], 0.5, 1.0, (1.0, 1.0)
@@ -189,9 +189,6 @@ def test_limits_that_are_not_known_are_refused():
 def test_a_known_share_far_from_one_half_needs_no_solver():
     setting = GoodBadLabels(good_share=0.1)
     np.testing.assert_array_equal(GoodBadLabelsOracle(setting).limit("ddro"), setting.tables.good)
-
-
-# The rate.
 
 
 @pytest.mark.parametrize(

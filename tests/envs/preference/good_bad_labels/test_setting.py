@@ -1,4 +1,4 @@
-"""GoodBadLabels: laws that add up, labels as they say, exactness of scores, metrics against sums, bad input."""
+"""GoodBadLabels: laws and labels as stated; metrics against sums by hand."""
 
 import math
 

@@ -34,7 +34,7 @@ def wrong_power(samples):
 
 
 def measured(function, **options):
-    """What else a claim computes."""
+    """Another number in place of the one that a claim computes."""
     return {"measure": Computed(value=functools.partial(function, **options), prediction=float).measure}
 
 
@@ -117,12 +117,10 @@ def test_the_closed_form_is_the_law_that_it_should_be():
 
 
 def test_the_sampled_gain_is_that_of_any_exact_policy():
-    """Best-of-4 of the closed form with a = 1 / N is worth what the oracle says, and not what J* is."""
+    """Best-of-4 of the closed form with a = 1 / N has the value that the oracle gives, which is below J*."""
     oracle, lab = CLAIM["naive-loss"].bound()
-    values = [
-        oracle.evaluate(oracle.policy(balanced_probs(oracle.setting, *power)))["aligned_value"]
-        for power in ((), (wrong_power,))
-    ]
+    policies = [oracle.policy(balanced_probs(oracle.setting, *power)) for power in ((), (wrong_power,))]
+    values = [oracle.evaluate(policy)["aligned_value"] for policy in policies]
     assert values[0] - values[1] > 5e-4 and values[0] == pytest.approx(oracle.optimal_value, abs=1e-12)
     right, wrong = SampledGain("plain", groups=20_000), SampledGain("plain", exponent=wrong_power)
     assert right.predicted(oracle) - wrong.predicted(oracle) == pytest.approx(values[0] - values[1])

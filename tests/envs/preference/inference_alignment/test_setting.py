@@ -1,4 +1,4 @@
-"""InferenceAlignment: certified optima against direct optimisation, scores, pay, metrics, what is refused."""
+"""InferenceAlignment: certified optima against direct optimisation, rewards, metrics, prox steps and their bound."""
 
 import dataclasses
 import itertools
