@@ -12,12 +12,13 @@ from theorybench.envs.curriculum.relative_budget.experiments import (
     Extremum,
     ScoreRatio,
     SizeRatio,
-    TableStep,
     Tilted,
     TiltsLearnt,
     base_law,
     base_rewards,
     best_step_gains,
+    gains_at_divergence,
+    gains_at_rate,
     sample_sizes,
 )
 
@@ -139,7 +140,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "table-step",
-        TableStep(fixed=True),
+        SampleMean(
+            sample=gains_at_divergence,
+            prediction=lambda oracle: oracle.small_step.gain / math.sqrt(oracle.law.variance),
+        ),
         source="one step",
         statement="In deficient budgets a table on sub-steps gains less: it cannot distinguish early and late tokens",
         falsified_by="an ample budget, or a step that is not along the gradient",
@@ -150,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "gradient",
-        TableStep(fixed=False),
+        SampleMean(sample=gains_at_rate, prediction=lambda oracle: 1.0),
         source="one step",
         statement="In ample budgets one step of REINFORCE gains Var[R] times the learning rate",
         falsified_by="advantages that are standardised, or a deficient budget",

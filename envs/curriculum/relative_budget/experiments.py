@@ -200,23 +200,16 @@ def one_step(
     return gains, np.array([values["kl"] for values in found])
 
 
-@dataclasses.dataclass(frozen=True)
-class TableStep:
-    """Gain of one step of REINFORCE with a table on sub-steps."""
+def gains_at_divergence(lab: Lab, seed: int) -> np.ndarray:
+    """Return the gains of one step of REINFORCE, divided by sqrt(2 kappa) sd(R) with its KL kappa: float64 (8,)."""
+    gains, divergences = one_step(lab, "rlvr", seed, episodes=4096)
+    return np.asarray(gains / np.sqrt(2 * divergences * lab.oracle.law.variance))
 
-    #: whether at a fixed KL divergence, in units of sqrt(2 kappa) sd(R); else for each unit of the learning rate, in
-    #: units of Var[R]
-    fixed: bool
 
-    def predicted(self, oracle: RelativeBudgetOracle) -> float:
-        """Return the gain of the expected gradient if fixed, else 1: in ample budgets a table gains all of Var[R]."""
-        return oracle.small_step.gain / math.sqrt(oracle.law.variance) if self.fixed else 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train one step."""
-        gains, divergences = one_step(lab, "rlvr", seed, episodes=4096)
-        variance = base_law(lab.setting, lab.setting.xi).variance
-        return mean_interval(gains / (np.sqrt(2 * divergences * variance) if self.fixed else RATE * variance))
+def gains_at_rate(lab: Lab, seed: int) -> np.ndarray:
+    """Return the gains of one step of REINFORCE, divided by Var[R] times the learning rate: float64 (8,)."""
+    gains, _ = one_step(lab, "rlvr", seed, episodes=4096)
+    return np.asarray(gains / (RATE * lab.oracle.law.variance))
 
 
 @dataclasses.dataclass(frozen=True)
