@@ -3,7 +3,7 @@
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.tree.metastable_chain.experiments import Distilled, Raised, Slope
 
-claim = ClaimMaker("metastable", "arXiv 2502.01694")
+claim = ClaimMaker("metastable", "arXiv 2502.01694", words={"source": "hitting times of the base model"})
 
 _SMALL = "to leading order; here the slope of (K-1) M / eps + K - 2"
 
@@ -11,7 +11,6 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "eps",
         Slope("eps", (0.05, 0.1, 0.2, 0.4)),
-        source="hitting times of the base model",
         statement="The hitting time of the target is inversely proportional to the probability eps of hard steps",
         falsified_by="hard steps of another probability than eps, such as sqrt(eps)",
         formula=f"-1 {_SMALL}",
@@ -20,7 +19,6 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "size",
         Slope("M", (2, 4, 8, 16)),
-        source="hitting times of the base model",
         statement="The hitting time is proportional to the size M of the clusters: one state in M has the hard step",
         falsified_by="a hard step at every state of a cluster",
         formula=f"1 {_SMALL}",
@@ -29,7 +27,6 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "hops",
         Slope("K", (2, 3, 5, 9)),
-        source="hitting times of the base model",
         statement="The hitting time is proportional to the number of hops K - 1 between the start and the target",
         falsified_by="a shortcut to the target",
         formula=f"1 {_SMALL}",
@@ -38,7 +35,6 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "two-way",
         Slope("K", (3, 4, 6)),
-        source="hitting times of the base model",
         statement="If hard steps can be taken back, the walk between clusters is a symmetric random walk: for many "
         "hops the hitting time grows as the square of their number",
         falsified_by="hard steps that cannot be taken back",

@@ -13,7 +13,7 @@ from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
-from theorybench.envs.tree.metastable_chain.walks import Endings, count_prefixes, departure, flow, follow, walk
+from theorybench.envs.tree.metastable_chain.walks import Endings, count_prefixes, flow, follow, initial_mass, walk
 
 #: Episodes of a seeded estimate.
 SAMPLES = 4096
@@ -132,5 +132,5 @@ class MetastableChainOracle(Oracle[MetastableChain]):
             raise ParameterError("steps", steps, "an integer >= 0")
         setting = self.setting
         rows = (setting.reference_rows for _ in range(steps))
-        reached = [r for _, _, r in flow(setting.ring, rows, departure(setting.ring, 1 / setting.M))]
+        reached = [r for _, _, r in flow(setting.ring, rows, initial_mass(setting.ring, 1 / setting.M))]
         return np.cumsum([0.0, *reached])

@@ -13,7 +13,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import boolean, instance, integer, real
-from theorybench.envs.tree.metastable_chain.walks import Ring, departure, flow
+from theorybench.envs.tree.metastable_chain.walks import Ring, flow, initial_mass
 
 #: The longest horizon: rollouts need memory of its square per episode.
 MAX_HORIZON = 2048
@@ -161,7 +161,7 @@ class MetastableChain(Setting):
         if self.H:
             return self.H
         success, rows = 0.0, itertools.repeat(self.reference_rows, MAX_HORIZON)
-        for steps, (_, _, reached) in enumerate(flow(self.ring, rows, departure(self.ring, 1 / self.M)), 1):
+        for steps, (_, _, reached) in enumerate(flow(self.ring, rows, initial_mass(self.ring, 1 / self.M)), 1):
             success += reached
             if success >= REFERENCE_SUCCESS and steps >= self.least_horizon:
                 return steps

@@ -65,7 +65,7 @@ class Endings(NamedTuple):
     sampled: bool = False  # whether the entries are samples
 
 
-def departure(ring: Ring, mass: float) -> np.ndarray:
+def initial_mass(ring: Ring, mass: float) -> np.ndarray:
     """Put mass on each place of the first cluster: float64 (K, A), by cluster and last token."""
     start = np.zeros((ring.clusters, len(ring.place)))
     start[0, : ring.size] = mass
@@ -112,7 +112,7 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
     """
     horizon, clusters = len(rows), np.arange(ring.clusters)
     hits, lost, kl = np.zeros(horizon), np.zeros(ring.clusters), 0.0
-    mass = departure(ring, 1 / ring.size)
+    mass = initial_mass(ring, 1 / ring.size)
     for position, (after, ended, reached) in enumerate(flow(ring, rows, mass)):
         visits = mass.sum(axis=0)
         kl += float(visits[visits > 0] @ row_kl(rows[position], reference)[visits > 0])
@@ -130,7 +130,7 @@ def follow(ring: Ring, rows: np.ndarray, reference: np.ndarray) -> Endings:
 
 def count_prefixes(ring: Ring, horizon: int, most: int) -> int:
     """Count the prefixes at which a policy decides, without wrong tokens; stop counting above `most`."""
-    total = mass = departure(ring, 1.0)
+    total = mass = initial_mass(ring, 1.0)
     edges = np.ones((len(ring.place),) * 2)
     for after, _, _ in flow(ring, (edges for _ in range(horizon - 1)), mass):
         total = total + after

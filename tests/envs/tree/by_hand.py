@@ -1,4 +1,4 @@
-"""The tree from its definitions, one chain of thought after another, and policies without tables: tests share them."""
+"""The tree from its definitions, one chain of thought at a time: what its tests compare with."""
 
 import itertools
 from pathlib import Path

@@ -30,7 +30,7 @@ _EASY_STEP = ("━━━", ("━┓ ", " ┃ ", " ┗━"), ("━┛ ", " ┃ ",
 _HARD_STEP = ("╌╌╌", ("╌┐ ", " ╎ ", " └╌"), ("╌┘ ", " ╎ ", " ┌╌"))
 
 
-class _Told(NamedTuple):
+class _Content(NamedTuple):
     """The content of both renderings."""
 
     task: int  # its index
@@ -39,7 +39,7 @@ class _Told(NamedTuple):
     chances: list[str]  # probabilities of how the CoT will end, or how it has ended
 
 
-def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
+def _content(setting: TreeMarkovChain, scene: Scene) -> _Content:
     """Read a scene: rows that the CoT has passed follow its steps, the others are the base model's."""
     states = [int(token) - 1 for token in scene.observation if token]
     task = int(np.flatnonzero(setting.tree.starts == states[0])[0])
@@ -53,7 +53,7 @@ def _told(setting: TreeMarkovChain, scene: Scene) -> _Told:
         ending = int(share.argmax())
         acc = float(scene.state.correctness[0]) if KINDS[ending] != "invalid" else 0.0
         chances = [f"{KINDS[ending]}, acc {acc:.3f}" if kind == ending else "" for kind in range(len(KINDS))]
-    return _Told(task, states, edge_mass, chances)
+    return _Content(task, states, edge_mass, chances)
 
 
 def _lead(scene: Scene) -> str:
@@ -86,7 +86,7 @@ class TreeRenderer(Renderer):
 
     def text(self, setting: TreeMarkovChain, scene: Scene) -> str:
         """Draw the layers as columns and the CoT so far as a line through them, at most 80 columns wide."""
-        task, states, _, chances = _told(setting, scene)
+        task, states, _, chances = _content(setting, scene)
         target = int(setting.tree.targets[task])
         shown = list(range(max(setting.M0, setting.M)))
         if len(shown) > _MOST_LINES:
@@ -108,28 +108,28 @@ class TreeRenderer(Renderer):
 
     def picture(self, setting: TreeMarkovChain, figure: Any, scene: Scene) -> None:
         """Draw the CoT so far as one ribbon, which then splits as the base model would continue."""
-        told = _told(setting, scene)
+        content = _content(setting, scene)
         width, tall = max(7.2, 1.6 + 0.55 * (setting.L - 1)), 1.3 * tree_height(setting)
         height = tall + 1.3
         figure.set_size_inches(width, height)
         axes = page(figure, width, height)
         visited = np.zeros(setting.shape.num_nodes + setting.M)
-        np.add.at(visited, setting.tables.child, told.edge_mass.sum(axis=0).ravel())
-        target = int(setting.tree.targets[told.task])
-        always = np.array([told.states + [target] * (setting.L - len(told.states))])
+        np.add.at(visited, setting.tables.child, content.edge_mass.sum(axis=0).ravel())
+        target = int(setting.tree.targets[content.task])
+        always = np.array([content.states + [target] * (setting.L - len(content.states))])
         rows = choose_rows(setting, visited, always)
         places = place(rows, Box(0.85, 0.6, width - 1.75, tall))
         draw_steps(axes, setting, rows, places)
-        draw_ribbons(axes, places, ribbons(setting, rows, places, told.edge_mass))
-        draw_cots(axes, rows, places, np.array([told.states]), edgecolors=INK, linewidths=1.6)
-        layer = len(told.states) - 1
-        y = places.y[layer][rows.of_state[layer][told.states[-1]]]
+        draw_ribbons(axes, places, ribbons(setting, rows, places, content.edge_mass))
+        draw_cots(axes, rows, places, np.array([content.states]), edgecolors=INK, linewidths=1.6)
+        layer = len(content.states) - 1
+        y = places.y[layer][rows.of_state[layer][content.states[-1]]]
         axes.scatter(places.x[layer], y, s=46, color="white", edgecolors=INK, zorder=6)
-        label_ends(axes, setting, rows, places, told.task, 9)
+        label_ends(axes, setting, rows, places, content.task, 9)
         fitted(axes, 0.25, height - 0.22, headline(setting, scene), width - 0.5, 11)
         axes.text(0.25, 0.43, status(setting, scene), fontsize=10, color=INK, va="center")
         x = 0.25
-        for words, colour in zip([_lead(scene), *told.chances], [QUIET, *WORDS], strict=True):
+        for words, colour in zip([_lead(scene), *content.chances], [QUIET, *WORDS], strict=True):
             axes.text(x, 0.19, words, fontsize=9, color=colour, va="center")
             x += 0.071 * len(words) + 0.12 * bool(words)
 

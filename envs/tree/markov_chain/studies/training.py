@@ -6,8 +6,9 @@ learner (`flow`), evaluated exactly like the runs. Tasks are numbered from 1, as
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -190,40 +191,31 @@ def _lines(group: str, updates: Sequence[int], values: np.ndarray, theory: np.nd
     return [runs, Series(group, "predicted", updates, theory[:, place])]
 
 
-def _study(id: str, part: str, title: str, text: str, run: Callable[[Lab, int, int], StudyResult]) -> Study:
-    return Study(
-        id=f"tree-{id}",
-        source=f"arXiv 2511.07368, {part}",
-        title=title,
-        text=text,
-        run=run,
-        parameters={"train_tasks": [0]},
-    )
-
+_figure = functools.partial(Study, parameters={"train_tasks": [0]})
 
 FIGURES: tuple[Study, ...] = (
-    _study(
-        "training",
-        "squeezing and forgetting",
-        "Squeezing and forgetting while REINFORCE trains on one task",
-        "On the trained task, mass moves to the one easy CoT and away from the hard ones, although these are correct "
-        "as well. On the other task, which shares rows with it, what the base model knew is forgotten.",
-        training,
+    _figure(
+        id="tree-training",
+        source="arXiv 2511.07368, squeezing and forgetting",
+        title="Squeezing and forgetting while REINFORCE trains on one task",
+        text="On the trained task, mass moves to the one easy CoT and away from the hard ones, although these are "
+        "correct as well. On the other task, which shares rows with it, what the base model knew is forgotten.",
+        run=training,
     ),
-    _study(
-        "pass-at-k",
-        "consistency is not accuracy",
-        "pass@K against K: what is gained at one try is lost at many",
-        "A squeezed policy is better than the reference for small K and worse for large K. Rejecting easy questions "
-        "ascends pass@6 and preserves the rare CoTs that matter when there are many tries.",
-        PassAtK(),
+    _figure(
+        id="tree-pass-at-k",
+        source="arXiv 2511.07368, consistency is not accuracy",
+        title="pass@K against K: what is gained at one try is lost at many",
+        text="A squeezed policy is better than the reference for small K and worse for large K. Rejecting easy "
+        "questions ascends pass@6 and preserves the rare CoTs that matter when there are many tries.",
+        run=PassAtK(),
     ),
-    _study(
-        "diversity",
-        "exploration preserves rare CoTs",
-        "Diversity over training: REINFORCE, a KL penalty, rejecting easy questions",
-        "Entropy and the mass of hard CoTs fall under REINFORCE, more slowly with a KL penalty to the reference, and "
-        "persist if questions that the model already solves are rejected.",
-        diversity,
+    _figure(
+        id="tree-diversity",
+        source="arXiv 2511.07368, exploration preserves rare CoTs",
+        title="Diversity over training: REINFORCE, a KL penalty, rejecting easy questions",
+        text="Entropy and the mass of hard CoTs fall under REINFORCE, more slowly with a KL penalty to the reference, "
+        "and persist if questions that the model already solves are rejected.",
+        run=diversity,
     ),
 )

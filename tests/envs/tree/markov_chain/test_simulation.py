@@ -68,11 +68,6 @@ def simulate(envs: gym.vector.VectorEnv, policy: Policy, episodes: int, seed: in
     return samples
 
 
-def mean_and_error(sample: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error, at least one count in the sample: rare events may not have happened."""
-    return float(sample.mean()), float(np.hypot(sample.std() / np.sqrt(len(sample)), 1 / len(sample)))
-
-
 def check_agreement(case: int, view: str, episodes: int, num_envs: int) -> None:
     """Compare metrics of a random policy (or the optimum) on a random instance, averaged over tasks and for each."""
     rng = np.random.default_rng([20, case])
@@ -82,7 +77,9 @@ def check_agreement(case: int, view: str, episodes: int, num_envs: int) -> None:
     exact = oracle.evaluate(policy)
     assert exact["objective"] == exact[f"pass@{setting.pass_k}"]
     for name, tasks in simulate(envs, policy, episodes, case).items():
-        means, errors = np.transpose([mean_and_error(sample) for sample in tasks])
+        means = np.array([sample.mean() for sample in tasks])
+        # At least one count in the sample: rare events may not have happened.
+        errors = np.array([np.hypot(sample.std() / np.sqrt(len(sample)), 1 / len(sample)) for sample in tasks])
         overall = float(np.sqrt(np.sum(errors**2))) / len(tasks)
         assert means.mean() == pytest.approx(exact[name], abs=ERRORS * overall), (setting, name)
         for task, (mean, error) in enumerate(zip(means, errors, strict=True)):

@@ -1,4 +1,4 @@
-"""Trees: the generator's promises, and classes of CoTs against a list of all of them."""
+"""Random trees are as their parameters say; classes of CoTs against a list of all CoTs."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ BY_HAND = load_module(str(Path(__file__).parents[1] / "by_hand.py"))
 
 @settings(max_examples=80, deadline=None)
 @given(BY_HAND.trees(5, 4, 4))
-def test_random_trees_keep_their_promises(setting: TreeMarkovChain) -> None:
+def test_random_trees_are_as_their_parameters_say(setting: TreeMarkovChain) -> None:
     tree, shape, C, tasks = setting.tree, setting.shape, setting.C, setting.num_tasks
     again = random_tree(shape, C, tasks, int(setting.instance))
     assert all((a == b).all() for a, b in zip(tree, again, strict=True))

@@ -17,7 +17,7 @@ ID = "TheoryBench/MetastableChain-v0"
 CLAIM = {claim.id.removeprefix("metastable-"): claim for claim in tb.claims(ID)}
 
 
-class OftenThanRare(MetastableChain):
+class Frequent(MetastableChain):
     """Leaps of probability sqrt(eps)."""
 
     @functools.cached_property
@@ -58,7 +58,7 @@ class Divided(MetastableChain):
 
 
 def taken_back(setting):
-    """Leaps that are taken back, or not, against what is said."""
+    """Leaps can be taken back exactly where the setting says that they cannot."""
     return dataclasses.replace(setting, two_way=not setting.two_way)
 
 
@@ -66,12 +66,12 @@ def taken_back(setting):
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("eps", OftenThanRare),
+        ("eps", Frequent),
         ("size", Everywhere),
         ("hops", ShortCut),
         ("two-way", taken_back),
         ("raised", Divided),
-        ("raised", OftenThanRare),
+        ("raised", Frequent),
         ("raised-small", Divided),
         ("distilled", taken_back),
         ("distilled", ShortCut),

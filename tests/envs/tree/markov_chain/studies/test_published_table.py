@@ -34,10 +34,6 @@ def random_rows(setting, runs, seed=0):
     return softmax(logits)
 
 
-def base_logits(setting, runs):
-    return np.tile(np.log(setting.chain), (runs, 1, 1))
-
-
 def slopes(value, logits, step=1e-5):
     """Central differences of a function of one run's logits."""
     result = np.zeros_like(logits)
@@ -177,7 +173,8 @@ def test_pretraining_learns_the_base_chain():
 @pytest.mark.slow
 def test_the_rule_of_reinforce_is_the_agent_reinforce():
     runs, script = 300, Script(pool=2000)  # as good as fresh questions
-    rows = script.finetune(ListedTask(PAPER, 0), base_logits(PAPER, runs), Script.reinforce, np.random.default_rng(3))
+    logits = np.tile(np.log(PAPER.chain), (runs, 1, 1))
+    rows = script.finetune(ListedTask(PAPER, 0), logits, Script.reinforce, np.random.default_rng(3))
     laws = [(ListedTask(PAPER, k), ListedTask(PAPER, k).law(rows)) for k in (0, 1)]
     coded = np.stack([law @ kind for task, law in laws for kind in (task.easy, task.hard)], axis=1)
     lab = TrainingLab("TheoryBench/TreeMarkovChain-v0", PAPER)
@@ -221,14 +218,10 @@ def test_spread_of_runs_holds_a_further_run():
     assert spread.error * np.sqrt(n) == pytest.approx(100 * runs.std(axis=0, ddof=1))
 
 
-@pytest.fixture(scope="module")
-def result():
+@pytest.mark.rotating
+def test_table_compares_every_number_and_explains_differences():
     study = next(study for study in tb.studies("TreeMarkovChain") if study.id == "tree-paper-table")
-    return study.result(seed=0, seeds=6)
-
-
-@pytest.mark.rotating(0)
-def test_table_compares_every_number_and_explains_differences(result):
+    result = study.result(seed=0, seeds=6)
     overview, ran, named = result.tables
     assert overview.rows[0] == ("REINFORCE", "94.33 / 3.43 (1.52 / 0.87)", *overview.rows[0][2:4], "reinforce")
     assert [row[2] for row in ran.rows] == [21.67, 8.07, 20.03, 1.10, *(x for row in ROWS for x in row.theirs)]
@@ -244,13 +237,9 @@ def test_table_compares_every_number_and_explains_differences(result):
     verdicts = {(ROWS[i // 4].name, line[1]): line[-1] for i, line in enumerate(named.rows)}
     assert verdicts["RAFT", "easy 2"] == verdicts["GRPO-KL", "easy 2"] == "NO"
     assert len(result.charts) == 4
-
-
-@pytest.mark.rotating(0)
-def test_table_has_the_flow_of_reinforce(result):
-    lines = result.tables[2].rows[:4]
-    assert [line[3] for line in lines] == pytest.approx([95.141, 2.990, 1.481, 0.845], abs=6e-4)
-    for line in lines:
+    reinforce = named.rows[:4]
+    assert [line[3] for line in reinforce] == pytest.approx([95.141, 2.990, 1.481, 0.845], abs=6e-4)  # its flow
+    for line in reinforce:
         assert line[4].low <= line[3] <= line[4].high
         assert line[-1] == "yes"
 
