@@ -79,9 +79,7 @@ class View:
             "local": self._values * (1 if self._shared else positions),
         }[name]
         self.depends_on = {"markov": "state", "position": "position", "local": "local"}.get(name, "prefix")
-        if self.rows > MAX_ROWS:
-            fix = "Choose 'markov' or 'position', or a smaller setting."
-            raise ParameterError("view", name, f"a view of at most {MAX_ROWS} rows (this one has {self.rows})", fix)
+        self._check_rows("Choose 'markov' or 'position', or a smaller setting.")
         self._index: Callable[[np.ndarray], np.ndarray] = getattr(self, f"_{name}")
 
     @classmethod
@@ -99,6 +97,11 @@ class View:
             len(symbols),
             None if setting.local is None else dataclasses.asdict(setting.local),
         )
+
+    def _check_rows(self, fix: str) -> None:
+        if self.rows > MAX_ROWS:
+            allowed = f"a view of at most {MAX_ROWS} rows (this one has {self.rows})"
+            raise ParameterError("view", self.name, allowed, fix)
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation (n, tokens) in which the episode has not ended: int64 (n,)."""
@@ -190,3 +193,19 @@ class View:
             token = observations[:, column].astype(np.int64)
             code = np.where(token > 0, code * self.num_actions + token, code)
         return row * prefixes + code
+
+
+class StateView(View):
+    """Base of the views "state": a row for each state that a setting enumerates.
+
+    A subclass defines `index` and `observations`.
+
+    Raises:
+        ParameterError: a table of more than 4,194,304 rows.
+    """
+
+    def __init__(self, setting: Any, rows: int) -> None:
+        self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
+        self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
+        self.parameters, self.rows, self._setting = {"name": self.name}, rows, setting
+        self._check_rows("Choose a smaller setting.")

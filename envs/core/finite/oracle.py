@@ -92,11 +92,6 @@ class FiniteOracle(Oracle[S]):
         """
         return DecisionGraph(self.setting.problem.blind(), "beliefs").optimal_value
 
-    @property
-    def value_of_readings(self) -> float:
-        """J* less `open_loop`."""
-        return self.optimal_value - self.open_loop
-
     # Values of policies.
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:

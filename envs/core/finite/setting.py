@@ -8,12 +8,11 @@ import numpy as np
 
 from theorybench.envs.core.arrays import namespace, row_keys
 from theorybench.envs.core.dynamics import Sizes
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.graph import DecisionGraph, TooLarge
 from theorybench.envs.core.finite.problem import FiniteTables, Problem
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
-from theorybench.envs.core.views import MAX_ROWS, View
+from theorybench.envs.core.views import StateView
 
 
 class FiniteState(NamedTuple):
@@ -227,9 +226,9 @@ class FiniteSetting(Setting):
             raise held[rows]
         return held[rows]  # type: ignore[no-any-return]
 
-    def state_view(self) -> "StateView":
+    def state_view(self) -> StateView:
         """Return the view of tables: a row for each node, or for each history."""
-        return StateView(self)
+        return FiniteView(self)
 
 
 class RowIndex:
@@ -249,21 +248,12 @@ class RowIndex:
         return np.where(self._keys[place] == keys, self._order[place], 0)
 
 
-class StateView(View):
-    """The view of the tables of a finite setting: a row for each node, or for each history of actions and readings.
-
-    Raises:
-        ParameterError: a table of more than 4,194,304 rows.
-    """
+class FiniteView(StateView):
+    """The view of the tables of a finite setting: a row for each node, or for each history of actions and readings."""
 
     def __init__(self, setting: FiniteSetting) -> None:
-        self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
-        self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
-        self.parameters = {"name": self.name}
-        self._setting, by_node = setting, setting.rows == "nodes"
-        self.rows = setting.problem.num_nodes if by_node else len(setting.graph("histories"))
-        if self.rows > MAX_ROWS:
-            raise ParameterError("view", "state", f"a view of at most {MAX_ROWS} rows (this one has {self.rows})")
+        by_node = setting.rows == "nodes"
+        super().__init__(setting, setting.problem.num_nodes if by_node else len(setting.graph("histories")))
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""

@@ -12,7 +12,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer
-from theorybench.envs.core.views import MAX_ROWS, View
+from theorybench.envs.core.views import StateView
 from theorybench.envs.curriculum.countdown.moves import OPERATIONS, Slots, action_results, slots
 from theorybench.envs.curriculum.countdown.pool import Prompts, draw
 from theorybench.envs.curriculum.countdown.solver import Winnable
@@ -123,7 +123,6 @@ class Countdown(Setting):
     """
 
     question: ClassVar[str] = "how much do stages save in searching for an arithmetic solution?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "state"
     state_in_prompt: ClassVar[bool] = True
@@ -298,7 +297,7 @@ class Countdown(Setting):
         legal[~legal.any(axis=1)] = 1.0
         return legal / legal.sum(axis=1, keepdims=True)
 
-    def state_view(self) -> View:
+    def state_view(self) -> StateView:
         """One row for each winnable state, and one for all others."""
         return WinnableView(self)
 
@@ -310,26 +309,15 @@ class Countdown(Setting):
         return f"{NAMES[left]}{OPERATIONS[symbol % 4]}{NAMES[right]}"
 
 
-class WinnableView(View):
+class WinnableView(StateView):
     """The view "state" of Countdown: row w is the w-th winnable state, the last row stands for all other states.
 
     Nothing is lost by merging the others: no reward can follow, so learners cannot distinguish them by rewards. The
     state is the remaining numbers, regardless of the moves made.
-
-    Args:
-        setting: the setting, which enumerates the states.
-
-    Raises:
-        ParameterError: a table of more than 4,194,304 rows.
     """
 
     def __init__(self, setting: Countdown) -> None:
-        self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
-        self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
-        self.parameters = {"name": self.name}
-        self._setting, self.rows = setting, len(setting.winnable) + 1
-        if self.rows > MAX_ROWS:
-            raise ParameterError("view", "state", f"a view of at most {MAX_ROWS} rows (this one has {self.rows})")
+        super().__init__(setting, len(setting.winnable) + 1)
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""

@@ -117,7 +117,6 @@ class KFoldComposition(Setting):
     """
 
     question: ClassVar[str] = "why can a chain of look-ups be learnt only after shorter ones?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
     reference_depends_on: ClassVar[str] = "position"

@@ -106,7 +106,6 @@ class Parity(Setting):
     """
 
     question: ClassVar[str] = "what can be learnt from outcomes if near misses get no reward, and with stages?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
     reference_depends_on: ClassVar[str] = "position"

@@ -107,7 +107,6 @@ class ReasoningTree(Setting):
     """
 
     question: ClassVar[str] = "how much does a curriculum reduce the cost of search: from exponential to polynomial?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "position"
     reference_depends_on: ClassVar[str] = "position"

@@ -103,7 +103,6 @@ class RelativeBudget(Setting):
     """
 
     question: ClassVar[str] = "how many tokens should an attempt have to be most informative?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
     state_in_prompt: ClassVar[bool] = True

@@ -115,7 +115,6 @@ class Semiautomaton(Setting):
     """
 
     question: ClassVar[str] = "how long may words be for a hidden machine to be learnt from its final state alone?"
-    version: ClassVar[int] = 0
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
     reference_depends_on: ClassVar[str] = "position"

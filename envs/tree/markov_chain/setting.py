@@ -116,9 +116,6 @@ class TreeMarkovChain(Setting):
     """
 
     question: ClassVar[str] = "does training on outcomes squeeze rare reasoning out of a model?"
-    version: ClassVar[int] = 0
-    track: ClassVar[str] = "reasoning"
-    policy_view: ClassVar[str] = "prefix"
     reference_depends_on: ClassVar[str] = "state"
 
     L: int = integer(4, 2, 16, "layers of the tree")

@@ -113,8 +113,6 @@ class MetastableChain(Setting):
     """
 
     question: ClassVar[str] = "how long does it take to find rare leaps between clusters of easy steps?"
-    version: ClassVar[int] = 0
-    track: ClassVar[str] = "reasoning"
     policy_view: ClassVar[str] = "markov"
     reference_depends_on: ClassVar[str] = "state"
 
