@@ -138,7 +138,7 @@ def test_environments_are_what_the_agent_declares():
         found.append((envs.num_envs, envs.metadata["autoreset_mode"].value, envs.unwrapped.setting.good))
         return envs.unwrapped.reference_policy
 
-    train(make(train=look, num_envs=3, autoreset_mode="Disabled"), "Toy/TwoArms-v0", {"good": 0.5}, [0], 10)
+    train(make(train=look, num_envs=3, autoreset_mode="Disabled"), "Toy/TwoArms-v0", {"gap": 0.25}, [0], 10)
     assert found == [(3, "Disabled", 0.5)]
 
 
@@ -174,7 +174,7 @@ def test_bad_requests():
     with pytest.raises(ParameterError, match="budget"):
         train(make(), "Toy/TwoArms-v0", {}, [0], 0)
     with pytest.raises(ParameterError, match="good"):
-        train(make(), "Toy/TwoArms-v0", {"good": 2.0}, [0], 10)
+        train(make(), "Toy/TwoArms-v0", {"gap": 2.0}, [0], 10)
 
 
 def test_lifted_runs_have_budgets_and_logs_of_their_own():

@@ -22,9 +22,9 @@ class ArmsTables(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TwoArms(tb.Setting):
-    """One pull of one of two arms; arm 1 pays with probability `good`, arm 0 with probability .2."""
+    """One pull of one of two arms, which pay with probability .5 - gap and .5 + gap."""
 
-    good: float = real(0.7, 0.0, 1.0, "mean of arm 1")
+    gap: float = real(0.4, 0.0, 0.5, "how much more often than half of the time arm 1 pays")
 
     sizes = tb.Sizes(num_actions=2, num_symbols=2, prompt_length=0, response_length=1, horizon=1)
     policy_view = "prompt"
@@ -32,7 +32,7 @@ class TwoArms(tb.Setting):
 
     @functools.cached_property
     def tables(self):
-        return ArmsTables(np.array([0.2, self.good]))
+        return ArmsTables(np.array([0.5 - self.gap, 0.5 + self.gap]))
 
     def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
         prompts = self.draw_prompts(rng) if prompts is None else prompts

@@ -1,58 +1,30 @@
 """A two-armed bandit with its oracle, and agents that do what agents should not; named from tests by file."""
 
-import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 import theorybench as tb
-from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.lab import run_seeds
 from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, Series, StudyResult, Table, measured
-from theorybench.envs.core.validation import real
+from theorybench.envs.core.registry import load_module
+
+TOYS = load_module(str(Path(__file__).parents[2] / "envs" / "core" / "toys.py"))
+TwoArms = TOYS.TwoArms
 
 
-class State(NamedTuple):
-    prompt: object
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TwoArms(tb.Setting):
-    """Two arms, the second of which pays more often."""
-
-    gap: float = real(0.4, 0.0, 0.5, "how much more often the second arm pays")
-
-    sizes = tb.Sizes(num_actions=2, num_symbols=3, prompt_length=1, response_length=1, horizon=1, num_prompts=1)
-
-    def initial(self, rng, n, *, prompts=None, stage=None, hint=None):
-        return State(self.draw_prompts(rng) if prompts is None else prompts)
-
-    def transition(self, state, actions, rng):
-        xp = namespace(actions)
-        wins = rng.uniform(0) < 0.5 + self.gap * (2 * actions - 1)
-        return state, xp.astype(wins, xp.float64), xp.ones_like(wins)
-
-    def observe(self, state):
-        xp = namespace(state.prompt)
-        return xp.astype(xp.stack([state.prompt + 3, 0 * state.prompt], axis=1), xp.int8)
-
-
-class TwoArmsOracle(tb.Oracle):
-    @property
-    def optimal_policy(self):
-        return tb.TablePolicy(tb.View.of(self.setting, "prompt"), [[0.0, 1.0]])
+class TwoArmsOracle(TOYS.TwoArmsOracle):
+    """Tells the chance of the second arm, too."""
 
     def measure(self, policy, metrics):
-        p = self.probs(policy, np.array([[3, 0]]))[0]
-        kl = float(np.log(2) + sum(x * np.log(x) for x in p if x > 0))
-        return {"objective": float(0.5 + self.setting.gap * (p[1] - p[0])), "kl": kl, "second": float(p[1])}
+        second = policy.probs(np.zeros((1, 1), np.int8))[0, 1]
+        return super().measure(policy, metrics) | {"second": float(second)}
 
 
 def _doubles(lab, seed):

@@ -68,7 +68,7 @@ def test_neighbouring_seeds_share_no_episode():
 
 
 def test_worker_and_parameters_change_the_stream():
-    keywords = ({}, {"worker": 1}, {"good": 0.6})
+    keywords = ({}, {"worker": 1}, {"gap": 0.3})
     assert len({make("Toy/TwoArms-v0", **k).reset(seed=0)[1]["prompt"] for k in keywords}) == 3
 
 
