@@ -135,11 +135,11 @@ def test_environments_are_what_the_agent_declares():
     found = []
 
     def look(self, envs, budget, *, seed, log):
-        found.append((envs.num_envs, envs.metadata["autoreset_mode"].value, envs.unwrapped.setting.good))
+        found.append((envs.num_envs, envs.metadata["autoreset_mode"].value, envs.unwrapped.setting.gap))
         return envs.unwrapped.reference_policy
 
     train(make(train=look, num_envs=3, autoreset_mode="Disabled"), "Toy/TwoArms-v0", {"gap": 0.25}, [0], 10)
-    assert found == [(3, "Disabled", 0.5)]
+    assert found == [(3, "Disabled", 0.25)]
 
 
 def test_several_seeds_of_an_agent_that_trains_one():
@@ -173,7 +173,7 @@ def test_bad_requests():
         train(make(), "Toy/TwoArm-v0", {}, [0], 10)
     with pytest.raises(ParameterError, match="budget"):
         train(make(), "Toy/TwoArms-v0", {}, [0], 0)
-    with pytest.raises(ParameterError, match="good"):
+    with pytest.raises(ParameterError, match="gap"):
         train(make(), "Toy/TwoArms-v0", {"gap": 2.0}, [0], 10)
 
 

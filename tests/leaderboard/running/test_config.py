@@ -54,8 +54,15 @@ def test_a_suite_is_pleasant_to_write(tmp_path):
 
 
 def test_files_are_found_beside_the_configuration(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))  # its claims have the ids of the toys'
-    (tmp_path / "mine.py").write_text(TOYS.read_text().replace("Toys/", "Beside/"))
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    lines = (
+        "import theorybench as tb",
+        "from theorybench.envs.core.registry import load_module",
+        f"toys = load_module({str(TOYS)!r})",
+        'tb.register("Beside/TwoArms-v0", toys.TwoArms, toys.TwoArmsOracle)',
+        "Good = toys.Good",
+    )
+    (tmp_path / "mine.py").write_text("\n".join(lines))
     path = write(tmp_path, 'agents = ["mine.py:Good"]\n[[environments]]\nid = "mine.py:Beside/TwoArms-v0"')
     planned = plan(load_suite(path))
     assert {run.agent for job in planned.jobs for run in job.runs} == {"mine.py:Good"}

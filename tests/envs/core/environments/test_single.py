@@ -159,18 +159,6 @@ def test_step_and_render_need_a_reset(env_id):
             call()
 
 
-def test_nothing_returned_is_internal():
-    env, twin = make("Toy/Copy-v0"), make("Toy/Copy-v0")
-    returned, expected = env.reset(seed=4), twin.reset(seed=4)
-    for action in (0, 1, 0, 1):
-        returned[0][:] = 1
-        returned[-1]["action_mask"][:] = False
-        returned, expected = env.step(action), twin.step(action)
-        np.testing.assert_array_equal(returned[0], expected[0])
-        np.testing.assert_array_equal(returned[4]["action_mask"], expected[4]["action_mask"])
-        assert returned[1:4] == expected[1:4]
-
-
 def test_the_answer_key_is_absent_when_scored(env_id):
     for build in (gym.make, gym.make_vec):
         scored, open_ = build(env_id, scored=True).unwrapped, build(env_id).unwrapped
