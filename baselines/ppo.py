@@ -67,7 +67,10 @@ class PPO(GradientAgent):
     def run(self, trainer: Trainer) -> None:
         """Roll out, estimate advantages and update both until the budget is too small for another batch."""
         critic = trainer.critic(self.critic_learning_rate)
-        process = self.process_model(trainer) if self.advantage == "process" else None
+        process = None
+        if self.advantage == "process":
+            stage = math.ceil(trainer.remaining * self.process_stage)
+            process = FixedCritic(trainer.setting, trainer.collect(stage, policy=trainer.reference), trainer.runs)
         while trainer.remaining >= self.episodes_per_update:
             episodes = trainer.collect(self.episodes_per_update)
             data = trainer.samples(episodes)
@@ -80,11 +83,6 @@ class PPO(GradientAgent):
                     if process is None:
                         critic.update(part)
             trainer.report(data)
-
-    def process_model(self, trainer: Trainer) -> FixedCritic:
-        """Spend the first stage on rollouts of the reference."""
-        episodes = math.ceil(trainer.remaining * self.process_stage)
-        return FixedCritic(trainer.setting, trainer.collect(episodes, policy=trainer.reference), trainer.runs)
 
     def advantages(self, data: Samples, values: torch.Tensor) -> torch.Tensor:
         """Return generalised advantage estimates (..., N, T), 0 in padding, for values shaped like them."""

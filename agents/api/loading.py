@@ -175,7 +175,7 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
     """
     reference = agent if isinstance(agent, str) else None
     made = agent if reference is None else make_agent(reference, **hyperparameters)
-    if not is_agent(made):
+    if not callable(getattr(made, "train", None)):
         raise AgentError(f"{made!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name")
     return AgentSpec(
         reference=reference,
@@ -216,8 +216,3 @@ def registered_name(cls: type[Any]) -> str | None:
     """Return the name under which a class is registered, or None."""
     homes = (cls.__module__, f"{cls.__module__}:{cls.__qualname__}")
     return next((name for name, point in _catalogue().items() if point.value in homes and _load(point) is cls), None)
-
-
-def is_agent(agent: Any) -> bool:
-    """Return whether an object can be trained."""
-    return callable(getattr(agent, "train", None))

@@ -1,7 +1,7 @@
-"""TRL's trainers as external agents: our language tasks as their prompts, rewards and data sets, their models as ours.
+"""TRL's trainers as external agents, offline and on the CPU.
 
-Everything runs offline and on the CPU. A trainer gets a model that is the base model of the setting, prompts as text,
-and a reward function whose every call is metered; nothing else.
+A trainer gets a model pre-trained to the base model of the setting, prompts as text, and a metered reward function;
+nothing else.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from theorybench.agents.external.trl_options import TRLOptions
 from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
 from theorybench.agents.language.models import without_progress_bars
 from theorybench.agents.language.tasks import LanguageTask
-from theorybench.agents.language.turns import has_turns, rows, rows_of_episode
-from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, ParameterError
+from theorybench.agents.language.turns import has_turns, refuse_turns, rows, rows_of_episode
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
 from theorybench.envs.core.policy import Policy
 
 try:
@@ -73,11 +73,8 @@ class Session:
         self._options, self._seed, self._log = options, seed, log
         self.task = LanguageTask(envs, seed)
         self.turns = has_turns(self.task.setting)
-        if self.turns and not options.turns:
-            allowed = "a setting whose prompt stays while it is answered, without replies"
-            raise ParameterError(
-                "envs", self.task.setting.name, allowed, "Of TRL's trainers trl-grpo alone takes turns."
-            )
+        if not options.turns:
+            refuse_turns(self.task.setting, "Of TRL's trainers trl-grpo alone takes turns.")
         self._index: dict[str, int] = {}
         self.model = pretrained(self.task.setting, shape=options.shape, size=options.size)
         self.words = tokenizer(self.task.setting)
@@ -195,7 +192,7 @@ class Session:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what the libraries say of themselves in a normal run: bars, and warnings on options that TRL sets.
+    """Silence progress bars, and warnings on options that TRL sets itself.
 
     The hub is off as well, to which TRL reports its use: huggingface_hub may have been imported before us.
     """

@@ -1,11 +1,11 @@
 """The forward pass of our language models as a pure function of their weights.
 
-What `transformers` computes, without what it does around: for models of this size modules, hooks and configurations
-take several times as long as the arithmetic. The weights are those of the model, under its names, and so is every
-operation; tests compare the two, layer by layer and weight by weight.
+The same computation as in `transformers`, without its overhead: for models of this size modules, hooks and
+configurations take several times as long as the arithmetic. Weights have the names that they have in the model; tests
+compare outputs and gradients.
 
-Keys and values may be kept from call to call, and rows of them chosen: a beginning that several texts share is read
-once. Legal words are not computed here: the caller knows which words are actions.
+Keys and values may be kept from call to call, and rows of them chosen, so that a common prefix of several texts is read
+once. Illegal words are not masked here: the caller knows which words are actions.
 """
 
 import math
@@ -21,14 +21,10 @@ Weights = dict[str, torch.Tensor]
 
 
 class Decoder(ABC):
-    """A decoder of a shape.
+    """The forward pass of a shape.
 
     Args:
         model: of `build`; gives sizes, and the names and shapes of its weights.
-
-    Attributes:
-        names: of the weights, in the order of the model's parameters.
-        counts: numbers of each.
     """
 
     def __init__(self, model: Any) -> None:
@@ -97,7 +93,7 @@ class Decoder(ABC):
 
     @abstractmethod
     def think(self, weights: Weights, layer: int, hidden: torch.Tensor, mixed: torch.Tensor) -> torch.Tensor:
-        """Add what attention mixed, and what the layer's perceptron says: (n, words, width)."""
+        """Add the attention's output, and that of the layer's perceptron: (n, words, width)."""
 
     @abstractmethod
     def finish(self, weights: Weights, hidden: torch.Tensor) -> torch.Tensor:

@@ -1,17 +1,16 @@
-"""Tiny causal language models in the shapes of Llama, Qwen and GPT-2 whose next word is always a legal one.
+"""Tiny causal language models in the shapes of Llama, Qwen and GPT-2 that give illegal words the probability 0.
 
-A model of a setting is an ordinary `transformers` model: `generate`, `save_pretrained` and trainers work with it. Which
-words are legal after a prompt is part of it. Trainers do not all call the forward pass of a causal model: TRL's GRPO
-takes the hidden states of its backbone and multiplies them by the weights of the last layer itself. So legality stands
-in the hidden states. The backbone appends a few numbers to each, which say how far the response has come, and the last
-layer has a row of -10,000 for what may not follow:
+A model of a setting is an ordinary `transformers` model: `generate`, `save_pretrained` and trainers work with it. The
+mask of illegal words is part of the model. It is not applied to the logits, since some trainers do not call the forward
+pass: TRL's GRPO multiplies the backbone's hidden states by the last layer's weights itself. Instead the backbone
+appends indicators to each hidden state, and the last layer has weights of -10,000 for them:
 
     hidden' = (hidden, [a word of the response follows], [the response is over], [action a is illegal]_a)
     logit(w) = W_w . hidden - 10^4 (the numbers that forbid w)
 
-A forbidden word has the probability 0, exactly, and no gradient reaches its row. The response has come as far as the
-attention mask has words beyond the prompt, all prompts of a setting being equally long. After the horizon only the end
-of the text may follow.
+A forbidden word has probability exactly 0, and no gradient reaches its row. The length of the response is the number of
+words in the attention mask less that of the prompt, which is the same for all prompts of a setting. After the horizon
+only the end of the text may follow.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ FORBIDDEN = 1e4
 
 
 class _NoRemoteCode:
-    """Says that no code is to be fetched for a model, which TRL asks of every class that is not in transformers."""
+    """States that no code is to be fetched for a model: TRL asks it of every class that is not in transformers."""
 
     auto_map: ClassVar[dict[str, str]] = {}
 
@@ -74,7 +73,7 @@ class GPT2TaskConfig(_NoRemoteCode, transformers.GPT2Config):
 
 
 class _Legal:
-    """Appends to the hidden states of a backbone what the last layer needs to forbid words."""
+    """Appends the indicators of illegal words to the hidden states of a backbone."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the backbone; its last hidden state is (n, words, width + what is appended)."""
@@ -105,37 +104,35 @@ class GPT2TaskModel(_Legal, gpt2.GPT2Model):
     config_class = GPT2TaskConfig
 
 
-class LlamaTask(llama.LlamaForCausalLM):
+class _Task:
+    """Puts our backbone, and a last layer that fits it, into a causal model of transformers."""
+
+    backbone: ClassVar[Any]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)  # type: ignore[call-arg]
+        model: Any = self
+        setattr(model, model.base_model_prefix, self.backbone(config))
+        model.lm_head = torch.nn.Linear(config.hidden_size + config.task["appended"], config.vocab_size, bias=False)
+        model.post_init()
+
+
+class LlamaTask(_Task, llama.LlamaForCausalLM):
     """A model of a setting in the shape of Llama."""
 
-    config_class = LlamaTaskConfig
-
-    def __init__(self, config: LlamaTaskConfig) -> None:
-        super().__init__(config)
-        self.model, self.lm_head = LlamaTaskModel(config), last_layer(config)
-        self.post_init()
+    config_class, backbone = LlamaTaskConfig, LlamaTaskModel
 
 
-class QwenTask(qwen.Qwen3ForCausalLM):
+class QwenTask(_Task, qwen.Qwen3ForCausalLM):
     """A model of a setting in the shape of Qwen."""
 
-    config_class = QwenTaskConfig
-
-    def __init__(self, config: QwenTaskConfig) -> None:
-        super().__init__(config)
-        self.model, self.lm_head = QwenTaskModel(config), last_layer(config)
-        self.post_init()
+    config_class, backbone = QwenTaskConfig, QwenTaskModel
 
 
-class GPT2Task(gpt2.GPT2LMHeadModel):
+class GPT2Task(_Task, gpt2.GPT2LMHeadModel):
     """A model of a setting in the shape of GPT-2."""
 
-    config_class = GPT2TaskConfig
-
-    def __init__(self, config: GPT2TaskConfig) -> None:
-        super().__init__(config)
-        self.transformer, self.lm_head = GPT2TaskModel(config), last_layer(config)
-        self.post_init()
+    config_class, backbone = GPT2TaskConfig, GPT2TaskModel
 
 
 #: The shapes: configuration, model, and what the configuration calls width, layers, heads, hidden units and places.
@@ -159,19 +156,14 @@ for _config, _model, _ in SHAPES.values():
     AutoModelForCausalLM.register(_config, _model, exist_ok=True)
 
 
-def last_layer(config: Any) -> torch.nn.Linear:
-    """Return the last layer: (vocabulary, width and what is appended)."""
-    return torch.nn.Linear(config.hidden_size + config.task["appended"], config.vocab_size, bias=False)
-
-
 def legality(config: Any, inputs: torch.Tensor, attention_mask: torch.Tensor | None, cache: Any) -> torch.Tensor:
-    """Return what is appended to hidden states: bool (n, words, appended).
+    """Return the indicators that are appended to hidden states: bool (n, words, appended).
 
     Args:
         config: of the model.
-        inputs: numbers of the words that are read now, (n, words).
+        inputs: numbers of the words of this call, (n, words).
         attention_mask: 0 for padding, 1 for words, those in the cache included; None where there is no padding.
-        cache: keys and values of words that were read, these included; or None.
+        cache: keys and values of earlier words and of these; or None.
     """
     task, words = config.task, inputs.shape[1]
     if attention_mask is None:
@@ -186,7 +178,7 @@ def legality(config: Any, inputs: torch.Tensor, attention_mask: torch.Tensor | N
         return marks
     illegal = torch.zeros(*inputs.shape, task["num_actions"], dtype=torch.bool, device=inputs.device)
     rows, marked = torch.nonzero(said == 0, as_tuple=True)
-    if len(rows):  # else the prompt is in the cache, and the words that follow it are not ours to judge
+    if len(rows):  # else the prompt is in the cache, and only actions after the prompt are masked by the state
         setting, back = setting_of_config(config), torch.arange(1 - task["prompt_words"], 0, device=inputs.device)
         prompts = inputs[rows[:, None], marked[:, None] + back].cpu().numpy()
         blank = np.zeros((len(prompts), setting.response_length), prompts.dtype)
@@ -203,7 +195,7 @@ def setting_of_config(config: Any) -> Setting:
 
 @functools.lru_cache(maxsize=64)
 def _setting(name: str, parameters: str, fingerprint: str) -> Setting:
-    """Make a setting once: a forward pass needs it if legal words depend on the state."""
+    """Make a setting once: where legal words depend on the state, every forward pass needs it."""
     return find_setting(name, json.loads(parameters), fingerprint)
 
 
@@ -228,7 +220,7 @@ def build(
         A `transformers` causal model, in evaluation mode.
 
     Raises:
-        ParameterError: an unknown shape or size, or pairs of words that no setting has.
+        ParameterError: an unknown shape or size.
     """
     setting = setting_of(setting, **parameters)
     if shape not in SHAPES:
@@ -332,7 +324,7 @@ def save(model: Any, folder: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """Silence the bars of transformers, which count the files of tiny models."""
+    """Silence the progress bars of transformers."""
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:

@@ -1,4 +1,4 @@
-"""A causal language model as a policy: what oracles score, and what rollouts sample from."""
+"""Causal language models as policies."""
 
 import copy
 from typing import Any
@@ -17,10 +17,10 @@ from theorybench.envs.core.setting import Setting
 
 
 class LanguagePolicy(Policy):
-    """The next word of a model of a setting, among the words that are legal actions.
+    """A model of a setting as a policy: the distribution of its next word, over the words that are legal actions.
 
-    Keys and values of the last observations are kept: if all new observations continue them, as those of a
-    rollout do, or of an oracle that goes forward step by step, only what is new is read.
+    Keys and values of the last observations are kept: if all new observations continue them, as in a rollout or in an
+    oracle's forward enumeration, only the new words are read.
 
     Args:
         shape: of the model, a key of `SHAPES`.
@@ -81,10 +81,10 @@ class LanguagePolicy(Policy):
 
 
 class CausalPolicy(Policy):
-    """The next word of any causal language model of `transformers`, among the words that are legal actions.
+    """Any causal language model of `transformers` as a policy: its next word, over the words that are legal actions.
 
     Args:
-        model: whose words are numbered as those of the setting's tokenizer; it is read as it is when it is asked.
+        model: with the word numbers of the setting's tokenizer; it is not copied, so training changes the policy.
         setting: the setting.
 
     Raises:

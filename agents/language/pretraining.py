@@ -1,16 +1,15 @@
 """Pre-training: a model becomes the base model of its setting, pi_ref, by descending KL(pi_ref || pi).
 
-1. Episodes are those of the target policy, an equal share on each stage, so that every state that it visits is seen as
-   often as it visits it. They cover every prompt that evaluation covers, also those that agents are not trained on. A
-   text that several of them share is read once and counts as often as it was met. Where all that a thousand episodes
-   meet can be read at once, every update reads it; else each draws episodes of its own.
-2. The loss is exact in what follows: the cross-entropy of the target's whole distribution at each step, not of the word
-   that was drawn.
-3. What the target never says is pushed below e^-35, where a divergence counts it as nothing: cross-entropy alone would
-   take for ever.
-4. Adam; the step size rises over the first twentieth and falls to 0 as a cosine.
-5. The oracle measures KL(pi || pi_ref) of the result. Where it is above the goal, training goes on twice as long, in
-   steps of half the size.
+1. Episodes are rollouts of the target policy, an equal share on each stage, so that states are weighed by how often it
+   visits them. They cover every prompt that is evaluated, also those that agents are not trained on. Equal texts are
+   read once, with their counts as weights. If the texts of a thousand episodes fit in one update, every update reads
+   them all; else each update draws its own episodes.
+2. The loss is the cross-entropy of the target's whole distribution at each step, not of the sampled word.
+3. Words of probability 0 under the target are pushed below e^-35, which a divergence counts as 0; cross-entropy alone
+   would need far too many updates.
+4. Adam; the step size rises over the first twentieth of the updates and then falls to 0 as a cosine.
+5. The oracle measures KL(pi || pi_ref) of the result. While it is above the goal, training continues with twice as many
+   updates and half the step size.
 """
 
 import hashlib
@@ -45,7 +44,7 @@ UPDATES, ROUNDS = 200, 5
 RATE = 1e-2
 #: Episodes that are drawn to see how many texts there are, and words that an update reads.
 EPISODES, WORDS = 1024, 2048
-#: The log-probability that what the target never says is pushed below.
+#: The log-probability that words of probability 0 under the target are pushed below.
 NEVER = -35.0
 #: Raised whenever pre-training gives other weights: part of the name of what is kept.
 VERSION = 3
@@ -201,7 +200,7 @@ def _train(
 
 
 def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Texts:
-    """List what episodes read: whole responses where the prompt stays, else each state that was met."""
+    """Collect the texts of episodes: whole responses, or each state that was visited where prompts contain states."""
     vocabulary = Vocabulary(setting)
     if setting.state_in_prompt:
         met = episodes.observations[episodes.taken]
@@ -227,7 +226,7 @@ def _texts(setting: Setting, target: SettingPolicy, episodes: Episodes) -> _Text
 
 
 def _loss(decoder: Decoder, weights: Weights, texts: _Texts) -> torch.Tensor:
-    """Return the mean cross-entropy of a step, and by how much what is never said is still above its bound."""
+    """Return the mean cross-entropy of a step, plus the excess of impossible words' log-probabilities over NEVER."""
     hidden = decoder(weights, texts.words)[0][texts.rows, texts.places]
     logits = action_logits(weights, hidden, texts.legal)
     logs = torch.log_softmax(torch.where(texts.legal, logits, -FORBIDDEN), dim=-1)

@@ -1,4 +1,4 @@
-"""Reading observations as a model does: equal ones once, and of those that continue the last ones only what is new."""
+"""Cached forward passes: equal observations are read once, and of those that continue the last ones only new words."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,10 +12,9 @@ from theorybench.envs.core.arrays import distinct_rows
 
 #: Words that are read at a time, and numbers that are kept of them, to bound memory.
 WORDS, KEPT = 2**16, 2**26
-#: (words int64 (n, words), what was kept of the words before them or None) -> answers at the last word (n, ...), what
-#: to keep.
+#: (words int64 (n, words), cache of the words before them or None) -> outputs at the last word (n, ...), new cache.
 Read = Callable[[torch.Tensor, Any], tuple[torch.Tensor, Any]]
-#: (what was kept, rows) -> what was kept of these rows.
+#: (cache, rows) -> cache of these rows.
 Choose = Callable[[Any, torch.Tensor], Any]
 
 
@@ -28,24 +27,22 @@ class _Reading(NamedTuple):
 
 
 class Reader:
-    """Reads observations.
+    """Runs a model on observations.
 
     Args:
         vocabulary: words of the setting.
-        read: reads words.
-        choose: picks rows of what was kept.
-        size: numbers that are kept of each word.
+        read: the forward pass.
+        choose: picks rows of a cache.
+        size: numbers that the cache holds of each word.
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, read: Read, choose: Callable[[Any, torch.Tensor], Any], size: int
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, read: Read, choose: Choose, size: int) -> None:
         self.vocabulary, self._read, self._choose, self._size = vocabulary, read, choose, size
         self._reading: _Reading | None = None
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, decoder: Decoder, weights: Weights) -> "Reader":
-        """Return the reader of a decoder, whose answers are hidden states (n, width)."""
+        """Return the reader of a decoder, whose outputs are hidden states (n, width)."""
 
         def read(words: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
             hidden, cache = decoder(weights, words, cache)
@@ -58,7 +55,7 @@ class Reader:
 
     @torch.no_grad()
     def __call__(self, observations: np.ndarray) -> torch.Tensor:
-        """Return the answers after observations (n, tokens): (n, ...)."""
+        """Return the outputs after observations (n, tokens): (n, ...)."""
         distinct, place = distinct_rows(observations)
         said = self.vocabulary.responses(distinct)[1]
         groups = [np.flatnonzero(said == length) for length in np.unique(said)]
@@ -79,7 +76,7 @@ class Reader:
         return answers
 
     def _continued(self, observations: np.ndarray, said: int) -> tuple[Any, int]:
-        """Return what was kept of the last observations, and their words, where these continue them; else None, 0."""
+        """Return the cache of the last observations, and their words, where these continue them; else None, 0."""
         last, vocabulary = self._reading, self.vocabulary
         if last is None or last.said >= said:
             return None, 0

@@ -1,14 +1,14 @@
-"""Language models as a policy class: what our own algorithms train is what any trainer of language models trains.
+"""Language models as a policy class of our own trainer.
 
 1. The model is one of `theorybench.agents.language`, pre-trained to the policy that training begins from and kept on
-   disk. Every run begins from the same one; what differs is the data.
-2. Parameters are its weights times its width. An optimiser that moves each number by its step size, as Adam does, then
-   moves what a matrix gives by a few times that, at any width: the step size that suits a table suits a model. Plain
-   gradient descent would move a weight by the width squared less than without: it is not for models.
-3. Nothing is read twice. Of the observations of an update, equal ones are read once, and one that begins another is
-   answered from the longer one: causal attention makes what stands behind an answer of no matter. When sampling, keys
-   and values of what was read are kept, for each distinct beginning once.
-4. The reference is the setting's, exact, not the model that was fitted to it: no second model is read.
+   disk. Every run begins with the same weights; only the data differ.
+2. Parameters are the weights times the width. An optimiser that moves each number by its step size, as Adam does, then
+   moves a layer's outputs by a few times that, at any width: the step size that suits a table suits a model. Plain
+   gradient descent would move the weights less, by a factor of the width squared: do not use it with models.
+3. Nothing is read twice. Of the observations of an update equal ones are read once, and the output for a prefix of
+   another is taken from the longer one: causal attention does not see later words. When sampling, keys and values are
+   kept, once for each distinct prefix.
+4. The reference is the setting's exact one, not the model that was fitted to it: no second model is read.
 5. The critic is a model of the same kind, which begins from the same weights, with a vector of zeros as its last layer.
 """
 
@@ -90,7 +90,7 @@ class LanguageSoftmax(SoftmaxClass):
         return np.concatenate([self.start(key), np.zeros(self.decoder.width, np.float32)])
 
     def values(self, parameters: Any, encoded: Any) -> Any:
-        """Project what the critic's model says before its last layer, float64."""
+        """Project the hidden states of the critic's model, float64."""
         width = self.decoder.width
         own, last = torch.split(parameters / width, [len(parameters) - width, width])
         return (self._answers(self.decoder.weights(own), encoded) @ last).double()
@@ -100,7 +100,7 @@ class LanguageSoftmax(SoftmaxClass):
         seen = encoded[..., : encoded.shape[-1] - self.setting.num_actions].numpy()
         rows, place = distinct_rows(seen.reshape(-1, seen.shape[-1]))
         words, ends = rows[:, :-1], self.vocabulary.prompt_words + rows[:, -1]
-        # Sorted, what begins others stands before them: a row is read unless it begins the next one.
+        # Sorted, prefixes come directly before their continuations: a row is read unless it is a prefix of the next.
         same = (words[:-1] == words[1:]) | (np.arange(words.shape[1]) >= ends[:-1, None])
         read = np.append(np.flatnonzero(~same.all(axis=1)), len(words) - 1)
         hidden, _ = self.decoder(weights, torch.from_numpy(words[read, : ends.max()]))

@@ -1,7 +1,7 @@
-"""A setting as a language task: prompts as text, rewards for completions, and data sets, all of it metered.
+"""A setting as a language task: prompts as text, rewards for completions, and data sets, all metered.
 
-What a trainer of language models asks for comes from the vector environments that an agent is handed: each reward,
-label or comparison is an episode there and counts against the budget.
+They come from the vector environments that an agent is given: each reward, label or comparison is an episode there and
+counts against the budget.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from theorybench.agents.api.budget import batch_of
 from theorybench.agents.api.rollout import Episodes, collect, sampler, waves
-from theorybench.agents.language.turns import has_turns
+from theorybench.agents.language.turns import refuse_turns
 from theorybench.agents.language.vocabulary import Vocabulary
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.language import answer, begin, padded
@@ -31,9 +31,8 @@ class LanguageTask:
         setting: the setting.
         vocabulary: its words.
 
-    A completion is the actions alone: what the environment replies stands not in it, and where the prompt moves with
-    the actions it is a plan, made before the first of them. `theorybench.agents.language.turns` writes such episodes as
-    a model reads them.
+    A completion contains the actions only, not the environment's replies; where the prompt contains the state it is a
+    plan, made before the first action. `theorybench.agents.language.turns` writes such episodes as a model reads them.
     """
 
     def __init__(self, envs: Any, seed: int) -> None:
@@ -48,7 +47,7 @@ class LanguageTask:
         return self._rng.integers(self.setting.num_prompts or PROMPT_LIMIT, size=count)
 
     def prompts(self, indices: Any, *, stage: int | None = None, hint: int | None = None) -> list[str]:
-        """Write prompts; the words of a hint stand behind the mark, where the response goes on.
+        """Return prompts as text; the words of a hint follow the mark, and the response continues them.
 
         Args:
             indices: int (n,), prompt indices.
@@ -70,10 +69,10 @@ class LanguageTask:
 
         Args:
             indices: int (n,), prompt indices.
-            completions: n sequences of word numbers, or texts; in preference settings n pairs of them. A word that is
-                no action, or the end of the text, ends a response: it earns nothing more.
+            completions: n sequences of word numbers, or texts; in preference settings n pairs of them. A response ends
+                at a word that is no action, or at the end of the text.
             stage: of the ladder; None for the full task.
-            hint: response words that are given and stand not in the completions.
+            hint: response words that are given, and are not part of the completions.
 
         Raises:
             BudgetExhausted: fewer episodes are left than a wave of environments plays; that wave has not begun.
@@ -115,20 +114,15 @@ class LanguageTask:
         """Write the prompts and the completions of episodes; in preference settings completions are pairs.
 
         Raises:
-            ParameterError: the environment replies, or its prompt moves: then this is not what a model reads.
+            ParameterError: the environment replies, or its prompt contains the state; see `turns`.
         """
-        self._refuse_turns()
+        refuse_turns(self.setting)
         write = self.vocabulary.text
         prompts = [write(row) for row in self.vocabulary.prompts(episodes.observations[:, 0])]
         rows = zip(episodes.actions + 1, episodes.lengths, strict=True)
         if self._batch.pairs:
             return prompts, [tuple(write(side) for side in words[:length].T) for words, length in rows]
         return prompts, [write(words[:length]) for words, length in rows]
-
-    def _refuse_turns(self) -> None:
-        if has_turns(self.setting):
-            allowed = "a setting whose prompt stays while it is answered, without replies"
-            raise ParameterError("envs", self.setting.name, allowed)
 
     def pairs(self, count: int, policy: Policy | None = None) -> dict[str, list[str]]:
         """Return preference pairs with the columns `prompt`, `chosen` and `rejected`.
@@ -143,20 +137,16 @@ class LanguageTask:
         Raises:
             ParameterError: as `texts` does, before anything is charged.
         """
-        self._refuse_turns()
+        refuse_turns(self.setting)
         if self._batch.pairs:
             episodes = self.episodes(count, policy)
-            prompts, responses = self.texts(episodes)
-            each = zip(prompts, responses, episodes.rewards > 0, strict=True)
-            rows = [(prompt, *(pair if won else pair[::-1])) for prompt, pair, won in each]
+            (prompts, pairs), margins = self.texts(episodes), episodes.rewards
         else:
             episodes = self.episodes(2 * count, policy, prompts=np.repeat(self.draw(count), 2))
-            (prompts, said), rewards = self.texts(episodes), episodes.rewards
-            better = rewards[::2] - rewards[1::2]
-            rows = [
-                (prompts[2 * i], *(said[2 * i : 2 * i + 2] if better[i] > 0 else said[2 * i : 2 * i + 2][::-1]))
-                for i in np.flatnonzero(better)
-            ]
+            (prompts, said), margins = self.texts(episodes), episodes.rewards[::2] - episodes.rewards[1::2]
+            prompts, pairs = prompts[::2], list(zip(said[::2], said[1::2], strict=True))
+        each = zip(prompts, pairs, margins, strict=True)
+        rows = [(prompt, *(pair if margin > 0 else pair[::-1])) for prompt, pair, margin in each if margin]
         return {name: [row[i] for row in rows] for i, name in enumerate(("prompt", "chosen", "rejected"))}
 
     def labels(self, count: int, policy: Policy | None = None) -> dict[str, list[Any]]:
@@ -167,7 +157,7 @@ class LanguageTask:
         Raises:
             ParameterError: as `texts` does, before anything is charged.
         """
-        self._refuse_turns()
+        refuse_turns(self.setting)
         episodes = self.episodes(count, policy)
         prompts, said = self.texts(episodes)
         good = episodes.rewards > 0

@@ -1,16 +1,16 @@
-"""Episodes of several turns as rows of words, for trainers that know prompts and completions.
+"""Multi-turn episodes as rows of prompt and completion, for trainers of language models.
 
-A turn is an action and what comes back. There are two kinds:
+A turn is an action and the environment's response to it. There are two kinds:
 
 1. *The environment replies* between actions (`setting.num_reply_tokens`). An episode is one row: its prompt, then
-   actions and replies as they came. Replies have the mask 0, so that nobody learns to say them.
-2. *The prompt moves* (`setting.state_in_prompt`): each action answers a prompt of its own, the state as it then is. An
-   episode is a row for each action: the state, and one word. All rows of an episode earn what it earned.
+   actions and replies in order. Replies have the mask 0, so that they are not trained on.
+2. *The prompt contains the state* (`setting.state_in_prompt`). An episode is a row for each action: the current state,
+   and one word. All rows of an episode have its return.
 
-In both a model says the next word after exactly the words that `LanguagePolicy.probs` reads for that observation, so
-that what is sampled, what is trained and what oracles score are one law. Written as one long text, with the new states
-as replies, episodes of the second kind would be read with their whole past before every action: that is another policy,
-one that the observation does not determine.
+In both the model conditions on exactly the words that `LanguagePolicy.probs` reads for that observation, so that the
+policy that is sampled, the one that is trained and the one that oracles score are the same. If episodes of the second
+kind were written as one long text, with new states as replies, the model would condition on the whole past: another
+policy, which is no function of the observation.
 
 A group of episodes is a group of rows at every step. All rows of an episode carry its return, also those after its end
 (with the mask 0), so that means and deviations within groups are those of the episodes.
@@ -22,6 +22,7 @@ import numpy as np
 
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.language.vocabulary import Vocabulary
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
 
 
@@ -40,6 +41,13 @@ def has_turns(setting: Setting) -> bool:
     return setting.state_in_prompt or setting.num_reply_tokens > 0
 
 
+def refuse_turns(setting: Setting, hint: str = "") -> None:
+    """Raise ParameterError where an episode is more than one prompt and one completion."""
+    if has_turns(setting):
+        allowed = "a setting whose prompt stays while it is answered, without replies"
+        raise ParameterError("envs", setting.name, allowed, hint)
+
+
 def rows_of_episode(setting: Setting) -> int:
     """Return the rows that each episode fills."""
     return setting.horizon if setting.state_in_prompt else 1
@@ -54,8 +62,8 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
         group_size: episodes that share a prompt.
 
     Returns:
-        Rows, group by group; where the prompt moves step by step within each group, so that any `group_size`
-        consecutive ones from the first on belong to one group at one step.
+        Rows, group by group; where the prompt contains the state, step by step within each group, so that consecutive
+        blocks of `group_size` rows belong to one group at one step.
     """
     vocabulary, count, horizon = Vocabulary(setting), len(episodes), setting.horizon
     taken = episodes.taken
@@ -79,11 +87,8 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
     masks: np.ndarray = np.zeros(words.shape, np.int64)
     log_probs: np.ndarray = np.zeros(words.shape)
     masks[:, : horizon * turn : turn], log_probs[:, : horizon * turn : turn] = taken, episodes.log_probs
-    cut = said + 1
-    return Rows(
-        vocabulary.prompts(episodes.observations[:, 0]).tolist(),
-        [row[:length] for row, length in zip(words.tolist(), cut, strict=True)],
-        [row[:length] for row, length in zip(masks.tolist(), cut, strict=True)],
-        [row[:length] for row, length in zip(log_probs.tolist(), cut, strict=True)],
-        episodes.rewards.tolist(),
+    cut = (
+        [row[:length] for row, length in zip(part.tolist(), said + 1, strict=True)]
+        for part in (words, masks, log_probs)
     )
+    return Rows(vocabulary.prompts(episodes.observations[:, 0]).tolist(), *cut, episodes.rewards.tolist())
