@@ -63,10 +63,10 @@ class Session:
     Attributes:
         task: prompts and rewards.
         model: the base model, which is trained in place.
-        turns: whether an episode is more than one prompt and one completion.
+        turns: whether episodes have several turns.
 
     Raises:
-        ParameterError: such a setting, and a trainer that does not take turns.
+        ParameterError: episodes of several turns, and a trainer that does not support them.
     """
 
     def __init__(self, options: TRLOptions, envs: Any, seed: int, log: Log) -> None:
@@ -100,7 +100,7 @@ class Session:
     def reward(
         self, prompts: list[str], completions: list[str], index: list[int], completion_ids: Any = None, **columns: Any
     ) -> list[float]:
-        """Judge completions, in the form that TRL needs; each is an episode."""
+        """Return the rewards of completions, in TRL's form; each is an episode of the budget."""
         said = completions if completion_ids is None else completion_ids
         rewards: list[float] = self.task.rewards(index, said).tolist()
         return rewards

@@ -1,4 +1,4 @@
-"""What TRL's trainers have in common: the tiny model that they train, and the steps that they take."""
+"""The hyper-parameters that TRL's trainers have in common."""
 
 import dataclasses
 from typing import ClassVar

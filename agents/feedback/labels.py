@@ -16,10 +16,10 @@ from theorybench.envs.core.validation import integer, preset
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelAgent(GradientAgent):
-    """Has responses of the initial policy labelled and fits a policy to them; a subclass states the `loss`.
+    """Collects labels of the initial policy's responses and fits a policy to them; a subclass defines the `loss`.
 
-    The loss sees rows of responses: a reward above 0 is a good label, and `values` (N, C) are counts of the equal
-    episodes that a row stands for, possibly 0 (see `merged`).
+    In its samples a reward above 0 is a good label, and `values` (N, C) count the equal episodes that a row stands for,
+    possibly 0 (see `merged`).
     """
 
     feedback = "label"
@@ -42,16 +42,15 @@ class LabelAgent(GradientAgent):
         trainer.report(good=(episodes.rewards.reshape(trainer.runs, -1) > 0).mean(axis=1))
 
     def rows(self, trainer: Trainer, episodes: Episodes) -> Samples:
-        """Return what the loss sees of labelled episodes."""
+        """Return the samples of labelled episodes."""
         return merged(trainer, episodes, (1.0,))
 
 
 def merged(trainer: Trainer, episodes: Episodes, counts: Sequence[float]) -> Samples:
-    """Return samples whose values (R, N, C) are counts; equal episodes of a run become one row, where that pays.
+    """Return samples whose values (R, N, C) are counts; equal episodes of a run are merged where this saves rows.
 
-    Sums over episodes weighed by counts stay what they are. There is one row for each context, response and label that
-    is possible, whether it was seen or not, so that runs have equally many and do not see each other. Episodes of one
-    step and finitely many prompts are merged where such rows are fewer than episodes.
+    Sums weighed by counts do not change. There is one row for each possible context, response and label, seen or not,
+    so that all runs have equally many rows. Only episodes of one step and finitely many prompts are merged.
 
     Args:
         trainer: of the runs.

@@ -87,8 +87,9 @@ def rows(setting: Setting, episodes: Episodes, group_size: int = 1) -> Rows:
     masks: np.ndarray = np.zeros(words.shape, np.int64)
     log_probs: np.ndarray = np.zeros(words.shape)
     masks[:, : horizon * turn : turn], log_probs[:, : horizon * turn : turn] = taken, episodes.log_probs
-    cut = (
+    completions, mask_rows, log_prob_rows = (
         [row[:length] for row, length in zip(part.tolist(), said + 1, strict=True)]
         for part in (words, masks, log_probs)
     )
-    return Rows(vocabulary.prompts(episodes.observations[:, 0]).tolist(), *cut, episodes.rewards.tolist())
+    prompts = vocabulary.prompts(episodes.observations[:, 0]).tolist()
+    return Rows(prompts, completions, mask_rows, log_prob_rows, episodes.rewards.tolist())

@@ -22,7 +22,7 @@ MARK, END, PADDING = "=", "<eos>", "<pad>"
 class Vocabulary:
     """The words of a setting."""
 
-    setting: Setting  # the setting
+    setting: Setting
 
     @property
     def mark(self) -> int:
@@ -36,7 +36,7 @@ class Vocabulary:
 
     @property
     def padding(self) -> int:
-        """Number of the word that means nothing."""
+        """Number of the padding word."""
         return self.setting.num_symbols + 3
 
     @property
@@ -56,10 +56,7 @@ class Vocabulary:
 
     @property
     def response_words(self) -> int:
-        """Words of the longest response, what the environment replies included.
-
-        Where the prompt moves with the actions each of them answers a prompt of its own.
-        """
+        """Words of the longest response, replies included; one where the prompt contains the state."""
         return 1 if self.setting.state_in_prompt else self.setting.horizon * (1 + self.setting.num_reply_tokens)
 
     def prompts(self, observations: np.ndarray) -> np.ndarray:
@@ -68,7 +65,7 @@ class Vocabulary:
         return np.hstack([observations[:, : self.setting.prompt_length], mark]).astype(np.int64)
 
     def responses(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return what was responded so far, int64 (n, words), padded with 0, and the number of words, int64 (n,)."""
+        """Return the responses so far, int64 (n, words), padded with 0, and their numbers of words, int64 (n,)."""
         if self.setting.state_in_prompt:
             return np.zeros((len(observations), 0), np.int64), np.zeros(len(observations), np.int64)
         said = observations[:, self.setting.prompt_length :].astype(np.int64)

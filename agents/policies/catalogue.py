@@ -1,7 +1,7 @@
-"""The policy classes by name, and what an agent says of the one that it trains.
+"""The policy classes by name, and the hyper-parameters that select one.
 
-A new class is an entry of `CATALOGUE`; the sizes of a network are fields of `PolicyOptions` as well. Hyper-parameters
-of agents, their pages and the tests of all classes follow.
+A new class is an entry of `CATALOGUE`; the sizes of a network are also fields of `PolicyOptions`. Hyper-parameters of
+agents, their pages and the tests of all classes follow from these.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""Policy classes in torch, for many runs at once: what is learnt, from parameters and observations to logits.
+"""Policy classes in torch, for many runs at once: from parameters and observations to logits.
 
 A class *encodes* an observation as it needs it: a row number for tables and linear policies, tokens for networks. Its
 logits are a pure function of the parameters of one run and of encoded observations. Initial parameters reproduce the
@@ -56,7 +56,7 @@ class SoftmaxClass(ABC):
 
     @abstractmethod
     def encode(self, observations: np.ndarray) -> np.ndarray:
-        """Return what the class sees of observations (n, tokens): (n, ...), one row of numbers or one number each."""
+        """Return the class's input for observations (n, tokens): (n, ...), one row of numbers or one number each."""
 
     @abstractmethod
     def start(self, key: int) -> np.ndarray:
@@ -76,7 +76,7 @@ class SoftmaxClass(ABC):
     def step_logits(self, parameters: Any, encoded: Any) -> Any:
         """Return the same for the steps of episodes, (..., T, *code) -> (..., T, num_actions), in order.
 
-        At the steps that were not taken the answer is any.
+        At steps that were not taken the logits are arbitrary.
         """
         return self.logits(parameters, encoded)
 
@@ -93,7 +93,7 @@ class SoftmaxClass(ABC):
         """Return values: parameters of one run's value function, encoded observations (..., *code) -> (...)."""
 
     def reader(self, parameters: torch.Tensor) -> Read:
-        """Return what gives probabilities under the parameters of all runs, (R, ...), as `probs` does."""
+        """Return `probs` with the parameters of all runs, (R, ...), fixed."""
         return functools.partial(self.probs, parameters)
 
     def probs(

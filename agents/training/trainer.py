@@ -116,8 +116,8 @@ class Trainer:
             stage: of the ladder, or None for what was set before.
             hint: given tokens, or None for what was set before.
             policy: a fixed policy to sample from; None for each run's own.
-            given: pairs alone, int64 (R, episodes, 2): responses that are not sampled, -1 where they are. The
-                log-probabilities are the policy's all the same.
+            given: for pairs only, int64 (R, episodes, 2): fixed responses, -1 where the policy samples. The
+                log-probabilities are always the policy's.
 
         Returns:
             Episodes (R * episodes), run by run.
@@ -252,15 +252,15 @@ class Trainer:
             self.report(data, **scalars)
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
-        """Descend a loss over data that stay, by mini-batch steps that shrink with what is left of the budget.
+        """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.
 
-        Steps of constant size would end around the minimum and not at it, as far away as the gradients are noisy. With
-        the last data the size goes to 0.
+        With a constant step size the iterates would keep a distance from the minimum that depends on the gradient
+        noise; on the last data of a run the step size goes to 0.
 
         Args:
             loss: the loss of one run.
             data: with a leading axis of runs.
-            steps: of the whole run; these data get the share of the budget that was spent since the last ones.
+            steps: of the whole run; these data get a share, that of the budget spent since the last call.
             size: episodes of each mini-batch, or nearly.
             group_size: consecutive episodes that stay together.
         """

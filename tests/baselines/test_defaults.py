@@ -76,7 +76,9 @@ def test_stochastic_gradients_end_where_the_exact_solver_does(name):
     options = {"policy": "linear", "rounds": 1, "gradient_steps": 150, "episodes_per_update": 128, "learning_rate": 0.2}
     if name == "reward-distillation":
         options["repeats"] = 2
-    exact, descended = (learnt(name, "hypercube", 1500, solver=way, **options).theta for way in ("newton", "gradient"))
+    exact, descended = (
+        learnt(name, "hypercube", 1500, solver=solver, **options).theta for solver in ("newton", "gradient")
+    )
     start = np.ones(3)
     scale = np.linalg.norm(exact - start)
     assert scale > 0.5
