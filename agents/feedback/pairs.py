@@ -38,7 +38,8 @@ class RoundsAgent(GradientAgent):
 class PairAgent(RoundsAgent):
     """Labels pairs and fits a policy to them, in rounds.
 
-    A subclass defines the `loss` of any policy, and `minimise`, which solves it exactly where log-ratios are linear: with pi_theta(y|x) ~ pi_ref(y|x) exp(theta . phi) the margin of a pair is theta . (phi - phi').
+    A subclass defines the `loss` of any policy, and `minimise`, which solves it exactly where log-ratios are linear:
+    with pi_theta(y|x) ~ pi_ref(y|x) exp(theta . phi) the margin of a pair is theta . (phi - phi').
     """
 
     solver: str = choice(
@@ -150,8 +151,8 @@ def prompt_probs(trainer: Trainer, parameters: torch.Tensor) -> np.ndarray:
 def _counted(softmax: LinearSoftmax, data: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows, mean rewards and counts, as `minimise` takes them: pairs of equal differences are merged.
 
-    Merging changes the loss by a constant only; the hypercube has only 3^d differences. Whether pairs are merged depends
-    on the setting and the number of pairs, not on the data, so that runs stay independent of each other.
+    Merging changes the loss by a constant; the hypercube has only 3^d differences. Whether pairs are merged depends on
+    the setting and the number of pairs, not on the data, so that runs stay independent of each other.
     """
     prompts, first, second = data.encoded[:, :, 0].numpy(), *data.actions[:, :, 0].numpy().transpose(2, 0, 1)
     rewards = data.rewards.numpy()
