@@ -40,11 +40,17 @@ class Answer(NamedTuple):
 class ContextualBandit(Setting):
     """X contexts, each of which is a prompt, with K responses each, in episodes of one step.
 
-    A subclass defines `sizes` (with `bandit_sizes`), its policies, and `judged`: the rewards of answers.
+    A subclass defines `judged`, the rewards of answers; `sizes` unless its fields are `num_contexts` and
+    `num_responses`; and its policies unless they are uniform.
     """
 
     track: ClassVar[str] = "preference"
     policy_view: ClassVar[str] = "prompt"
+
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """X contexts with K responses each."""
+        return bandit_sizes(self.num_contexts, self.num_responses)  # type: ignore[attr-defined]
 
     @property
     def num_prompts(self) -> int:

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
-from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.cyclic.games import regularised_value
 
 STRUCTURES = ("ring", "rival", "random")
@@ -130,11 +129,6 @@ class CyclicPreference(ContextualBandit):
             fix = f"J* - J(reference) is {gap:.2g}, below {SMALLEST_GAP:g}: the reference is nearly optimal."
             allowed = "another tilt, a smaller beta, or a larger strength or scale"
             raise ParameterError("tilt", self.tilt, allowed, fix)
-
-    @functools.cached_property
-    def sizes(self) -> Sizes:
-        """X contexts with K responses each."""
-        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def _drawn(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

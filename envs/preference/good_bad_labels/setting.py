@@ -8,11 +8,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import namespace, portable
-from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import choice, instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.good_bad_labels.limits import total_variation
 
 CANONICAL_SEED = 2505_07558
@@ -123,11 +122,6 @@ class GoodBadLabels(ContextualBandit):
         if gap < LEAST_GAP:
             allowed = f"laws whose reference is farther than {LEAST_GAP:g} from the target: this one is {gap:.2g}"
             raise ParameterError("concentration", self.concentration, allowed, "A smaller one makes laws differ more.")
-
-    @functools.cached_property
-    def sizes(self) -> Sizes:
-        """X contexts with K responses each."""
-        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def tables(self) -> LabelTables:

@@ -13,8 +13,6 @@ import numpy as np
 from theorybench.envs.core.evidence.experiments import SampleMean
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import softmax
-from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, estimated_value, optimal_value
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
@@ -52,18 +50,17 @@ def mean_gradient(value: float) -> SampleMean:
     grad L = 2 beta A (e_y - pi), projected on the direction.
     """
 
-    def random_policy(setting: OptimalAdvantage) -> tuple[TablePolicy, np.ndarray]:
+    def random_policy(setting: OptimalAdvantage) -> tuple[np.ndarray, np.ndarray]:
         """Return the softmax of logits of standard deviation 1, the same for every seed, and its grad J."""
-        shape = setting.num_prompts, setting.num_responses
-        policy = TablePolicy(View.of(setting), softmax(np.random.default_rng(0).normal(size=shape)))
-        ascent = objective_gradient(setting.tables.rewards, policy.table, setting.beta)
-        return policy, ascent / setting.num_prompts
+        rewards = setting.tables.rewards
+        probs = softmax(np.random.default_rng(0).normal(size=rewards.shape))
+        return probs, objective_gradient(rewards, probs, setting.beta) / len(rewards)
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
-        policy, ascent = random_policy(lab.setting)
-        gaps, prompts, actions = optimal_gap(lab, policy, AVERAGED, seed)
+        probs, ascent = random_policy(lab.setting)
+        gaps, prompts, actions = optimal_gap(lab, lab.oracle.policy(probs), AVERAGED, seed)
         descent = -ascent / np.linalg.norm(ascent)
-        along = descent[prompts, actions] - np.sum(policy.table * descent, axis=1)[prompts]
+        along = descent[prompts, actions] - np.sum(probs * descent, axis=1)[prompts]
         return np.asarray(2 * lab.setting.beta * (gaps + value) * along)
 
     return SampleMean(

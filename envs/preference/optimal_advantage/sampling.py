@@ -10,9 +10,7 @@ import numpy as np
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.views import View
 from theorybench.envs.preference.optimal_advantage.regression import path_probs
-from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
 
 #: One prompt with 2 of 20 responses right, used by claims and studies of the two stages.
 ONE_PROMPT: dict[str, Any] = {
@@ -26,11 +24,6 @@ ONE_PROMPT: dict[str, Any] = {
 PROBES = np.array([0.0, 0.5, 1.0])
 #: Number of parts of a simulation, for intervals of statistics other than means.
 PARTS = 64
-
-
-def on_path(setting: OptimalAdvantage, tilt: float) -> TablePolicy:
-    """Return the policy pi_ref e^{tilt r / beta} / Z: the reference at 0, the optimum at 1."""
-    return TablePolicy(View.of(setting), path_probs(setting.tables.rewards, setting.beta, tilt))
 
 
 def optimal_gap(lab: Lab, policy: TablePolicy, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -48,7 +41,7 @@ def sampled_variances(
     Returns:
         The trace of the covariance in each of the parts of the episodes, float64 (parts, values).
     """
-    policy = on_path(lab.setting, tilt)
+    policy = lab.oracle.policy(path_probs(lab.setting.tables.rewards, lab.setting.beta, tilt))
     gaps, _, actions = optimal_gap(lab, policy, episodes, seed)
     scores = (np.eye(lab.setting.num_responses)[actions] - policy.table).reshape(parts, episodes // parts, -1)
     gradients = (2 * lab.setting.beta * (gap.reshape(parts, -1, 1) * scores) for gap in (gaps + v for v in values))

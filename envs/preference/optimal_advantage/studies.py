@@ -19,12 +19,11 @@ from theorybench.envs.preference.optimal_advantage.optimal_value import (
     optimal_value,
 )
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
-from theorybench.envs.preference.optimal_advantage.regression import best_value, gradient_variance
+from theorybench.envs.preference.optimal_advantage.regression import best_value, gradient_variance, path_probs
 from theorybench.envs.preference.optimal_advantage.sampling import (
     ONE_PROMPT,
     PROBES,
     count_passes,
-    on_path,
     parabola_vertex,
     sampled_variances,
 )
@@ -122,7 +121,7 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
     rows: list[tuple[Cell, ...]] = []
     vertices, ends = [], []
     for number, tilt in enumerate(TILTS):
-        probs, name = on_path(setting, tilt).table, {0.0: "reference", 1.0: "optimum"}.get(tilt, f"tilt {tilt:g}")
+        probs, name = path_probs(rewards, beta, tilt), {0.0: "reference", 1.0: "optimum"}.get(tilt, f"tilt {tilt:g}")
         asked = np.concatenate([VALUES, PROBES])
         heights = sampled_variances(lab, tilt, asked, seeds * PART, seed_of(seed, number), parts=seeds)
         best = float(best_value(rewards, probs, beta)[0])
@@ -134,7 +133,7 @@ def stage_two_variance(lab: Lab, seed: int, seeds: int) -> StudyResult:
         ends.append(exact[:4])
         success = float((probs * rewards).sum())
         rows.append((name, success, best, mean_interval(vertices[-1]), *exact[:4]))
-    curve = [float(best_value(rewards, on_path(setting, tilt).table, beta)[0]) for tilt in DRAWN_TILTS]
+    curve = [float(best_value(rewards, path_probs(rewards, beta, tilt), beta)[0]) for tilt in DRAWN_TILTS]
     moving = (
         measured("best V-hat", TILTS, np.array(vertices).T, style="simulated"),
         Series("best V-hat", "predicted", DRAWN_TILTS, curve),

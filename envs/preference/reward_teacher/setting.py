@@ -7,12 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.arrays import portable
-from theorybench.envs.core.dynamics import Sizes
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.validation import instance, integer, real
-from theorybench.envs.preference.contextual import ContextualBandit, bandit_sizes
+from theorybench.envs.preference.contextual import ContextualBandit
 from theorybench.envs.preference.reward_teacher.flow import variance
 
 CANONICAL_SEED = 2503_15477
@@ -127,11 +126,6 @@ class RewardTeacher(ContextualBandit):
     def wrong_pairs(self) -> int:
         """Number of pairs in each context that the reward model ranks wrong."""
         return round((1 - self.accuracy) * self._pairs)
-
-    @functools.cached_property
-    def sizes(self) -> Sizes:
-        """The sizes for X contexts with K responses each."""
-        return bandit_sizes(self.num_contexts, self.num_responses)
 
     @functools.cached_property
     def _rankings(self) -> tuple[np.ndarray, np.ndarray]:
