@@ -1,6 +1,7 @@
 """Curricula: what their sub-tasks ask for, that they reach what direct training does not, and how they fail."""
 
 import itertools
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -14,10 +15,11 @@ from theorybench.agents.api.rollout import collect
 from theorybench.agents.training.curriculum import SubTask, sub_tasks
 from theorybench.baselines import adaptive_curriculum
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.leaderboard.running.runner import run_many
 from theorybench.testing import check_agent
 
+KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
 TREE = "TheoryBench/ReasoningTree-v0"
 SMALL = {"instance": 10_000, "d": 4, "L": 4}
 LEARNERS = (
@@ -96,18 +98,11 @@ def test_a_run_with_reviews_alone_is_the_run_among_others():
 
 
 def test_an_adaptive_run_stays_until_a_sub_task_is_mastered():
-    tasks = []
-
-    class Listener:
-        due = True
-
-        def __call__(self, policy, **scalars):
-            tasks.append((scalars["rung"], scalars["reward"]))
-
     agent = make_agent("adaptive-curriculum[threshold=0.8]")
     envs = gym.make_vec(TREE, num_envs=agent.num_envs, **SMALL)
     (budget,) = attach(envs, 8000)
-    agent.train(envs, budget, seed=0, log=Listener())
+    agent.train(envs, budget, seed=0, log=(log := KIT.Log()))
+    tasks = [(scalars["rung"], scalars["reward"]) for scalars in log.scalars]
     assert [task for task, _ in tasks] == sorted(task for task, _ in tasks) and tasks[-1][0] == 5
     for (task, reward), (following, _) in itertools.pairwise(tasks):
         assert following == min(task + (reward >= 0.8), 5)

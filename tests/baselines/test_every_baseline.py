@@ -120,6 +120,7 @@ def test_the_optimal_policy_scores_one_and_the_reference_zero():
             (outcome,) = train(make_agent(name), env_id, {}, [0], 10)
             assert oracle.score(outcome.policy) == score
             assert outcome.budget.spent == 0
+        assert {"objective", "kl"} <= set(oracle.evaluate(oracle.reference_policy))
 
 
 def test_every_module_is_one_registered_agent():

@@ -147,8 +147,7 @@ def test_merged_rows_have_the_loss_of_all_episodes(kind, cells):
     train(agent, ENV, SMALL, [0, 1], 400)
     trainer, episodes, merged = (kind.seen[name] for name in ("trainer", "episodes", "data"))
     assert merged.rewards.shape == (2, cells)
-    many = SimpleNamespace(runs=2, samples=trainer.samples, setting=SimpleNamespace(horizon=1, num_prompts=None))
-    plain = agent.rows(many, episodes)
+    plain = agent.rows(_unmerged(trainer), episodes)
     assert plain.rewards.shape[1] in (400, 800)
     for run in range(2):
         parts = [data.of(run) for data in (merged, plain)]

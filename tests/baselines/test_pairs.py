@@ -35,16 +35,6 @@ REWARDS = np.array([1.0, 0.2, -0.5])
 THETA = np.array([0.3, -0.2, -1.1])
 
 
-class Noting:
-    due = True
-
-    def __init__(self):
-        self.noted = []
-
-    def __call__(self, policy, **scalars):
-        self.noted.append(scalars)
-
-
 def gradient(objective):
     theta = torch.tensor(THETA, requires_grad=True)
     objective(torch.log_softmax(theta, 0)).backward()
@@ -330,12 +320,12 @@ def test_the_hybrid_draws_contexts_and_second_responses_from_its_design():
 
 @pytest.mark.parametrize("env_id", [BANDIT, "Toy/Duel-v0"])
 def test_the_hybrid_reports_the_gap_of_its_design(env_id):
-    logs = [Noting(), Noting()]
+    logs = [KIT.Log(), KIT.Log()]
     trainer = trainer_of(env_id, (0, 1), budget=400, logs=logs)
     DPOHybrid(beta=1.0, gradient_steps=6).run(trainer)
     for log in logs:
-        assert [set(scalars) for scalars in log.noted] == [{"design_gap"}] * 2
-        assert all(0 <= scalars["design_gap"] + 1e-9 < 0.01 for scalars in log.noted)
+        assert [set(scalars) for scalars in log.scalars] == [{"design_gap"}] * 2
+        assert all(0 <= scalars["design_gap"] + 1e-9 < 0.01 for scalars in log.scalars)
 
 
 def test_without_features_contexts_are_uniform_and_have_designs_of_their_own():

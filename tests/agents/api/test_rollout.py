@@ -136,7 +136,7 @@ def test_pairs_are_independent_draws_of_one_policy(make):
 
 
 def test_no_masks_take_no_memory(make):
-    episodes = rollout(make("Duel", 8, seed=0), _uniform(3), episodes=100, rng=generator())
+    episodes = rollout(make("Duel", 8, seed=0), _constant([1 / 3] * 3), episodes=100, rng=generator())
     assert episodes.action_mask.shape == (100, 1, 3)
     assert episodes.action_mask.strides == (0, 0, 0)
 
@@ -153,11 +153,7 @@ def test_fresh_environments_are_seeded_from_the_generator(make):
 
 
 def test_an_illegal_action_ends_the_episode_without_reward(make):
-    class Stutter(Policy):
-        def probs(self, observations):
-            return np.eye(3)[np.zeros(len(observations), int)]
-
-    episodes = rollout(make("Copy", 4, seed=0), Stutter(), episodes=20, rng=generator())
+    episodes = rollout(make("Copy", 4, seed=0), _constant([1.0, 0.0, 0.0]), episodes=20, rng=generator())
     assert (episodes.lengths == 2).all()
     assert not episodes.rewards.any()
 
@@ -213,7 +209,3 @@ def _constant(row):
             return np.tile(row, (len(observations), 1))
 
     return Constant()
-
-
-def _uniform(actions):
-    return _constant(np.full(actions, 1 / actions))

@@ -22,18 +22,6 @@ KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
 AGENTS = [name for name in list_agents() if name.startswith("sb3-")]
 
 
-class Log:
-    """Keeps what it is given."""
-
-    due = True
-
-    def __init__(self):
-        self.policies = []
-
-    def __call__(self, policy, **scalars):
-        self.policies.append(policy)
-
-
 class Watch(gym.vector.VectorWrapper):
     """Counts illegal actions."""
 
@@ -174,7 +162,7 @@ def test_a_snapshot_stays_and_survives_saving(name, tmp_path):
 def test_maskable_ppo_takes_legal_actions_alone(env_id, tmp_path):
     illegal = {}
     for algorithm in ("PPO", "MaskablePPO"):
-        envs, log = Watch(gym.make_vec(env_id, num_envs=16)), Log()
+        envs, log = Watch(gym.make_vec(env_id, num_envs=16)), KIT.Log()
         (budget,) = attach(envs, 400)
         policy = train_sb3(algorithm, envs, budget, seed=0, log=log, n_steps=8, batch_size=32, n_epochs=2)
         assert envs.steps > 400 and len(log.policies) > 2
@@ -207,7 +195,7 @@ def test_it_starts_near_the_uniform_policy_and_not_at_the_base_model(algorithm, 
 def test_other_algorithms_and_networks():
     envs = gym.make_vec("Toy/TwoArms-v0", num_envs=16, scored=True)
     (budget,) = attach(envs, 2000)
-    log = Log()
+    log = KIT.Log()
     policy = train_sb3(
         "A2C", envs, budget, seed=5, log=log, n_steps=5, learning_rate=0.01, policy_kwargs={"net_arch": [8]}
     )

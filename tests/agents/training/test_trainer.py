@@ -187,21 +187,13 @@ def _pieces(make, agent, seeds):
 
 
 def test_policies_are_reported_when_they_are_due(make):
-    seen = []
-
-    class Log:
-        def __init__(self, due):
-            self.due = due
-
-        def __call__(self, policy, **scalars):
-            seen.append((policy.table.copy(), scalars))
-
-    trainer = trainer_of(make("Copy", 40), [0, 1], logs=[Log(True), Log(False)])
+    log = KIT.Log()
+    trainer = trainer_of(make("Copy", 40), [0, 1], logs=[log, KIT.Silent()])
     data = trainer.samples(trainer.collect(20))
     trainer.update(lambda logs, part: -(part.rewards * logs.sum(-1)).mean(), data, solved=np.array([0.25, 0.5]))
     wanted = {"solved": 0.25, "reward": float(data.rewards[0].mean()), "length": 4.0, "log_ratio": 0.0}
-    assert [scalars for _, scalars in seen] == [pytest.approx(wanted, abs=1e-12)]
-    np.testing.assert_array_equal(seen[0][0], trainer.policy(0).table)
+    assert log.scalars == [pytest.approx(wanted, abs=1e-12)]
+    np.testing.assert_array_equal(log.policies[0].table, trainer.policy(0).table)
 
 
 def test_32_seeds_together_are_those_alone_at_every_look():

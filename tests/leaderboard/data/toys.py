@@ -116,8 +116,6 @@ class Half(tb.Policy):
 
 
 class Constant(Half):
-    row = (0.5, 0.5)
-
     def probs(self, observations):
         return np.tile(np.array(self.row), (len(observations), 1))
 
@@ -180,11 +178,6 @@ class DiesForSeed1(RaisesForSeed1):
         return Half()
 
 
-class Exits(Good):
-    def train(self, envs, budget, *, seed, log):
-        raise SystemExit(3)
-
-
 class Hangs(Good):
     def train(self, envs, budget, *, seed, log):
         while True:
@@ -214,53 +207,12 @@ class LogsNaN(Good):
     def train(self, envs, budget, *, seed, log):
         spend(envs, budget, 64)
         log(NaN())
-        return Half()
-
-
-class ReturnsNaN(Good):
-    def train(self, envs, budget, *, seed, log):
-        return NaN()
-
-
-class ReturnsUnnormalised(Good):
-    def train(self, envs, budget, *, seed, log):
-        return Unnormalised()
-
-
-class ReturnsNone(Good):
-    def train(self, envs, budget, *, seed, log):
-        return None
-
-
-class Overspends(Good):
-    def train(self, envs, budget, *, seed, log):
-        spend(envs, budget, 10**9)
 
 
 class OverspendsAfterLogging(Good):
     def train(self, envs, budget, *, seed, log):
         log(Half())
         spend(envs, budget, 10**9)
-
-
-class EndsItsProcess(Good):
-    def train(self, envs, budget, *, seed, log):
-        os._exit(7)
-
-
-class KillsItsProcess(Good):
-    def train(self, envs, budget, *, seed, log):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-class Crashes(Good):
-    def train(self, envs, budget, *, seed, log):
-        os.kill(os.getpid(), signal.SIGSEGV)
-
-
-class ReadsTheOracle(Good):
-    def train(self, envs, budget, *, seed, log):
-        return envs.unwrapped.oracle.optimal_policy
 
 
 class Talks(Good):
@@ -271,3 +223,23 @@ class Talks(Good):
 
 class WantsLabels(Good):
     feedback = "label"
+
+
+def agent(act):
+    """An agent that returns what act(envs, budget, log) returns."""
+
+    def train(self, envs, budget, *, seed, log):
+        return act(envs, budget, log)
+
+    return type("Acts", (Good,), {"train": train, "__module__": __name__})
+
+
+Exits = agent(lambda envs, budget, log: sys.exit(3))
+EndsItsProcess = agent(lambda envs, budget, log: os._exit(7))
+KillsItsProcess = agent(lambda envs, budget, log: os.kill(os.getpid(), signal.SIGKILL))
+Crashes = agent(lambda envs, budget, log: os.kill(os.getpid(), signal.SIGSEGV))
+ReturnsNaN = agent(lambda envs, budget, log: NaN())
+ReturnsUnnormalised = agent(lambda envs, budget, log: Unnormalised())
+ReturnsNone = agent(lambda envs, budget, log: None)
+ReadsTheOracle = agent(lambda envs, budget, log: envs.unwrapped.oracle.optimal_policy)
+Overspends = agent(lambda envs, budget, log: spend(envs, budget, 10**9))

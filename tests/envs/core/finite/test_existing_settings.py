@@ -5,19 +5,21 @@ RelativeBudget has boards that change with every action, OptimalAdvantage prompt
 
 import dataclasses
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-import theorybench as tb
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.core.validation import preset
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
+
+Hashed = load_module(str(Path(__file__).parents[2] / "hashed_policy.py")).Hashed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,17 +70,6 @@ class Responses(FiniteSetting):
         return Problem(child=child, pay=np.array([[0.0], [1.0]]), replies=silent, **shape)
 
 
-class Random(tb.Policy):
-    """Depends on all that is seen."""
-
-    def __init__(self, actions, seed):
-        self.actions, self.seed = actions, seed
-
-    def probs(self, observations):
-        rows = np.asarray(observations).astype(int).tolist()
-        return np.array([np.random.default_rng([self.seed, *row]).dirichlet(np.ones(self.actions)) for row in rows])
-
-
 #: Tables, the setting, its metric for each of the tables', and its name of J*.
 CASES = [
     (Budget(), RelativeBudget, {name: name for name in ("objective", "success", "tokens", "kl")}, "optimal_value"),
@@ -91,7 +82,7 @@ CASES = [
 def test_values_are_those_of_the_settings_own_oracle(tables, kind, names, best):
     setting = kind(**tables.parameters)
     found, own = FiniteOracle(tables), lookup(f"TheoryBench/{kind.__name__}-v0").oracle(setting)
-    several = [Random(setting.num_actions, seed) for seed in range(5)]
+    several = [Hashed(setting, sharpness=sharpness) for sharpness in (0.0, 0.5, 1.0, 2.0, 5.0)]
     for policy in (own.reference_policy, own.optimal_policy, *several):
         told, expected = found.evaluate(policy), own.evaluate(policy)
         for name, other in names.items():
