@@ -143,7 +143,7 @@ def test_environments_are_what_the_agent_declares():
 
 
 def test_several_seeds_of_an_agent_that_trains_one():
-    seeds, class_ = [], None
+    seeds, spent = [], {}
 
     def note(self, envs, budget, *, seed, log):
         seeds.append((seed, budget.spent))
@@ -152,11 +152,8 @@ def test_several_seeds_of_an_agent_that_trains_one():
         log(table(envs, 0.5))
         return table(envs, 0.5)
 
-    spent = {}
-    class_ = make(train=note)
-    outcomes = train(
-        class_, "Toy/TwoArms-v0", {}, [5, 6], 100, [lambda p, s, _, key=key: spent.setdefault(key, s) for key in "ab"]
-    )
+    checkpoints = [lambda p, s, _, key=key: spent.setdefault(key, s) for key in "ab"]
+    outcomes = train(make(train=note), "Toy/TwoArms-v0", {}, [5, 6], 100, checkpoints)
     assert seeds == [(5, 0), (6, 0)]
     assert [outcome.together for outcome in outcomes] == [1, 1]
     assert spent == {"a": 4, "b": 4}

@@ -1,10 +1,8 @@
-"""Tables and linear classes: value functions, which class is taken, and what is refused."""
+"""Tables and linear classes: which class is taken, and what is refused."""
 
 import numpy as np
 import pytest
-import torch
 
-from theorybench.agents import View
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import LinearSoftmax, TabularSoftmax
 from theorybench.envs.core.errors import ParameterError
@@ -12,18 +10,6 @@ from theorybench.envs.core.policy import LegalTablePolicy, LinearPolicy, TablePo
 from theorybench.envs.core.registry import lookup
 
 BANDIT = "TheoryBench/PreferenceBandit-v0"
-
-
-def test_value_functions_start_at_zero_and_read_what_the_policy_reads():
-    setting = lookup("Toy/Copy-v0").make_setting({})
-    observations = View.of(setting).observations(setting.observation_dtype)
-    for name in ("prefix", "markov"):
-        softmax = PolicyOptions(policy=name).build(setting)
-        encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
-        assert not softmax.values(torch.as_tensor(start), encoded).any()
-        values = softmax.values(torch.as_tensor(np.random.default_rng(0).normal(size=start.shape)), encoded)
-        assert values.shape == (len(observations),)
-        assert len(np.unique(values)) > 10
 
 
 def test_auto_is_linear_where_there_are_features_and_the_view_of_the_setting_elsewhere():

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from theorybench.envs.core.checks.setting import check_setting
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, BudgetExhausted, OptionError, ParameterError
+from theorybench.envs.core.policy import LegalTablePolicy, Policy, TablePolicy
 
 
 def make(env_id, **keywords):
@@ -172,6 +173,26 @@ def test_the_answer_key_is_absent_when_scored(env_id):
                 np.testing.assert_array_equal(policy.probs(observations), expected(observations))
     with pytest.raises(ParameterError, match="scored = 1"):
         gym.make(env_id, scored=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "policy_of"),
+    [
+        ("TreeMarkovChain", {"pass_k": 8}, lambda oracle: oracle.optimal_policy),
+        ("RelativeBudget", {"instance": 3}, lambda oracle: oracle.tilted_policy(0.2)),
+        ("Countdown", {"numbers": 3, "prompts": 6}, lambda oracle: oracle.tilted_policy(0.2)),
+        ("Countdown", {"numbers": 3, "prompts": 6}, lambda oracle: oracle.memory_policy(2)),
+        ("Semiautomaton", {"N": 5, "m": 4, "chain_of_thought": False}, lambda oracle: oracle.optimal_policy),
+    ],
+)
+def test_policies_that_settings_define_survive_a_file(name, parameters, policy_of, tmp_path):
+    envs = gym.make_vec(f"TheoryBench/{name}-v0", num_envs=64, **parameters).unwrapped
+    policy, (seen, _) = policy_of(envs.oracle), envs.reset(seed=0)
+    policy.save(tmp_path / "policy")
+    loaded = Policy.load(tmp_path / "policy")
+    assert type(loaded) is type(policy) not in (LegalTablePolicy, TablePolicy)
+    assert envs.oracle.evaluate(loaded) == envs.oracle.evaluate(policy)
+    np.testing.assert_array_equal(loaded.probs(seen), policy.probs(seen))
 
 
 def test_a_spec_goes_through_json(env_id):

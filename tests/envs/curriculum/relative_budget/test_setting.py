@@ -267,14 +267,6 @@ def test_temperatures_are_positive(ask, beta):
         getattr(RelativeBudgetOracle(RelativeBudget()), ask)(beta)
 
 
-def test_chance_policies_survive_a_file(tmp_path):
-    oracle = RelativeBudgetOracle(RelativeBudget(instance=3))
-    policy = oracle.tilted_policy(0.2)
-    policy.save(tmp_path / "policy.npz")
-    loaded = Policy.load(tmp_path / "policy.npz")
-    assert oracle.evaluate(loaded) == oracle.evaluate(policy)
-
-
 def test_best_of_n_counts_all_ways_to_a_state():
     lab = TrainingLab(ID, RelativeBudget(K=2, A=2, p=0.5, xi=1.5))
     law = lab.oracle.law

@@ -145,16 +145,6 @@ def test_the_gradient_of_a_table_is_zero_from_two_letters_on(length):
     assert oracle.reference_value == pytest.approx(1 / 3, abs=1e-12)
 
 
-def test_a_machine_policy_is_saved(tmp_path):
-    setting = Semiautomaton(N=5, m=4, chain_of_thought=False)
-    policy = SemiautomatonOracle(setting).optimal_policy
-    policy.save(tmp_path / "policy")
-    loaded = type(policy).load(tmp_path / "policy")
-    rng = np.random.default_rng(0)
-    seen = setting.observations(rng.integers(5, size=50), rng.integers(4, size=(50, 6)), np.zeros((50, 0), int))
-    assert np.array_equal(loaded.probs(seen), policy.probs(seen))
-
-
 @pytest.mark.parametrize("chain_of_thought", [True, False])
 def test_estimates_are_unbiased_within_their_errors(hashed, chain_of_thought, monkeypatch):
     setting = Semiautomaton(N=3, m=2, T=3, chain_of_thought=chain_of_thought)
