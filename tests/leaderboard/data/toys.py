@@ -110,26 +110,22 @@ tb.register("Toys/TwoArms-v0", TwoArms, TwoArmsOracle, claims=CLAIMS, budget=640
 
 class Half(tb.Policy):
     depends_on = "position"
+    row = (0.5, 0.5)
 
     def probs(self, observations):
-        return np.full((len(observations), 2), 0.5)
+        return np.tile(self.row, (len(observations), 1))
 
 
-class Constant(Half):
-    def probs(self, observations):
-        return np.tile(np.array(self.row), (len(observations), 1))
-
-
-class NaN(Constant):
+class NaN(Half):
     row = (np.nan, 1.0)
 
 
-class Unnormalised(Constant):
+class Unnormalised(Half):
     row = (0.7, 0.7)
 
 
 def spend(envs, budget, episodes):
-    """Play random actions until about so many episodes are spent."""
+    """Pull the first arm until about so many episodes are spent."""
     envs.reset(seed=0)
     while budget.spent < episodes:
         envs.step(np.zeros(envs.num_envs, np.int64))
