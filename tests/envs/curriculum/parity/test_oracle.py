@@ -16,7 +16,7 @@ from theorybench.envs.curriculum.parity.oracle import ParityOracle
 from theorybench.envs.curriculum.parity.setting import Parity
 
 ID = "TheoryBench/Parity-v0"
-VIEWS = {"prefix": "prefix", "state": "markov", "position": "position", "local": "local"}
+SEEN = ("prefix", "state", "position", "local")
 
 
 def by_hand(setting, policy):
@@ -48,20 +48,10 @@ def small_settings(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(small_settings(), st.sampled_from(list(VIEWS)), st.sampled_from([0.0, 2.0, 30.0, "table"]), st.integers(0, 1000))
-def test_oracle_is_enumeration_by_hand(hashed, setting, depends_on, kind, seed):
-    if kind == "table":
-        view = View.of(setting, VIEWS[depends_on])
-        policy = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(2), view.rows))
-    else:
-        policy = hashed(setting, depends_on, kind)
-    success, kl = by_hand(setting, policy)
-    values = ParityOracle(setting).evaluate(policy)
-    assert not any(name.endswith("_se") for name in values)
-    assert values["objective"] == values["success"] == pytest.approx(success[-1], abs=1e-12)
-    assert values["kl"] == pytest.approx(kl, abs=1e-12)
-    for stage in range(1, setting.k + 1):
-        assert values[f"stage_{stage}/success"] == pytest.approx(success[stage - 1], abs=1e-12)
+@given(small_settings(), st.sampled_from(SEEN), st.sampled_from([0.0, 2.0, 30.0, "table"]), st.integers(0, 1000))
+def test_oracle_is_enumeration_by_hand(random_policy, check_enumerated, setting, depends_on, kind, seed):
+    policy = random_policy(setting, depends_on, kind, seed)
+    check_enumerated(ParityOracle(setting), policy, *by_hand(setting, policy))
 
 
 @settings(max_examples=40, deadline=None)

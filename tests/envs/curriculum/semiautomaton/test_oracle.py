@@ -54,15 +54,9 @@ SMALL = st.builds(
 
 @settings(max_examples=45, deadline=None)
 @given(SMALL, st.sampled_from(["prefix", "state", "position", "local"]), st.sampled_from([0.0, 2.0, 30.0, "table"]))
-def test_oracle_is_enumeration_by_hand(random_policy, setting, depends_on, kind):
+def test_oracle_is_enumeration_by_hand(random_policy, check_enumerated, setting, depends_on, kind):
     policy = random_policy(setting, depends_on, kind)
-    success, kl = by_hand(setting, policy)
-    values = SemiautomatonOracle(setting).evaluate(policy)
-    assert not any(name.endswith("_se") for name in values)
-    assert values["objective"] == values["success"] == pytest.approx(success[-1], abs=1e-12)
-    assert values["kl"] == pytest.approx(kl, abs=1e-12)
-    for stage in range(1, setting.T + 1):
-        assert values[f"stage_{stage}/success"] == pytest.approx(success[stage - 1], abs=1e-12)
+    check_enumerated(SemiautomatonOracle(setting), policy, *by_hand(setting, policy))
 
 
 @settings(max_examples=30, deadline=None)
