@@ -18,6 +18,7 @@ TOYS = load_module(str(Path(__file__).parent / "envs" / "core" / "toys.py"))
 #: Language models are pre-trained once, and kept where what may be lost is kept.
 os.environ.setdefault("THEORYBENCH_CACHE", str(Path(tempfile.gettempdir()) / "theorybench-tests"))
 LABS = load_module(str(Path(__file__).parent / "envs" / "faulty_lab.py"))
+HASHED = load_module(str(Path(__file__).parent / "envs" / "hashed_policy.py")).Hashed
 #: Whose turn it is among the tests that take turns: another each day, the same in all processes.
 TURN = int(os.environ.setdefault("THEORYBENCH_TURN", str(datetime.date.today().toordinal())))
 
@@ -48,6 +49,12 @@ def check_claim():
 
 
 @pytest.fixture(scope="session")
+def hashed() -> type:
+    """The class of policies that are hashes of what they see."""
+    return HASHED
+
+
+@pytest.fixture(scope="session")
 def faulty_lab() -> type:
     """The laboratory with faults."""
     return LABS.FaultyLab
@@ -55,14 +62,10 @@ def faulty_lab() -> type:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with the argument `env_id` for every registered id, so that new settings are covered."""
-    named = {mark.args[0] if isinstance(mark.args[0], str) else tuple(mark.args[0]) for mark in _tables(metafunc)}
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "env_id" in metafunc.fixturenames and not any("env_id" in names for names in named):
         ids = [id for id in tb.list_envs() if id.startswith(("TheoryBench/", "Toy/"))]
         metafunc.parametrize("env_id", ids)
-
-
-def _tables(metafunc: pytest.Metafunc) -> list[pytest.Mark]:
-    return list(metafunc.definition.iter_markers("parametrize"))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,30 +1,19 @@
 """What the tests of this family have in common."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
 
-Hashed = load_module(str(Path(__file__).parents[1] / "hashed_policy.py")).Hashed
-
 
 @pytest.fixture(scope="session")
-def hashed():
-    """The class of policies that are hashes of what they see."""
-    return Hashed
-
-
-@pytest.fixture(scope="session")
-def random_policy():
+def random_policy(hashed):
     """random_policy(setting, depends_on, kind): a hash of what it sees, of sharpness `kind`, or a random "table"."""
 
     def make(setting, depends_on, kind, seed=0):
         if kind != "table":
-            return Hashed(setting, depends_on, kind)
+            return hashed(setting, depends_on, kind)
         view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
         return TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows))
 

@@ -1,16 +1,12 @@
 """Both settings of the family with parameters other than the defaults, and the parameters and policies they refuse."""
 
-from pathlib import Path
-
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from theorybench.envs.core.checks.setting import check_setting, check_vector_env
 from theorybench.envs.core.errors import ParameterError, PolicyError
-from theorybench.envs.core.registry import load_module
 
-Hashed = load_module(str(Path(__file__).parents[1] / "hashed_policy.py")).Hashed
 TREE, CHAIN = "TheoryBench/TreeMarkovChain-v0", "TheoryBench/MetastableChain-v0"
 VARIANTS = {
     "pool": (TREE, {"num_questions": 5, "pass_k": 4, "train_tasks": (1,)}),
@@ -58,12 +54,12 @@ def test_refused_parameters_name_themselves(id, field, parameters):
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize(("declared", "sees"), [("position", "state"), ("state", "prefix")])
-def test_a_policy_that_declares_too_little_is_refused(name, declared, sees):
+def test_a_policy_that_declares_too_little_is_refused(hashed, name, declared, sees):
     id, parameters = VARIANTS[name]
     u = gym.make(id, **parameters).unwrapped
     if u.setting.horizon > 1:
         with pytest.raises(PolicyError, match="depends_on"):
-            u.oracle.evaluate(Hashed(u.setting, declared, sees=sees))
+            u.oracle.evaluate(hashed(u.setting, declared, sees=sees))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ RelativeBudget has boards that change with every action, OptimalAdvantage prompt
 
 import dataclasses
 import functools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +12,11 @@ import pytest
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.registry import load_module, lookup
+from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.core.validation import preset
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvantage
-
-Hashed = load_module(str(Path(__file__).parents[2] / "hashed_policy.py")).Hashed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,10 +76,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("tables", "kind", "names", "best"), CASES)
-def test_values_are_those_of_the_settings_own_oracle(tables, kind, names, best):
+def test_values_are_those_of_the_settings_own_oracle(hashed, tables, kind, names, best):
     setting = kind(**tables.parameters)
     found, own = FiniteOracle(tables), lookup(f"TheoryBench/{kind.__name__}-v0").oracle(setting)
-    several = [Hashed(setting, sharpness=sharpness) for sharpness in (0.0, 0.5, 1.0, 2.0, 5.0)]
+    several = [hashed(setting, sharpness=sharpness) for sharpness in (0.0, 0.5, 1.0, 2.0, 5.0)]
     for policy in (own.reference_policy, own.optimal_policy, *several):
         told, expected = found.evaluate(policy), own.evaluate(policy)
         for name, other in names.items():

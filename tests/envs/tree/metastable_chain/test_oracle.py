@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -13,13 +12,11 @@ from hypothesis import strategies as st
 from theorybench.agents.api.rollout import rollout
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import TablePolicy
-from theorybench.envs.core.registry import load_module
 from theorybench.envs.core.views import View
 from theorybench.envs.tree.metastable_chain import oracle as metastable_chain_oracle
 from theorybench.envs.tree.metastable_chain.oracle import MetastableChainOracle
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
-Hashed = load_module(str(Path(__file__).parents[2] / "hashed_policy.py")).Hashed
 ID = "TheoryBench/MetastableChain-v0"
 
 
@@ -161,18 +158,18 @@ def test_slopes_tend_to_those_of_the_paper():
 
 @settings(max_examples=25, deadline=None)
 @given(tiny_chains(), st.sampled_from(["prefix", "state", "position"]))
-def test_metrics_are_those_of_the_list_of_all_responses(setting, depends_on):
-    policy, oracle = Hashed(setting, depends_on), MetastableChainOracle(setting)
+def test_metrics_are_those_of_the_list_of_all_responses(hashed, setting, depends_on):
+    policy, oracle = hashed(setting, depends_on), MetastableChainOracle(setting)
     assert_equal(oracle.evaluate(policy), by_hand(setting, policy))
     assert_equal(oracle.evaluate(oracle.reference_policy), by_hand(setting, oracle.reference_policy))
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny_chains(), st.sampled_from(["state", "position"]), st.integers(0, 1000))
-def test_forward_recursion_and_tables_agree_with_all_prefixes(setting, depends_on, seed):
+def test_forward_recursion_and_tables_agree_with_all_prefixes(hashed, setting, depends_on, seed):
     oracle = MetastableChainOracle(setting)
     assert_equal(
-        oracle.evaluate(Hashed(setting, depends_on)), oracle.evaluate(Hashed(setting, "prefix", sees=depends_on))
+        oracle.evaluate(hashed(setting, depends_on)), oracle.evaluate(hashed(setting, "prefix", sees=depends_on))
     )
     view = View.of(setting, {"state": "markov"}.get(depends_on, depends_on))
     table = TablePolicy(view, np.random.default_rng(seed).dirichlet(np.ones(setting.num_actions), view.rows))
@@ -244,9 +241,9 @@ def test_simulated_episodes_agree_with_the_reference_and_a_table(parameters):
 
 
 @pytest.mark.parametrize("sees", ["prefix", "state"])
-def test_estimates_have_honest_standard_errors(sees, monkeypatch):
+def test_estimates_have_honest_standard_errors(hashed, sees, monkeypatch):
     setting = MetastableChain(K=3, M=2, H=6, eps=0.3)
-    policy = Hashed(setting, "prefix", sees=sees)
+    policy = hashed(setting, "prefix", sees=sees)
     exact = MetastableChainOracle(setting).evaluate(policy)
     assert not any(name.endswith("_se") for name in exact)
     monkeypatch.setattr(metastable_chain_oracle, "MAX_PREFIXES", 1)
@@ -258,11 +255,11 @@ def test_estimates_have_honest_standard_errors(sees, monkeypatch):
     assert estimated == MetastableChainOracle(setting).evaluate(policy)
 
 
-def test_prefixes_are_counted():
+def test_prefixes_are_counted(hashed):
     setting = MetastableChain(K=2, M=2, H=3)  # 2 starts; an exit has two easy edges, another state as well
     assert MetastableChainOracle(setting).num_prefixes == 2 + 4 + 8
     long = MetastableChainOracle(MetastableChain())
-    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(Hashed(long.setting, "prefix"), ["objective"])
+    assert long.num_prefixes > 10**6 and "objective_se" in long.evaluate(hashed(long.setting, "prefix"), ["objective"])
 
 
 @settings(max_examples=20, deadline=None)
