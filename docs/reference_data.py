@@ -150,7 +150,7 @@ def _rounded(value: float) -> float:
 
 def claim_data(claim: CheckedClaim, fingerprint: str) -> dict[str, Any]:
     """Keep the numbers of a checked claim; what it states stands in the code."""
-    names = ("id", "environment", "predicted", "measured", "low", "high", "holds", "seconds")
+    names = ("id", "environment", "predicted", "measured", "low", "high", "verdict", "detectable", "seconds")
     values = {name: getattr(claim, name) for name in names}
     return {**values, "seconds": round(claim.seconds or 0.0, 1), "fingerprint": fingerprint}
 

@@ -117,13 +117,15 @@ def claims_table(id: str) -> str:
     for claim in tb.claims(id):
         row = found.get(claim.id)
         if row is None:
-            rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "", "not measured yet", ""))
+            rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "", "not measured yet", "", ""))
             continue
         interval = f"{row['measured']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
-        verdict = "holds" if row["holds"] else "**fails**"
+        verdict = row["verdict"] if row["verdict"] == "holds" else f"**{row['verdict']}**"
         said = (f"`{claim.id}`", claim.statement, _formula(claim), f"{row['predicted']:.4g}", interval)
-        rows.append((*said, f"{claim.tolerance:g}", verdict, format_seconds(row["seconds"])))
-    return table(("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "time"), rows)
+        power = f"{row['detectable']:.2g}"
+        rows.append((*said, f"{claim.tolerance:g}", verdict, power, format_seconds(row["seconds"])))
+    heads = ("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "would catch", "time")
+    return table(heads, rows)
 
 
 def study_tables(study: dict[str, Any]) -> str:

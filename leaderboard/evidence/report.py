@@ -3,9 +3,10 @@
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.claim import Claim, Verdict
+from theorybench.envs.core.evidence.interval import MISS
 from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.labels import first_line, short_name
@@ -28,10 +29,38 @@ class CheckedClaim:
     measured: float | None = None
     low: float | None = None
     high: float | None = None
-    holds: bool = False
+    verdict: Verdict | Literal["error"] = "error"
+    resolution: float | None = None
+    detectable: float | None = None
     seconds: float | None = None
     error: str | None = None
     seed: int = 0
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the measurement has an interval, which may miss what is true."""
+        return self.low is not None and self.low != self.high
+
+
+class Tally(NamedTuple):
+    """How many claims have each verdict, and how many would fail by chance if all were true."""
+
+    claims: int
+    holds: int
+    fails: int  # claims that could not be measured among them
+    inconclusive: int
+    sampled: int  # claims measured with an interval
+    false_alarms: float  # how many of them are expected to fail by chance, at most
+    any_false_alarm: float  # probability that at least one does, at most
+
+
+def tally(claims: Sequence[CheckedClaim]) -> Tally:
+    """Count verdicts, and what chance explains: each interval misses with probability `MISS` at most."""
+    verdicts = [claim.verdict for claim in claims]
+    holds, open = verdicts.count("holds"), verdicts.count("inconclusive")
+    sampled = sum(claim.sampled for claim in claims)
+    any = 1 - (1 - MISS) ** sampled
+    return Tally(len(claims), holds, len(claims) - holds - open, open, sampled, MISS * sampled, any)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +90,9 @@ class Chapter:
     studies: tuple[ShownStudy, ...]
 
     @property
-    def holding(self) -> int:
-        """How many of the claims hold."""
-        return sum(claim.holds for claim in self.claims)
+    def tally(self) -> Tally:
+        """How many of its claims have each verdict."""
+        return tally(self.claims)
 
 
 def check_claim(claim: Claim, seed: int) -> CheckedClaim:
@@ -75,7 +104,7 @@ def check_claim(claim: Claim, seed: int) -> CheckedClaim:
         result = claim.check(seed)
     except Exception as error:
         return CheckedClaim(**about, error=describe(error))
-    return CheckedClaim(**about, **{**dataclasses.asdict(result), "holds": bool(result.holds)})
+    return CheckedClaim(**about, **dataclasses.asdict(result))
 
 
 def show_study(study: Study, seed: int, seeds: int | None) -> ShownStudy:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Chart, Picture
-from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy
+from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy, tally
 from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.interactive import figure
 from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.styles import Style, group_styles
-from theorybench.leaderboard.showing.words import number
+from theorybench.leaderboard.showing.words import number, tally_sentences
 
 TITLE = "Claims: what the papers say, and what was measured"
 
@@ -45,6 +45,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         strip=_strip,
         key=chart_key,
         value=number,
+        summary=lambda claims: tally_sentences(tally(claims)),
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from theorybench.envs.core.evidence.study import Axis, Chart, Series, Table
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ranking import Row
-from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
+from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, tally
 from theorybench.leaderboard.showing.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import (
@@ -25,6 +25,7 @@ from theorybench.leaderboard.showing.words import (
     ladder_table,
     number,
     plain,
+    tally_sentences,
 )
 
 #: Failed runs that are listed; the page and the JSON form have all.
@@ -63,12 +64,20 @@ def board_lines(board: Board) -> RenderableType:
     return Group(*parts, *_failures(board), *_notes(board))
 
 
+#: How verdicts are printed, and in which style.
+VERDICTS = {
+    "holds": ("holds", "green"),
+    "fails": ("FAILS", "bold red"),
+    "inconclusive": ("inconclusive", "yellow"),
+    "error": ("error", "bold red"),
+}
+
+
 def claim_lines(claim: CheckedClaim) -> RenderableType:
     """Return a claim: its verdict, its statement, predicted beside measured, and what would make it fail."""
-    verdict = Text(
-        "error" if claim.error else "holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"
+    head = Text.assemble(
+        VERDICTS[claim.verdict], "  ", (claim.id, "bold"), (f"  {format_seconds(claim.seconds)}", "dim")
     )
-    head = Text.assemble(verdict, "  ", (claim.id, "bold"), (f"  {format_seconds(claim.seconds)}", "dim"))
     body = Grid.grid(padding=(0, 2))
     body.add_column(style="dim", no_wrap=True)
     body.add_column(overflow="fold")
@@ -80,9 +89,20 @@ def claim_lines(claim: CheckedClaim) -> RenderableType:
         interval = f" [{number(claim.low)}, {number(claim.high)}]"
         margin = f"   tolerance {number(claim.tolerance)}" if claim.tolerance else ""
         body.add_row("measured", Text.assemble(number(claim.measured), interval, (margin, "dim")))
+        body.add_row("power", Text(f"a deviation of {number(claim.detectable)} would fail nine times in ten"))
     body.add_row("fails for", Text(plain(claim.falsified_by)))
     body.add_row("source", Text(plain(claim.source)))
     return Group(head, Padding(body, (0, 0, 1, 7)))
+
+
+def tally_lines(claims: Sequence[CheckedClaim]) -> RenderableType:
+    """Return how many claims have each verdict, which do not hold, and how many chance would make fail."""
+    parts = []
+    for verdict in ("error", "fails", "inconclusive"):
+        names = ", ".join(claim.id for claim in claims if claim.verdict == verdict)
+        if names:
+            parts.append(Text.assemble(VERDICTS[verdict], f": {names}"))
+    return Group(*(Text(sentence) for sentence in tally_sentences(tally(claims))), *parts)
 
 
 def study_lines(study: ShownStudy) -> RenderableType:

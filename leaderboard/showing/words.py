@@ -2,10 +2,11 @@
 
 import math
 
-from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.interval import MISS, Interval
 from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.growth import Growth
 from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult
+from theorybench.leaderboard.evidence.report import Tally
 
 #: Smaller exponents are written as 0.
 NOTHING = 5e-4
@@ -34,6 +35,23 @@ def format_seconds(seconds: float | None) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.{2 if seconds < 1 else 1 if seconds < 10 else 0}f} s"
+
+
+def tally_sentences(tally: Tally) -> list[str]:
+    """Such as "9 of 10 claims hold, 1 is inconclusive." and how many would fail by chance if all were true."""
+    if not tally.claims:
+        return ["There are no claims to check."]
+    said = [f"{tally.holds} of {tally.claims} claims hold"]
+    if tally.fails:
+        said.append(f"{tally.fails} {'fails' if tally.fails == 1 else 'fail'}")
+    if tally.inconclusive:
+        said.append(f"{tally.inconclusive} {'is' if tally.inconclusive == 1 else 'are'} inconclusive")
+    alarms = (
+        f"If every claim is true, {tally.false_alarms:.2g} of the {tally.sampled} that are measured with an interval "
+        f"would fail by chance (at most; level {MISS:.2g} each), and the chance that any does is "
+        f"{100 * tally.any_false_alarm:.2g} %."
+    )
+    return [f"{', '.join(said)}.", *([alarms] if tally.sampled else [])]
 
 
 def format_bytes(size: int | None) -> str:

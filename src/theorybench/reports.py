@@ -36,10 +36,11 @@ def claims(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Check statements of the papers: predicted beside measured. Exit code 1 if one does not hold."""
+    """Check statements of the papers: predicted beside measured. Exit code 1 if one fails."""
     from theorybench.leaderboard.evidence import catalogue
-    from theorybench.leaderboard.evidence.report import check_claim
-    from theorybench.leaderboard.showing.terminal import claim_lines
+    from theorybench.leaderboard.evidence.report import chapters, check_claim, tally
+    from theorybench.leaderboard.showing.report_page import write_report
+    from theorybench.leaderboard.showing.terminal import claim_lines, tally_lines
 
     _one_thread()
     bound = catalogue.find_claims(ids or [])
@@ -52,18 +53,19 @@ def claims(
             rows.append(check_claim(claim, seed))
         if not as_json:
             console.print(claim_lines(rows[-1]))
+        if html is not None:  # after each, so that a check that is stopped keeps what is done
+            write_report(chapters(rows, []), html)
     if studies:
         console.print(f"Studies for the page, {len(studies)} of them (--no-studies leaves them out):", highlight=False)
     shown = _show(studies, seed, None, console, quiet=True)
     if html is not None:
         _write_report(rows, shown, html, console)
     if as_json:
-        print_json({"claims": [dataclasses.asdict(row) for row in rows]})
+        said = [{**dataclasses.asdict(row), "holds": row.verdict == "holds"} for row in rows]
+        print_json({"claims": said, "tally": tally(rows)._asdict()})
     else:
-        fail = [row.id for row in rows if not row.holds]
-        words = f"{len(rows) - len(fail)} of {len(rows)} claims hold{'; not ' if fail else ''}{', '.join(fail)}"
-        console.print(words, highlight=False, soft_wrap=True)
-    if not all(row.holds for row in rows) or any(one.error for one in shown):
+        console.print(tally_lines(rows), highlight=False, soft_wrap=True)
+    if tally(rows).fails or any(one.error for one in shown):
         raise typer.Exit(1)
 
 

@@ -132,7 +132,7 @@ def test_a_policy_saved_elsewhere_is_one_line(command, tmp_path):
 
 def test_claims(command, tmp_path):
     code, out, _ = command("claims", ENV)
-    assert code == 1 and "2 of 3 claims hold; not two-arms-wrong" in out
+    assert code == 1 and "2 of 3 claims hold, 1 fails." in out and "FAILS: two-arms-wrong" in out
     assert "FAILS  two-arms-wrong" in out and "holds  two-arms-win" in out
     for words in ("It pays .1.", "nobody", "the truth", "predicted  0.9   .5 + gap"):
         assert words in out

@@ -240,7 +240,8 @@ def checked():
     def make(text="words", **changes):
         words = dict.fromkeys(("source", "statement", "formula", "falsified_by", "tolerance_reason"), text)
         numbers = {"tolerance": 0.1, "predicted": 1.0, "measured": 1.1, "low": 1.0, "high": 1.2, "seconds": 0.5}
-        about = {"id": "one-claim", "environment": "Toys/TwoArms-v0", "holds": True}
+        numbers |= {"resolution": 0.2, "detectable": 0.24}
+        about = {"id": "one-claim", "environment": "Toys/TwoArms-v0", "verdict": "holds"}
         return CheckedClaim(**{**about, **words, **numbers, **changes})
 
     return make

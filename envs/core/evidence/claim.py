@@ -3,13 +3,18 @@
 import dataclasses
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError
-from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.interval import WIDTH, Interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.setting import Setting
+
+#: What a check says: the measurement agrees with the prediction, contradicts it, or is too rough for either.
+Verdict = Literal["holds", "fails", "inconclusive"]
+#: The quantile of the normal distribution by which power is stated: nine deviations in ten are caught.
+CAUGHT = 1.2815515655446004
 
 
 class Experiment(Protocol):
@@ -30,8 +35,15 @@ class ClaimResult:
     measured: float  # what came out
     low: float  # lower end of the measured interval
     high: float  # upper end
-    holds: bool  # whether the interval, widened by the claim's tolerance, contains the prediction
+    verdict: Verdict  # see `Claim.judge`
+    resolution: float  # half-width of the interval beyond which the claim says nothing
+    detectable: float  # the smallest deviation from the prediction that such a check catches nine times in ten
     seconds: float  # wall time of the check
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict is "holds"."""
+        return self.verdict == "holds"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,11 +80,14 @@ class Claim(Evidence):
         measure: (lab, seed) -> Interval, by training or simulation on the lab's setting.
         tolerance: how far outside of the interval the prediction may lie.
         tolerance_reason: why; needed where the tolerance is not 0.
+        resolution: half-width of the measured interval beyond which the claim says nothing: at most a quarter of the
+            effect, the distance of the prediction from what would be measured if the statement were false. None for a
+            quarter of the prediction itself, where the statement says that there is something in place of nothing.
         falsified_by: what would make it fail, in words; a test does it.
         formula: the predicted value as a formula that people read.
 
     Raises:
-        ParameterError: a negative tolerance, or one without a reason.
+        ParameterError: a negative tolerance or resolution, or a tolerance without a reason.
     """
 
     statement: str
@@ -80,6 +95,7 @@ class Claim(Evidence):
     measure: Callable[[Lab, int], Interval]
     tolerance: float = 0.0
     tolerance_reason: str = ""
+    resolution: float | None = None
     falsified_by: str
     formula: str = ""
 
@@ -87,10 +103,35 @@ class Claim(Evidence):
         """Validate."""
         if not self.tolerance >= 0:
             raise ParameterError("tolerance", self.tolerance, f"a number >= 0 in the claim {self.id}")
+        if self.resolution is not None and not self.resolution >= 0:
+            raise ParameterError("resolution", self.resolution, f"a number >= 0 or None in the claim {self.id}")
         if self.tolerance > 0 and not self.tolerance_reason:
             raise ParameterError(
                 "tolerance_reason", "", f"a reason why the claim {self.id} has the tolerance {self.tolerance:g}"
             )
+
+    def judge(self, predicted: float, measured: Interval) -> Verdict:
+        """Compare a measurement with the prediction.
+
+        Returns:
+            "fails" where the interval, widened by the tolerance, does not contain the prediction; else "inconclusive"
+            where the interval is wider than the claim's resolution; else "holds".
+        """
+        if not measured.low - self.tolerance <= predicted <= measured.high + self.tolerance:
+            return "fails"
+        return "inconclusive" if measured.half_width > self.finest(predicted) else "holds"
+
+    def finest(self, predicted: float) -> float:
+        """Return the half-width beyond which the claim says nothing: the resolution, or a quarter of the prediction."""
+        return abs(predicted) / 4 if self.resolution is None else self.resolution
+
+    def detectable(self, measured: Interval) -> float:
+        """Return the smallest deviation from the prediction that such a measurement fails nine times in ten.
+
+        It is the tolerance, the longer side of the interval, and the normal quantile of nine in ten.
+        """
+        reach = max(measured.value - measured.low, measured.high - measured.value)
+        return self.tolerance + reach * (1 + CAUGHT / WIDTH)
 
     def check(self, seed: int = 0) -> ClaimResult:
         """Measure and compare.
@@ -101,9 +142,15 @@ class Claim(Evidence):
         oracle, lab = self.bound()
         start = time.perf_counter()
         predicted = float(self.predicted(oracle))
-        value, low, high = (float(x) for x in self.measure(lab, seed))
-        holds = low - self.tolerance <= predicted <= high + self.tolerance
-        return ClaimResult(predicted, value, low, high, holds, time.perf_counter() - start)
+        measured = Interval(*(float(x) for x in self.measure(lab, seed)))
+        return ClaimResult(
+            predicted,
+            *measured,
+            verdict=self.judge(predicted, measured),
+            resolution=self.finest(predicted),
+            detectable=self.detectable(measured),
+            seconds=time.perf_counter() - start,
+        )
 
 
 @dataclasses.dataclass(frozen=True)

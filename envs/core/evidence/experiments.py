@@ -5,13 +5,12 @@ no code with the prediction.
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, point
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, share_difference, share_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 
 Prediction = Callable[[Any], float]
@@ -34,7 +33,24 @@ class Predicted:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class TrainedMetric(Predicted):
+class Sampled(Predicted):
+    """An experiment that summarises independent values, one for each run or each part of a simulation."""
+
+    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train or simulate; return what was found in each run, (n,)."""
+        raise NotImplementedError
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the estimate that the values give, and its interval: here their mean."""
+        return mean_interval(found)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return the summary of a sample."""
+        return self.summary(self.sample(lab, seed))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedMetric(Sampled):
     """Mean over runs of a metric of the policy that an agent ends with."""
 
     agent: str  # its name
@@ -43,18 +59,14 @@ class TrainedMetric(Predicted):
     seeds: int  # number of runs
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agent
 
-    def values(self, lab: Lab, seed: int) -> np.ndarray:
+    def sample(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return the metric of each run, float64 (seeds,)."""
         policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
         return np.array([metric_of(lab.oracle, policy, self.metric) for policy in policies])
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the mean over runs and its interval."""
-        return mean_interval(self.values(lab, seed))
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SolvedShare(Predicted):
+class SolvedShare(Sampled):
     """Share of runs that solve the task: of one agent, or of one less that of another with the same budget."""
 
     agents: Sequence[str]  # one name, or two
@@ -64,25 +76,27 @@ class SolvedShare(Predicted):
     seeds: int  # runs of each agent
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agents
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train and judge; where all runs are alike the interval is a point."""
-        shares = []
-        for agent in self.agents:
-            policies = lab.train(agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
-            shares.append(float(np.mean([self.solved(lab, policy, seed, run) for run, policy in enumerate(policies)])))
-        variance = sum(share * (1 - share) / self.seeds for share in shares)
-        return interval(shares[0] - sum(shares[1:]), math.sqrt(variance))
+    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train and judge; return which runs of each agent solve the task, bool (agents, seeds)."""
+        trained = (
+            lab.train(agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters) for agent in self.agents
+        )
+        return np.array([[self.solved(lab, one, seed, run) for run, one in enumerate(runs)] for runs in trained])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the exact interval of the share, or that of a difference of shares."""
+        return share_difference(*found) if len(found) == 2 else share_interval(*found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SampleMean(Predicted):
-    """Mean of independent values: of runs, of groups of rollouts, or of parts of a simulation."""
+class SampleMean(Sampled):
+    """Mean of independent values that a function gives."""
 
-    sample: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> the values, float64 (n,)
+    values: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> float64 (n,)
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train or simulate; return the mean and its interval."""
-        return mean_interval(self.sample(lab, seed))
+    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return the values."""
+        return self.values(lab, seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

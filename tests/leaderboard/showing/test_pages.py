@@ -31,7 +31,7 @@ def report(read_page, toys):
 
 @pytest.fixture(scope="module")
 def report_page(report, checked, everything, study):
-    claims = [checked(), checked(id="two", holds=False)]
+    claims = [checked(), checked(id="two", verdict="fails")]
     return report(claims, [study(everything("words")), study(None, id="b", error="why")])
 
 

@@ -47,18 +47,19 @@ def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, read_page, 
 
 def test_claims_and_studies_become_rows(toys):
     win, _, wrong = (check_claim(claim, 0) for claim in tb.claims(toys))
-    assert (win.environment, win.formula, win.holds) == ("Toys/TwoArms-v0", ".5 + gap", True) and not wrong.holds
+    assert (win.environment, win.formula, win.verdict) == ("Toys/TwoArms-v0", ".5 + gap", "holds")
+    assert wrong.verdict == "fails"
     learning, broken = (show_study(study, 1, 2) for study in tb.studies(toys))
     assert learning.seeds == 2 and learning.result.notes == ("2 runs of 0.5.",) and learning.error is None
     assert broken.result is None and "ValueError: no such thing" in broken.error
     (chapter,) = chapters([win, wrong], [learning, broken])
-    assert chapter.holding == 1 and chapter.label == "Toys/TwoArms" and len(chapter.studies) == 2
+    assert chapter.tally[:4] == (2, 1, 1, 0) and chapter.label == "Toys/TwoArms" and len(chapter.studies) == 2
 
 
 def test_a_claim_that_cannot_be_measured_does_not_hold(toys):
     claim = dataclasses.replace(tb.claims(toys)[0], measure=lambda *_: 1 / 0)
     row = check_claim(claim, 0)
-    assert not row.holds and "ZeroDivisionError" in row.error and row.measured is None
+    assert row.verdict == "error" and "ZeroDivisionError" in row.error and row.measured is None
     assert "ZeroDivisionError" in printed(claim_lines(row))
 
 
@@ -69,9 +70,16 @@ def test_claims_and_studies_fit_eighty_columns_and_show_what_counts(study, every
         assert words in text
     assert "a: theory lies in 4 of 4 intervals; largest distance 0.01" in text
     text = printed(claim_lines(checked()))
-    for words in ("holds", "one-claim", "predicted  1   words", "measured   1.1 [1, 1.2]   tolerance 0.1", "fails for"):
+    for words in (
+        "holds",
+        "one-claim",
+        "predicted  1   words",
+        "measured   1.1 [1, 1.2]   tolerance 0.1",
+        "0.24 would fail",
+        "fails for",
+    ):
         assert words in text
-    assert "FAILS" in printed(claim_lines(checked(holds=False)))
+    assert "FAILS" in printed(claim_lines(checked(verdict="fails")))
     assert "↥ not reached: more than" in printed(study_lines(study(everything("words"))), 200)
     assert "error: it broke" in printed(study_lines(study(error="it broke")))
 

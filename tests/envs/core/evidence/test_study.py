@@ -4,8 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError
+from theorybench.envs.core.evidence.interval import MISS
 from theorybench.envs.core.evidence.study import (
     Axis,
     Chart,
@@ -62,13 +64,13 @@ def test_agreement_compares_points_of_the_same_place():
     assert found.distance == pytest.approx(0.3)
 
 
-def test_means_of_runs_have_intervals_of_three_standard_errors():
+def test_means_of_runs_have_students_intervals():
     samples = np.random.default_rng(0).normal([1.0, 2.0], 1.0, (400, 2))
     series = measured("a", [10, 20], samples, style="band")
     assert series.style == "band" and series.x == (10.0, 20.0)
-    error = samples.std(axis=0, ddof=1) / 20
-    np.testing.assert_allclose(series.high, samples.mean(axis=0) + 3 * error)
-    np.testing.assert_allclose(series.low, samples.mean(axis=0) - 3 * error)
+    reach = stats.t.ppf(1 - MISS / 2, 399) * samples.std(axis=0, ddof=1) / 20
+    np.testing.assert_allclose(series.high, samples.mean(axis=0) + reach)
+    np.testing.assert_allclose(series.low, samples.mean(axis=0) - reach)
 
 
 def test_groups_take_their_colours_in_the_order_that_is_asked_for():

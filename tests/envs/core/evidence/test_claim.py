@@ -1,0 +1,74 @@
+"""Verdicts: what holds, what fails, and what a rough measurement cannot tell."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, share_interval
+
+
+def claim(predicted=1.0, **words):
+    said = {"id": "c", "source": "s", "statement": "It is so.", "falsified_by": "otherwise"}
+    return Claim(predicted=lambda oracle: predicted, measure=lambda lab, seed: Interval(1, 1, 1), **(said | words))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words", "verdict"),
+    [
+        (0.9, 1.1, {}, "holds"),
+        (0.7, 1.1, {}, "holds"),  # a half-width of .2: less than a quarter of what is predicted
+        (0.4, 1.1, {}, "inconclusive"),
+        (-9.0, 9.0, {}, "inconclusive"),
+        (-9.0, 0.9, {}, "fails"),  # a rough measurement can contradict
+        (0.7, 0.9, {"tolerance": 0.1}, "holds"),
+        (0.7, 0.89, {"tolerance": 0.1}, "fails"),
+        (0.9, 1.1, {"resolution": 0.05}, "inconclusive"),
+        (0.4, 1.6, {"resolution": 0.7}, "holds"),
+    ],
+)
+def test_verdicts(low, high, words, verdict):
+    words = words | {"tolerance_reason": "few runs"}
+    assert claim(**words).judge(1.0, Interval((low + high) / 2, low, high)) == verdict
+
+
+def test_an_exact_number_is_never_inconclusive_and_a_prediction_of_nothing_needs_a_resolution():
+    assert claim().judge(0.0, Interval(0, 0, 0)) == "holds"
+    assert claim().judge(0.0, Interval(0, -1e-3, 1e-3)) == "inconclusive"
+    assert claim(resolution=0.01).judge(0.0, Interval(0, -1e-3, 1e-3)) == "holds"
+    assert claim().judge(1.0, Interval(*[np.nan] * 3)) == "fails"
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [({"tolerance": -1}, "tolerance"), ({"tolerance": 1}, "tolerance_reason"), ({"resolution": -1}, "resolution")],
+)
+def test_claims_say_what_they_allow(words, field):
+    with pytest.raises(ParameterError, match=rf"^{field} = "):
+        claim(**words)
+
+
+def test_a_check_states_its_verdict_and_its_power():
+    bound = dataclasses.replace(claim(tolerance=0.1, tolerance_reason="x"), setting=0, make_oracle=str, make_lab=str)
+    result = bound.check()
+    assert result.holds and result.verdict == "holds" and (result.resolution, result.detectable) == (0.25, 0.1)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_the_stated_power_is_that_of_repetitions(shift):
+    """At the smallest deviation that a check states, nine in ten fail; where all is true hardly any does."""
+    rng, one = np.random.default_rng(1), claim(5.0, tolerance=0.2, tolerance_reason="x")
+    samples = 5.0 + 0.4 * rng.standard_normal((4000, 400))
+    distance = one.detectable(interval(5.0, 0.4 / 20, 399))
+    moved = samples + shift * distance
+    failing = np.mean([one.judge(5.0, mean_interval(values)) == "fails" for values in moved])
+    assert failing == 0.0 if shift == 0 else failing == pytest.approx(0.9, abs=0.03)
+
+
+def test_the_stated_power_of_shares_is_no_promise_too_much():
+    one = claim(1.0, tolerance=0.1, tolerance_reason="one run in ten may differ")
+    found = share_interval(np.ones(12, bool))
+    hits = np.random.default_rng(0).random((2000, 12)) < 1 - one.detectable(found)
+    assert np.mean([one.judge(1.0, share_interval(row)) == "fails" for row in hits]) >= 0.9
