@@ -1,0 +1,103 @@
+"""Every claim is fed made-up measurements, and says of each what it should."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.core.evidence.experiments import Computed, SolvedShare, TrainedMetric
+from theorybench.envs.core.evidence.interval import Interval
+
+CLAIMS = {claim.id: claim for id in tb.list_envs() if id.startswith("TheoryBench/") for claim in tb.claims(id)}
+#: Experiments of claims by their ids.
+EXPERIMENTS = {id: getattr(claim.measure, "__self__", None) for id, claim in CLAIMS.items()}
+#: Claims that do not pass yet.
+OPEN = {
+    "claims": (
+        "labels-ddro",
+        "labels-two-term",
+        "labels-cyclic",
+        "labels-kto-empties",
+        "k-fold-table-gradient",
+        "k-fold-hard",
+        "advantage-variance-of-optimum",
+        "advantage-hopeless",
+        "parity-no-gradient",
+        "parity-blind",
+        "preference-coverage-below",
+        "preference-hybrid-beside-on-policy",
+        "relative-budget-stationary",
+        "teacher-best-of-n-variance",
+        "semiautomaton-no-gradient",
+    ),
+    "shares": ("k-fold-learners", "parity-learners", "reasoning-tree-learners", "semiautomaton-learners"),
+}
+SHARES = [id for id, experiment in EXPERIMENTS.items() if isinstance(experiment, SolvedShare)]
+TRAINED = [id for id, experiment in EXPERIMENTS.items() if isinstance(experiment, TrainedMetric)]
+
+
+@functools.cache
+def predicted(id):
+    claim = CLAIMS[id]
+    return float(claim.predicted(claim.make_oracle(claim.setting)))
+
+
+def marked(ids, kind):
+    """The ids, those that are still open as expected failures."""
+    return [pytest.param(id, marks=[pytest.mark.xfail(strict=True)] * (id in OPEN[kind])) for id in ids]
+
+
+def around(value, half_width):
+    return Interval(value, value - half_width, value + half_width)
+
+
+@pytest.mark.parametrize("id", marked(CLAIMS, "claims"))
+def test_a_claim_holds_fails_or_leaves_it_open(id):
+    claim, expected = CLAIMS[id], predicted(id)
+    if math.isinf(expected):
+        assert claim.judge(expected, around(0.0, 1.0)) == "fails"
+        return
+    finest = claim.finest(expected)
+    if not isinstance(EXPERIMENTS[id], Computed):
+        assert finest > 0, "a claim that predicts 0 needs a resolution"
+        assert claim.judge(expected, around(expected, 0.9 * finest)) == "holds"
+        assert claim.judge(expected, around(expected, 1.1 * finest)) == "inconclusive"
+        assert claim.judge(expected, around(expected, 100 * finest)) == "inconclusive"
+        # Without the effect, which is four times the resolution, even the roughest measurement that counts fails.
+        for value in (expected - 4 * finest, expected + 4 * finest):
+            assert claim.judge(expected, around(value, finest)) == "fails"
+    quarter = abs(expected) / 4
+    for factor in (0.75, 1.25):
+        off = around(factor * expected, 0.1 * quarter)
+        assert expected == 0 or claim.judge(expected, off) == "fails", "a prediction 25 % off"
+
+
+@pytest.mark.parametrize("id", marked(SHARES, "shares"))
+def test_runs_that_all_learn_or_none_or_half(id):
+    """What k-fold-easy and its like said of 1 to 4 runs in 4 that learn must not come back."""
+    claim, experiment, expected = CLAIMS[id], EXPERIMENTS[id], predicted(id)
+    n = experiment.seeds
+    every, half, none = np.ones(n, bool), np.arange(n) < n / 2, np.zeros(n, bool)
+    expected_runs = np.arange(n) < round(n * expected)
+    second = [none] if len(experiment.agents) == 2 else []
+    for hits, verdict in ((every, "holds"), (none, "fails"), (half, "fails")) if expected == 1 else ():
+        assert claim.judge(expected, experiment.summary(np.array([hits, *second]))) == verdict
+    for hits, verdict in ((none, "holds"), (every, "fails"), (half, "fails")) if expected == 0 else ():
+        assert claim.judge(expected, experiment.summary(np.array([hits, *second]))) == verdict
+    assert claim.judge(expected, experiment.summary(np.array([expected_runs, *second]))) == "holds"
+    if second:
+        assert claim.judge(expected, experiment.summary(np.array([every, every]))) == "fails"
+    few = experiment.summary(np.array([expected_runs[:2], *(hits[:2] for hits in second)]))
+    assert claim.judge(expected, few) != "holds", "two runs show nothing"
+
+
+@pytest.mark.parametrize("id", TRAINED)
+def test_runs_that_all_end_where_theory_says_or_half_or_none(id):
+    claim, experiment, expected = CLAIMS[id], EXPERIMENTS[id], predicted(id)
+    n, effect = experiment.seeds, 4 * CLAIMS[id].finest(predicted(id))
+    where = np.full(n, expected)
+    assert claim.judge(expected, experiment.summary(where)) == "holds"
+    assert claim.judge(expected, experiment.summary(where - effect)) == "fails"
+    assert claim.judge(expected, experiment.summary(where - effect * (np.arange(n) < n / 2))) != "holds"
