@@ -38,8 +38,7 @@ def claims(
 ) -> None:
     """Check statements of the papers: predicted beside measured. Exit code 1 if one fails."""
     from theorybench.leaderboard.evidence import catalogue
-    from theorybench.leaderboard.evidence.report import chapters, check_claim, tally
-    from theorybench.leaderboard.showing.report_page import write_report
+    from theorybench.leaderboard.evidence.report import check_claim, tally
     from theorybench.leaderboard.showing.terminal import claim_lines, tally_lines
 
     _one_thread()
@@ -54,12 +53,13 @@ def claims(
         if not as_json:
             console.print(claim_lines(rows[-1]))
         if html is not None:  # after each, so that a check that is stopped keeps what is done
-            write_report(chapters(rows, []), html)
+            _write_report(rows, [], html)
     if studies:
         console.print(f"Studies for the page, {len(studies)} of them (--no-studies leaves them out):", highlight=False)
     shown = _show(studies, seed, None, console, quiet=True)
     if html is not None:
-        _write_report(rows, shown, html, console)
+        _write_report(rows, shown, html)
+        console.print(f"page: {html}", highlight=False, soft_wrap=True)
     if as_json:
         said = [{**dataclasses.asdict(row), "holds": row.verdict == "holds"} for row in rows]
         print_json({"claims": said, "tally": tally(rows)._asdict()})
@@ -102,7 +102,8 @@ def study(
         for path in drawn:
             console.print(f"picture: {path}", highlight=False, soft_wrap=True)
     if html is not None:
-        _write_report([], shown, html, console)
+        _write_report([], shown, html)
+        console.print(f"page: {html}", highlight=False, soft_wrap=True)
     if as_json:
         print_json({"studies": [dataclasses.asdict(one) for one in shown]})
     if any(one.error for one in shown):
@@ -128,15 +129,12 @@ def _show(
     return shown
 
 
-def _write_report(
-    claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path, console: "Console"
-) -> None:
+def _write_report(claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path) -> None:
     from theorybench.leaderboard.evidence.report import chapters
     from theorybench.leaderboard.showing.document import write_document
     from theorybench.leaderboard.showing.report_page import render_report
 
     write_document(render_report(chapters(claims, studies)), path)
-    console.print(f"page: {path}", highlight=False, soft_wrap=True)
 
 
 def _one_thread() -> None:

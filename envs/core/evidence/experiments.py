@@ -36,7 +36,7 @@ class Predicted:
 class Sampled(Predicted):
     """An experiment that summarises independent values, one for each run or each part of a simulation."""
 
-    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train or simulate; return what was found in each run, (n,)."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class Sampled(Predicted):
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the summary of a sample."""
-        return self.summary(self.sample(lab, seed))
+        return self.summary(self.values(lab, seed))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class TrainedMetric(Sampled):
     seeds: int  # number of runs
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agent
 
-    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return the metric of each run, float64 (seeds,)."""
         policies = lab.train(self.agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters)
         return np.array([metric_of(lab.oracle, policy, self.metric) for policy in policies])
@@ -76,7 +76,7 @@ class SolvedShare(Sampled):
     seeds: int  # runs of each agent
     hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the agents
 
-    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train and judge; return which runs of each agent solve the task, bool (agents, seeds)."""
         trained = (
             lab.train(agent, run_seeds(seed, self.seeds), self.budget, **self.hyperparameters) for agent in self.agents
@@ -92,11 +92,11 @@ class SolvedShare(Sampled):
 class SampleMean(Sampled):
     """Mean of independent values that a function gives."""
 
-    values: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> float64 (n,)
+    sample: Callable[[Lab, int], np.ndarray]  # (lab, seed) -> the values, float64 (n,)
 
-    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Return the values."""
-        return self.values(lab, seed)
+        return self.sample(lab, seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ def point(value: float) -> Interval:
 
 
 def mean_interval(values: np.ndarray) -> Interval:
-    """Return the mean of independent values (n,) with Student's interval; where it is not finite all three are the mean."""
+    """Return the mean of independent values (n,) with Student's interval; all three are the mean if it is infinite."""
     if not np.isfinite(values).all():
         return point(values.mean())
     return interval(values.mean(), standard_error(values), len(values) - 1)

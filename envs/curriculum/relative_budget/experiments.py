@@ -160,10 +160,10 @@ def best_step_gains(lab: Lab, parts: int, seed: int) -> np.ndarray:
 class TiltsLearnt(TrainedMetric):
     """Relative budget of the policies that an agent ends with, less that of the base model, in units of 1/(2K)."""
 
-    def sample(self, lab: Lab, seed: int) -> np.ndarray:
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return that of each run from its mean tokens, float64 (seeds,)."""
         setting = lab.setting
-        return np.asarray(2 * setting.K * (setting.horizon / super().sample(lab, seed) - setting.xi))
+        return np.asarray(2 * setting.K * (setting.horizon / super().values(lab, seed) - setting.xi))
 
 
 def plain_sgd(setting: RelativeBudget, agent: str, rate: float, episodes: int) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def mean_gradient(value: float) -> SampleMean:
 
     return SampleMean(
         prediction=lambda oracle: 2 * oracle.setting.beta * np.linalg.norm(random_policy(oracle.setting)[1]),
-        values=sample,
+        sample=sample,
     )
 
 
@@ -82,7 +82,7 @@ def least_variance(tilt: float) -> SampleMean:
 
     return SampleMean(
         prediction=prediction,
-        values=lambda lab, seed: parabola_vertex(sampled_variances(lab, tilt, PROBES, VARIED, seed)),
+        sample=lambda lab, seed: parabola_vertex(sampled_variances(lab, tilt, PROBES, VARIED, seed)),
     )
 
 
@@ -104,7 +104,7 @@ def variance_at_optimal_value(tilt: float) -> SampleMean:
         ratio = at_optimal.mean() / at_zero.mean()
         return np.asarray(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
 
-    return SampleMean(prediction=prediction, values=sample)
+    return SampleMean(prediction=prediction, sample=sample)
 
 
 def estimate(moment: int) -> SampleMean:
@@ -118,7 +118,7 @@ def estimate(moment: int) -> SampleMean:
         parts = estimated_value(played.rewards.reshape(PARTS, -1, 8), lab.setting.beta)
         return np.asarray(parts.std(axis=1, ddof=1) if moment else parts.mean(axis=1))
 
-    return SampleMean(prediction=prediction, values=sample)
+    return SampleMean(prediction=prediction, sample=sample)
 
 
 def off_policy(value: Callable[[float, float], Any]) -> SampleMean:
@@ -142,7 +142,7 @@ def off_policy(value: Callable[[float, float], Any]) -> SampleMean:
             found.append(earned @ fit_regression(counts / counts.sum(), earned, setting.beta, guess))
         return np.array(found)
 
-    return SampleMean(prediction=prediction, values=sample)
+    return SampleMean(prediction=prediction, sample=sample)
 
 
 # Policies that A*-PO trains, long enough that the remaining gap is small compared with a claim's tolerance.
@@ -178,7 +178,7 @@ def success(training: Training) -> SampleMean:
     def sample(lab: Lab, seed: int) -> np.ndarray:
         return np.array([lab.oracle.chances(policy).mean() for policy in training.policies(lab, seed)])
 
-    return SampleMean(prediction=lambda oracle: np.mean(oracle.optimal_chances), values=sample)
+    return SampleMean(prediction=lambda oracle: np.mean(oracle.optimal_chances), sample=sample)
 
 
 def solved_share() -> SampleMean:
@@ -188,7 +188,7 @@ def solved_share() -> SampleMean:
         policies = Training().policies(lab, seed)
         return np.array([count_passes(lab, policy, 1024, 1, seed).mean() for policy in policies])
 
-    return SampleMean(prediction=lambda oracle: oracle.ceiling, values=sample)
+    return SampleMean(prediction=lambda oracle: oracle.ceiling, sample=sample)
 
 
 def pass_gain(k: int, groups: int) -> SampleMean:
@@ -209,7 +209,7 @@ def pass_gain(k: int, groups: int) -> SampleMean:
         )
         return np.asarray(np.mean(trained, axis=0) - reference)
 
-    return SampleMean(prediction=prediction, values=sample)
+    return SampleMean(prediction=prediction, sample=sample)
 
 
 def one_against(k: int, training: Training) -> SampleMean:
@@ -222,7 +222,7 @@ def one_against(k: int, training: Training) -> SampleMean:
         return np.asarray(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
 
     return SampleMean(
-        prediction=lambda oracle: np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, k)), values=sample
+        prediction=lambda oracle: np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, k)), sample=sample
     )
 
 
@@ -246,7 +246,7 @@ def filtered(samples: int, k: int, training: Training) -> SampleMean:
             found.append(np.where(kept, *passed).mean(axis=0))
         return np.concatenate(found)
 
-    return SampleMean(prediction=prediction, values=sample)
+    return SampleMean(prediction=prediction, sample=sample)
 
 
 def tries_worth(training: Training) -> SampleMean:
@@ -266,7 +266,7 @@ def tries_worth(training: Training) -> SampleMean:
 
     return SampleMean(
         prediction=lambda oracle: float(reference_tries(oracle.setting.chances[0], oracle.setting.beta)),
-        values=sample,
+        sample=sample,
     )
 
 
@@ -281,4 +281,4 @@ def distance_from_reference(training: Training) -> SampleMean:
         tables = np.stack([lab.oracle.table(policy)[unsolvable] for policy in training.policies(lab, seed)])
         return np.asarray(np.abs(tables - 1 / lab.setting.num_responses).sum(axis=-1).max(axis=-1) / 2)
 
-    return SampleMean(prediction=lambda oracle: 0.0, values=sample)
+    return SampleMean(prediction=lambda oracle: 0.0, sample=sample)
