@@ -17,7 +17,8 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 def render(family: Family, page: str) -> str:
     """Return a page. Templates are given:
 
-    - `claim(id)`: a claim's numbers; `claims_table(setting)`; `claims_made`, where they come from;
+    - `claim(id)`: a claim's numbers; `claims_table(setting)`; `claims_counted(*settings)`: how many hold, without any
+      setting of all; `claims_made`: where they come from;
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
     - `suite`: the suite's numbers; `score(environment, agent)`; `overview(*settings)`, without any of all;
       `suite_command`, `suite_made`;
@@ -38,6 +39,9 @@ def render(family: Family, page: str) -> str:
     return template(f"{page}.md.j2").render(
         claim=claims.__getitem__,
         claims_table=lambda setting: tables.claims_table(f"TheoryBench/{setting}"),
+        claims_counted=lambda *settings: tables.claims_counted(
+            [row for row in claims.values() if not settings or row["environment"].partition("/")[2] in settings]
+        ),
         claims_made=tables.provenance(data.Provenance(**checked["provenance"])),
         studies=studies,
         study_tables=tables.study_tables,

@@ -1,7 +1,7 @@
 """Reference numbers as Markdown: tables of agents, settings, claims and studies."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import reference_data as data
@@ -10,7 +10,8 @@ from reference_data import Agent, Environment, Numbers, Provenance, Row
 
 import theorybench as tb
 from theorybench.envs.core.evidence.claim import Claim
-from theorybench.leaderboard.showing.words import format_number, format_queries, format_seconds
+from theorybench.leaderboard.evidence.report import tally
+from theorybench.leaderboard.showing.words import format_number, format_queries, format_seconds, tally_sentences
 
 #: Rows of a table that a page shows without being asked.
 LONG = 14
@@ -126,6 +127,12 @@ def claims_table(id: str) -> str:
         rows.append((*said, f"{claim.tolerance:g}", verdict, power, format_seconds(row["seconds"])))
     heads = ("claim", "statement", "formula", "predicted", "measured", "tolerance", "verdict", "would catch", "time")
     return table(heads, rows)
+
+
+def claims_counted(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many claims have each verdict, and what chance explains."""
+    counted = tally([row["verdict"] for row in rows], sum(row["low"] != row["high"] for row in rows))
+    return " ".join(tally_sentences(counted))
 
 
 def study_tables(study: dict[str, Any]) -> str:

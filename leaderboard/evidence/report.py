@@ -54,13 +54,21 @@ class Tally(NamedTuple):
     any_false_alarm: float  # probability that at least one does, at most
 
 
-def tally(claims: Sequence[CheckedClaim]) -> Tally:
-    """Count verdicts, and what chance explains: each interval misses with probability `MISS` at most."""
-    verdicts = [claim.verdict for claim in claims]
-    holds, open = verdicts.count("holds"), verdicts.count("inconclusive")
-    sampled = sum(claim.sampled for claim in claims)
-    any = 1 - (1 - MISS) ** sampled
-    return Tally(len(claims), holds, len(claims) - holds - open, open, sampled, MISS * sampled, any)
+def tally(verdicts: Sequence[str], sampled: int) -> Tally:
+    """Count verdicts, and what chance explains: each interval misses with probability `MISS` at most.
+
+    Args:
+        verdicts: of claims.
+        sampled: how many of them are measured with an interval.
+    """
+    holds, unclear = verdicts.count("holds"), verdicts.count("inconclusive")
+    failing = len(verdicts) - holds - unclear
+    return Tally(len(verdicts), holds, failing, unclear, sampled, MISS * sampled, 1 - (1 - MISS) ** sampled)
+
+
+def tally_of(claims: Sequence[CheckedClaim]) -> Tally:
+    """Count the verdicts of checked claims."""
+    return tally([claim.verdict for claim in claims], sum(claim.sampled for claim in claims))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Chapter:
     @property
     def tally(self) -> Tally:
         """How many of its claims have each verdict."""
-        return tally(self.claims)
+        return tally_of(self.claims)
 
 
 def check_claim(claim: Claim, seed: int) -> CheckedClaim:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Chart, Picture
-from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy, tally
+from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy, tally_of
 from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.interactive import figure
 from theorybench.leaderboard.showing.layout import chart_key
@@ -45,7 +45,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         strip=_strip,
         key=chart_key,
         value=number,
-        summary=lambda claims: tally_sentences(tally(claims)),
+        summary=lambda claims: tally_sentences(tally_of(claims)),
     )
 
 

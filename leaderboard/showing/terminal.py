@@ -10,7 +10,7 @@ from rich.text import Text
 from theorybench.envs.core.evidence.study import Axis, Chart, Series, Table
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ranking import Row
-from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, tally
+from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, tally_of
 from theorybench.leaderboard.showing.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import (
@@ -102,7 +102,7 @@ def tally_lines(claims: Sequence[CheckedClaim]) -> RenderableType:
         names = ", ".join(claim.id for claim in claims if claim.verdict == verdict)
         if names:
             parts.append(Text.assemble(VERDICTS[verdict], f": {names}"))
-    return Group(*(Text(sentence) for sentence in tally_sentences(tally(claims))), *parts)
+    return Group(*(Text(sentence) for sentence in tally_sentences(tally_of(claims))), *parts)
 
 
 def study_lines(study: ShownStudy) -> RenderableType:

@@ -38,7 +38,7 @@ def claims(
 ) -> None:
     """Check statements of the papers: predicted beside measured. Exit code 1 if one fails."""
     from theorybench.leaderboard.evidence import catalogue
-    from theorybench.leaderboard.evidence.report import check_claim, tally
+    from theorybench.leaderboard.evidence.report import check_claim, tally_of
     from theorybench.leaderboard.showing.terminal import claim_lines, tally_lines
 
     _one_thread()
@@ -62,10 +62,10 @@ def claims(
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
     if as_json:
         said = [{**dataclasses.asdict(row), "holds": row.verdict == "holds"} for row in rows]
-        print_json({"claims": said, "tally": tally(rows)._asdict()})
+        print_json({"claims": said, "tally": tally_of(rows)._asdict()})
     else:
         console.print(tally_lines(rows), highlight=False, soft_wrap=True)
-    if tally(rows).fails or any(one.error for one in shown):
+    if tally_of(rows).fails or any(one.error for one in shown):
         raise typer.Exit(1)
 
 

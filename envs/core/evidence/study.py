@@ -143,7 +143,7 @@ class Chart:
     series: tuple[Series, ...]  # what is drawn, at least one
     note: str = ""  # below it
     points: str = "mean of runs"  # what measured points are
-    bars: str = "three standard errors"  # what their bars are
+    bars: str = "99.7 % intervals"  # what their bars are
     levels: tuple[Level, ...] = ()  # horizontal lines
     remarks: tuple[Remark, ...] = ()  # words beside points
     sayings: tuple[tuple[str, str], ...] = ()  # (group, words in its colour) below the title, for what marks mean
@@ -238,7 +238,7 @@ class Study(Evidence):
 
 
 def measured(group: str, x: Iterable[float], samples: Any, *, style: Style = "measured") -> Series:
-    """Return the means of runs with their intervals, three standard errors to each side.
+    """Return the means of runs with Student's intervals.
 
     Args:
         group: what the runs are of.
