@@ -115,7 +115,8 @@ class QueryGrowth:
             search = Search(there, self.trials, prompt, self.limit)
             queries = search.queries(depth_curriculum(there.setting, p), 100 * seed + number)
             found.append(log_statistic(queries / self._parts(length, p), self.quantile))
-        return slope_interval([x for x, _, _ in points], *zip(*found, strict=True))
+        logs, errors = np.transpose(found).tolist()
+        return slope_interval([x for x, _, _ in points], logs, errors)
 
     def _parts(self, length: int, p: int) -> int:
         """Return the number of tasks that the queries are divided by: 1 unless the cost of one task is meant."""
