@@ -11,25 +11,24 @@ loop over environments where it allows that.
 """
 
 import contextlib
-import functools
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import torch
 
 from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of
 from theorybench.agents.external.isolation import global_generators_restored, require_version
+from theorybench.agents.external.sb3_policy import SB3Policy
 from theorybench.envs.core.arrays import to_numpy
-from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError, PolicyError
-from theorybench.envs.core.policy import PolicyOfSetting
+from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
 from theorybench.envs.core.setting import Setting
+
 
 try:
     require_version("stable-baselines3", "2.4", "3")
     import stable_baselines3
-    from stable_baselines3.common import base_class, callbacks, policies, vec_env
+    from stable_baselines3.common import base_class, callbacks, logger, vec_env
 except ImportError as error:  # pragma: no cover - depends on what is installed
     raise ConfigurationError("stable-baselines3 is not installed: pip install 'theorybench[sb3]'") from error
 
@@ -84,6 +83,10 @@ class VectorBridge(vec_env.VecEnv):
     def close(self) -> None:
         """Do nothing: the environments belong to their creator."""
 
+    def has_attr(self, attr_name: str) -> bool:
+        """Return whether the vector environment has an attribute."""
+        return hasattr(self._envs.unwrapped, attr_name)
+
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         """Return an attribute, once for each environment asked for."""
         value = None if attr_name == "render_mode" else getattr(self._envs.unwrapped, attr_name)
@@ -101,65 +104,6 @@ class VectorBridge(vec_env.VecEnv):
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Return False for each environment: none is wrapped individually."""
         return [False] * len(list(self._get_indices(indices)))
-
-
-class SB3Policy(PolicyOfSetting):
-    """A snapshot of a policy of stable-baselines3 or sb3-contrib as a Policy; later training does not change it.
-
-    A maskable policy gives illegal actions the probability 0, as it does while it trains.
-
-    Args:
-        policy: an `ActorCriticPolicy` or a `MaskableActorCriticPolicy` on our observations and single actions.
-        setting: what it was trained on.
-
-    Raises:
-        PolicyError: the policy's actions are not one of `setting.num_actions`.
-    """
-
-    def __init__(self, policy: Any, setting: Setting) -> None:
-        super().__init__(setting)
-        if getattr(policy.action_space, "n", None) != setting.num_actions:
-            raise PolicyError(f"actions are {policy.action_space}: expected Discrete({setting.num_actions})")
-        self.weights = torch.nn.utils.parameters_to_vector(policy.parameters()).detach().cpu().numpy().copy()
-        self.tokens = policy.observation_space.nvec.tolist()
-        self.layers, self.activation = policy.net_arch, policy.activation_fn.__name__
-        self.maskable = not isinstance(policy, policies.ActorCriticPolicy)
-
-    @classmethod
-    def of(cls, model: Any) -> "SB3Policy":
-        """Return the policy of a model as it is now.
-
-        Args:
-            model: such as PPO or MaskablePPO, with its environments: ours behind a `VectorBridge`, or `gym.make`'s.
-        """
-        return cls(model.policy, model.get_env().get_attr("unwrapped", [0])[0].setting)
-
-    @functools.cached_property
-    def _network(self) -> Any:
-        """The network with these weights."""
-        kind = policies.ActorCriticPolicy
-        if self.maskable:
-            kind = _contrib().common.maskable.policies.MaskableActorCriticPolicy
-        with torch.random.fork_rng(devices=[]):
-            network = kind(
-                gym.spaces.MultiDiscrete(self.tokens),
-                gym.spaces.Discrete(self.setting.num_actions),
-                lambda _: 0.0,
-                net_arch=self.layers,
-                activation_fn=getattr(torch.nn, self.activation),
-            )
-        torch.nn.utils.vector_to_parameters(torch.from_numpy(self.weights.copy()), network.parameters())
-        return network
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Probabilities of the categorical distribution, float64 (n, num_actions)."""
-        with torch.no_grad():
-            tensor, _ = self._network.obs_to_tensor(observations)
-            found = self._network.get_distribution(tensor)
-            if self.maskable and self.setting.has_action_mask:
-                found.apply_masking(self.setting.reference_probs(observations) > 0)
-            table = found.distribution.probs.double()
-        return (table / table.sum(dim=1, keepdim=True)).numpy()  # type: ignore[no-any-return]
 
 
 class _EpisodeLogger(callbacks.BaseCallback):
@@ -201,6 +145,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
     with global_generators_restored():
         bridge = VectorBridge(envs, seed)
         model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
+        model.set_logger(logger.Logger(None, []))  # its own would make a folder of temporary files
         with contextlib.suppress(BudgetExhausted):
             model.learn(total_timesteps=2**62, callback=_EpisodeLogger(log, setting))
     policy = SB3Policy(model.policy, setting)

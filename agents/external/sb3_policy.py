@@ -1,0 +1,271 @@
+"""Policies of stable-baselines3 and sb3-contrib as Policies: a copy of the model's own network, whatever its class."""
+
+import copy
+import functools
+import importlib
+import re
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+
+from theorybench.envs.core.environments.single import spaces_of
+from theorybench.envs.core.errors import ParameterError, PolicyError, TheoryBenchError
+from theorybench.envs.core.policy import PolicyOfSetting
+from theorybench.envs.core.setting import Setting
+
+LIBRARIES = ("stable_baselines3", "sb3_contrib")
+#: Base classes of policies that have a distribution over actions, and of those that have a best action.
+STOCHASTIC = ("ActorCriticPolicy", "MaskableActorCriticPolicy")
+GREEDY = ("DQNPolicy", "QRDQNPolicy", "ARSPolicy")
+#: Wrappers around environments after which a policy sees the observations of the setting, or their flattening.
+TRANSPARENT = {
+    *("Monitor", "PassiveEnvChecker", "OrderEnforcing", "RecordEpisodeStatistics", "RecordVideo", "RenderCollection"),
+    *("HumanRendering", "ActionMasker", "ClipReward", "NormalizeReward", "TransformReward", "FlattenObservation"),
+    *("VecMonitor", "VecNormalize", "VecCheckNan", "VecVideoRecorder"),
+}
+#: Observations that are passed through a network at a time, to bound memory.
+PART = 2**13
+
+
+class SB3Policy(PolicyOfSetting):
+    """A snapshot of a policy of stable-baselines3 or sb3-contrib as a Policy; later training does not change it.
+
+    It holds a copy of the model's network: any class of policy, features extractor and layers. Actor-critic policies
+    (PPO, A2C, TRPO, MaskablePPO) give their distribution, a maskable one the probability 0 to illegal actions, as while
+    it trains. Policies that rank actions (DQN, QR-DQN, ARS) give their best action, and with probability `epsilon` a
+    uniform one.
+
+    Args:
+        policy: of a model, such as `PPO(...).policy`.
+        setting: what it was trained on.
+        epsilon: exploration of a policy that ranks actions, in [0, 1].
+        normalised: mean, deviation and clipping of observations that `VecNormalize` changed, float64 (3, features).
+
+    Raises:
+        PolicyError: names the class of a policy that is not known here (such as recurrent ones), or spaces that are not
+            the setting's.
+        ParameterError: `epsilon` outside of [0, 1], or above 0 for a policy that has a distribution.
+    """
+
+    def __init__(
+        self, policy: Any, setting: Setting, *, epsilon: float = 0.0, normalised: np.ndarray | None = None
+    ) -> None:
+        super().__init__(setting)
+        base = _known_base(policy)
+        if not 0.0 <= epsilon <= (base in GREEDY):
+            allowed = "a number in [0, 1]" if base in GREEDY else f"0, since {type(policy).__name__} has a distribution"
+            raise ParameterError("epsilon", epsilon, allowed)
+        if getattr(policy.action_space, "n", None) != setting.num_actions:
+            raise PolicyError(f"actions are {policy.action_space}: expected Discrete({setting.num_actions})")
+        tokens = spaces_of(setting)[0]
+        flat = gym.spaces.flatten_space(tokens)
+        if policy.observation_space not in (tokens, flat):
+            raise PolicyError(f"observations are {policy.observation_space}: expected {tokens}, or its flattening")
+        self.base, self.epsilon, self.flattened = base, float(epsilon), policy.observation_space == flat
+        self.normalised = np.zeros((3, 0)) if normalised is None else normalised
+        network = _copy_of(policy)
+        self.policy_class, self.arguments = _name_of(type(policy)), _arguments_of(policy)
+        state = network.state_dict().values()
+        self.weights = np.concatenate([value.double().numpy().ravel() for value in state] or [np.zeros(0)])
+        self.__dict__["_network"] = network
+
+    @classmethod
+    def of(cls, model: Any, setting: Setting | None = None, *, epsilon: float | None = 0.0) -> "SB3Policy":
+        """Return the policy of a model as it is now.
+
+        Args:
+            model: with its environments: ours behind a `VectorBridge`, or `gym.make`'s in a `DummyVecEnv` or a
+                `SubprocVecEnv`, as they are or behind `FlattenObservation` and `VecNormalize`.
+            setting: for a model that was loaded without environments: what it was trained on.
+            epsilon: exploration of DQN, QR-DQN or ARS; None for the model's current rate.
+
+        Raises:
+            PolicyError: as `SB3Policy` does; or environments that are not ours, or behind a wrapper that may change
+                observations in a way unknown here. The error names it.
+        """
+        envs = model.get_env()
+        if envs is None and setting is None:
+            raise PolicyError("the model has no environments: SB3Policy.of(model, setting), of what it was trained on")
+        normalised = None
+        if envs is not None:
+            setting = setting or _setting_of(envs)
+            _check_wrappers(envs)
+            normalised = _statistics_of(model.get_vec_normalize_env())
+        rate = getattr(model, "exploration_rate", 0.0) if epsilon is None else epsilon
+        assert setting is not None
+        return cls(model.policy, setting, epsilon=rate, normalised=normalised)
+
+    @functools.cached_property
+    def _network(self) -> Any:
+        """The network of a policy that was read from a file, built again."""
+        if self.arguments is None:
+            raise PolicyError(f"{self.policy_class} has arguments that are not JSON: it cannot be built again")
+        observation, action = spaces_of(self.setting)
+        space = gym.spaces.flatten_space(observation) if self.flattened else observation
+        arguments = {name: _decoded(value) for name, value in self.arguments.items()}
+        arguments |= {name: lambda _: 0.0 for name in arguments if name == "lr_schedule"}
+        with torch.random.fork_rng(devices=[]):
+            network = _class_of(self.policy_class)(observation_space=space, action_space=action, **arguments)
+        state, start = network.state_dict(), 0
+        for name, value in state.items():
+            part = torch.from_numpy(self.weights[start : start + value.numel()])
+            state[name], start = part.reshape(value.shape).to(value.dtype), start + value.numel()
+        network.load_state_dict(state)
+        network.set_training_mode(False)
+        return network
+
+    def save(self, path: Any) -> None:
+        """Write this policy to one file; classes are written by name, and must have been imported to read it.
+
+        Raises:
+            PolicyError: a policy that cannot be built again from its class and JSON: keep what `model.save` writes.
+        """
+        try:
+            again = self.__new__(type(self))
+            vars(again).update({name: value for name, value in vars(self).items() if name != "_network"})
+            again._network  # noqa: B018 - builds it
+        except (TypeError, RuntimeError, TheoryBenchError) as error:
+            fix = "Keep what model.save(path) writes, and use SB3Policy.of(load(path), setting)"
+            raise PolicyError(f"{self.policy_class} cannot be saved: {error}. {fix}.") from error
+        super().save(path)
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Probabilities of actions, float64 (n, num_actions)."""
+        parts = [observations[start : start + PART] for start in range(0, max(1, len(observations)), PART)]
+        with torch.no_grad():
+            table = np.concatenate([self._part(np.asarray(part)) for part in parts])
+        return table / table.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+    def _part(self, observations: np.ndarray) -> np.ndarray:
+        tensor, _ = self._network.obs_to_tensor(self._seen(observations))
+        if self.base in GREEDY:
+            best = self._network._predict(tensor, deterministic=True).numpy().reshape(-1)
+            actions = self.setting.num_actions
+            return (1.0 - self.epsilon) * np.eye(actions)[best] + self.epsilon / actions
+        found = self._network.get_distribution(tensor)
+        if self.base == "MaskableActorCriticPolicy" and self.setting.has_action_mask:
+            found.apply_masking(self.setting.reference_probs(observations) > 0)
+        return found.distribution.probs.double().numpy()  # type: ignore[no-any-return]
+
+    def _seen(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the network sees of observations (n, tokens)."""
+        if not self.flattened:
+            return observations
+        sizes = spaces_of(self.setting)[0].nvec
+        flat = np.zeros((len(observations), int(sizes.sum())), np.float32)
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        np.put_along_axis(flat, observations.astype(np.int64) + starts, 1.0, axis=1)
+        if self.normalised.size:
+            mean, deviation, clip = self.normalised
+            flat = np.clip((flat - mean) / deviation, -clip, clip).astype(np.float32)
+        return flat
+
+
+def _known_base(policy: Any) -> str:
+    """Return the name of the library's base class of a policy; raise PolicyError where its use is not known."""
+    names = [cls.__name__ for cls in type(policy).__mro__ if cls.__module__.split(".")[0] in LIBRARIES]
+    base = next((name for name in names if name in (*STOCHASTIC, *GREEDY)), None)
+    if base is None or "RecurrentActorCriticPolicy" in names:
+        why = "is recurrent: its actions depend on more than the observation" if base else "is not known here"
+        known = "a subclass of " + ", ".join((*STOCHASTIC, *GREEDY))
+        fix = "Wrap it in a class of your own with probs(observations) -> (n, num_actions)"
+        raise PolicyError(f"a policy of class {_name_of(type(policy))} {why}: expected {known}. {fix}.")
+    return base
+
+
+def _copy_of(policy: Any) -> Any:
+    """Copy a network, without its optimiser, to the CPU.
+
+    The distribution that a policy used last hangs on the graph of its gradient, which cannot be copied.
+    """
+    left_out = [getattr(policy, "optimizer", None), getattr(getattr(policy, "action_dist", None), "distribution", None)]
+    network = copy.deepcopy(policy, {id(value): None for value in left_out if value is not None})
+    network.set_training_mode(False)
+    return network.requires_grad_(False).to("cpu")
+
+
+def _setting_of(envs: Any) -> Setting:
+    """Return the setting of the environments of a model."""
+    try:
+        found = envs.get_attr("setting", [0])[0]
+    except AttributeError:
+        found = None
+    if not isinstance(found, Setting):
+        raise PolicyError(f"the model's environments are {envs}: expected environments of TheoryBench")
+    return found
+
+
+def _check_wrappers(envs: Any) -> None:
+    """Raise PolicyError where a wrapper around the environments of a model may change what the policy sees."""
+    names = []
+    while hasattr(envs, "venv"):
+        names.append(type(envs).__name__)
+        envs = envs.venv
+    if envs.num_envs and envs.has_attr("get_wrapper_attr"):  # single environments, perhaps in other processes
+        (shown,) = envs.env_method("__str__", indices=[0])  # "<Monitor<OrderEnforcing<Environment<TheoryBench/...>>>>"
+        names += re.findall(r"<([^<>]+)", shown)[:-2]
+    for name in names:
+        if name not in TRANSPARENT:
+            fix = "If the policy sees them unchanged, or flattened, use SB3Policy(model.policy, setting)"
+            raise PolicyError(f"the model's environments are behind {name}, which may change observations. {fix}.")
+
+
+def _statistics_of(wrapper: Any) -> np.ndarray | None:
+    """Return mean, deviation and clipping of the observations that a VecNormalize normalises, float64 (3, features)."""
+    if wrapper is None or not wrapper.norm_obs:
+        return None
+    known = wrapper.obs_rms
+    clip = np.full_like(known.mean, wrapper.clip_obs)
+    return np.stack([known.mean, np.sqrt(known.var + wrapper.epsilon), clip])
+
+
+def _arguments_of(policy: Any) -> dict[str, Any] | None:
+    """Return what a policy is built with beside spaces, as JSON; None where that is not possible."""
+    arguments = policy._get_constructor_parameters()
+    own = {name: value for name, value in arguments.items() if name not in ("observation_space", "action_space")}
+    own |= {name: None for name in own if name == "lr_schedule"}  # a function, on which nothing depends after training
+    try:
+        return {name: _encoded(value) for name, value in own.items()}
+    except TypeError:
+        return None
+
+
+def _encoded(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_encoded(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _encoded(each) for name, each in value.items()}
+    if isinstance(value, type):
+        return {"class": _name_of(value)}
+    raise TypeError(f"{value!r} is not JSON")
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(each) for each in value]
+    if isinstance(value, dict):
+        names = {name: _decoded(each) for name, each in value.items()}
+        return _class_of(value["class"]) if set(value) == {"class"} else names
+    return value
+
+
+def _name_of(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _class_of(name: str) -> Any:
+    """Return a class of torch modules or optimisers by name; only modules of the libraries are imported."""
+    module, _, path = name.partition(":")
+    if module.split(".")[0] in (*LIBRARIES, "torch"):
+        importlib.import_module(module)
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, (torch.nn.Module, torch.optim.Optimizer))):
+        raise PolicyError(f"{name} is not a class of networks that has been imported")
+    return found

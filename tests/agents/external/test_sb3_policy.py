@@ -1,0 +1,183 @@
+"""Policies of stable-baselines3 as ours: the model's own network, exactly, or a refusal that names what is unknown."""
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TransformObservation
+from sb3_contrib import ARS, QRDQN, TRPO, MaskablePPO, RecurrentPPO
+from stable_baselines3 import A2C, DQN, PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
+
+import theorybench as tb
+from theorybench.agents.external.sb3 import SB3Policy, VectorBridge
+from theorybench.envs.core.errors import ParameterError, PolicyError
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.registry import load_module
+
+KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
+COPY, TEACHER = "Toy/Copy-v0", "TheoryBench/RewardTeacher-v0"
+EASY: dict[str, Any] = {"accuracy": 1.0, "num_contexts": 2, "num_responses": 4}
+SHORT = {"device": "cpu", "seed": 0}
+EARLY = SHORT | {"learning_starts": 32, "exploration_fraction": 1.0}
+
+
+class Extractor(BaseFeaturesExtractor):
+    """A layer before the policy's own; a class like those that users write."""
+
+    def __init__(self, space: gym.Space, width: int = 16) -> None:
+        super().__init__(space, width)
+        self.layer = torch.nn.Linear(int(gym.spaces.flatdim(space)), width)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.layer(inputs))
+
+
+def flat(env_id: str = COPY) -> gym.Env:
+    return FlattenObservation(gym.make(env_id))
+
+
+def normalised() -> VecNormalize:
+    return VecNormalize(DummyVecEnv([flat] * 2), gamma=1.0)
+
+
+OWN = {"policy_kwargs": {"features_extractor_class": Extractor, "features_extractor_kwargs": {"width": 8}}}
+OTHER = {"policy_kwargs": {"net_arch": [16], "activation_fn": torch.nn.ELU, "optimizer_class": torch.optim.SGD}}
+MODELS: dict[str, Any] = {
+    "PPO": lambda: PPO("MlpPolicy", gym.make(COPY), n_steps=64, batch_size=64, **SHORT),
+    "PPO, own features": lambda: PPO("MlpPolicy", gym.make(COPY), n_steps=64, **OWN, **SHORT),
+    "A2C, other layers": lambda: A2C("MlpPolicy", flat(), **OTHER, **SHORT),
+    "A2C, normalised": lambda: A2C("MlpPolicy", normalised(), **SHORT),
+    "TRPO": lambda: TRPO("MlpPolicy", RecordEpisodeStatistics(gym.make(COPY)), n_steps=64, batch_size=64, **SHORT),
+    "MaskablePPO": lambda: MaskablePPO("MlpPolicy", gym.make(COPY), n_steps=64, **OWN, **SHORT),
+    "DQN": lambda: DQN("MlpPolicy", gym.make(COPY), **OWN, **EARLY),
+    "DQN, flat": lambda: DQN("MlpPolicy", flat(), **EARLY),
+    "QRDQN": lambda: QRDQN("MlpPolicy", gym.make(COPY), **EARLY),
+    "ARS": lambda: ARS("MlpPolicy", gym.make(COPY), zero_policy=False, **SHORT),
+}
+#: Tried each time; the others take turns.
+ALWAYS = ("PPO, own features", "A2C, normalised", "DQN, flat")
+
+
+def seen_by(model: Any, observations: np.ndarray) -> np.ndarray:
+    """What the model's own environments would show of observations."""
+    space = gym.make(COPY).observation_space
+    if model.observation_space != space:
+        observations = np.array([gym.spaces.flatten(space, row) for row in observations])
+    wrapper = model.get_vec_normalize_env()
+    return observations if wrapper is None else wrapper.normalize_obs(observations)
+
+
+def of_the_model(model: Any, observations: np.ndarray) -> np.ndarray:
+    """Probabilities as the library computes them."""
+    seen = seen_by(model, observations)
+    if isinstance(model, (DQN, QRDQN, ARS)):
+        return np.eye(3)[model.predict(seen, deterministic=True)[0]]
+    given = {"action_masks": legal(observations)} if isinstance(model, MaskablePPO) else {}
+    with torch.no_grad():
+        found = model.policy.get_distribution(model.policy.obs_to_tensor(seen)[0], **given)
+    return found.distribution.probs.double().numpy()
+
+
+def legal(observations: np.ndarray) -> np.ndarray:
+    return gym.make(COPY).unwrapped.reference_policy.probs(observations) > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.rotating) for name in MODELS],
+)
+def test_it_is_the_models_own_policy_after_copies_pickles_and_files_too(name: str, tmp_path: Path) -> None:
+    model = MODELS[name]().learn(128)
+    observations = KIT.seen(COPY)
+    expected, policy = of_the_model(model, observations), SB3Policy.of(model)
+    assert expected.std(axis=0).max() > 1e-4  # it depends on what it sees
+    np.testing.assert_allclose(policy.probs(observations), expected, atol=2e-7)
+    policy.save(tmp_path / "policy")
+    model.learn(128)  # leaves the snapshot alone
+    copies = [copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))]
+    for again in (policy, *copies, SB3Policy.load(tmp_path / "policy"), Policy.load(tmp_path / "policy")):
+        np.testing.assert_allclose(again.probs(observations), expected, atol=2e-7)
+        assert tb.evaluate(again, COPY) == tb.evaluate(policy, COPY)
+
+
+@pytest.mark.rotating
+def test_a_dqn_that_plays_perfectly_scores_one_and_what_it_explores_costs(tmp_path: Path) -> None:
+    env = gym.make(TEACHER, **EASY)
+    given = EARLY | {"exploration_fraction": 0.9, "exploration_final_eps": 0.2}
+    model = DQN("MlpPolicy", env, learning_rate=5e-3, target_update_interval=50, **given).learn(800)
+    assert tb.evaluate(SB3Policy.of(model), TEACHER, **EASY)["score"] == 1.0
+    explores = SB3Policy.of(model, epsilon=None)
+    assert explores.epsilon == pytest.approx(0.2)
+    np.testing.assert_allclose(explores.probs(env.reset(seed=0)[0][None]).max(), 0.8 + 0.2 / 4)
+    # A mixture with the uniform policy, whose mean reward is 0.
+    assert tb.evaluate(explores, TEACHER, **EASY)["objective"] == pytest.approx(0.8)
+    model.save(tmp_path / "model")
+    loaded = DQN.load(tmp_path / "model", device="cpu")
+    with pytest.raises(PolicyError, match=r"no environments: SB3Policy.of\(model, setting\)"):
+        SB3Policy.of(loaded)
+    assert tb.evaluate(SB3Policy.of(loaded, env.unwrapped.setting), TEACHER, **EASY)["score"] == 1.0
+
+
+@pytest.mark.rotating
+def test_scores_agree_with_the_librarys_own_evaluation() -> None:
+    envs = VectorBridge(gym.make_vec(COPY, num_envs=64, size=2))
+    model = PPO("MlpPolicy", envs, n_steps=8, batch_size=128, learning_rate=2e-3, gamma=1.0, **OWN, **SHORT).learn(4096)
+    objective = tb.evaluate(SB3Policy.of(model), COPY, size=2)["objective"]
+    mean, _ = evaluate_policy(model, envs, n_eval_episodes=2000, deterministic=False, warn=False)
+    assert objective > 0.2  # 0.15 for the uniform policy over legal actions
+    assert abs(objective - mean) < 5 * np.sqrt(objective * (1 - objective) / 2000)
+
+
+@pytest.mark.rotating
+def test_environments_in_other_processes() -> None:
+    def halved() -> gym.Env:
+        return TransformObservation(gym.make(COPY), lambda seen: seen // 2, None)
+
+    envs = SubprocVecEnv([flat] * 2, start_method="fork"), SubprocVecEnv([halved], start_method="fork")
+    try:
+        model = PPO("MlpPolicy", envs[0], n_steps=32, **SHORT).learn(64)
+        observations = KIT.seen(COPY)
+        np.testing.assert_allclose(SB3Policy.of(model).probs(observations), of_the_model(model, observations), atol=2e-7)
+        with pytest.raises(PolicyError, match="TransformObservation"):
+            SB3Policy.of(PPO("MlpPolicy", envs[1], device="cpu"))
+    finally:
+        for each in envs:
+            each.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: RecurrentPPO("MlpLstmPolicy", flat(), device="cpu"), "RecurrentActorCriticPolicy is recurrent"),
+        (lambda: PPO("MlpPolicy", VecFrameStack(DummyVecEnv([flat]), 2), device="cpu"), "VecFrameStack"),
+        (lambda: PPO("MlpPolicy", gym.wrappers.NormalizeObservation(flat()), device="cpu"), "NormalizeObservation"),
+        (lambda: PPO("MlpPolicy", "CartPole-v1", device="cpu"), "expected environments of TheoryBench"),
+        (lambda: PPO("MlpPolicy", gym.make("Toy/Duel-v0"), device="cpu"), r"expected Discrete\(3\)"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(make: Any, named: str) -> None:
+    with pytest.raises(PolicyError, match=named):
+        SB3Policy.of(make())
+
+
+def test_policies_of_unknown_classes_spaces_and_exploration_are_refused(tmp_path: Path) -> None:
+    model, setting = PPO("MlpPolicy", gym.make(COPY), device="cpu"), gym.make(COPY).unwrapped.setting
+    with pytest.raises(PolicyError, match="Linear is not known here"):
+        SB3Policy(torch.nn.Linear(1, 1), setting)
+    with pytest.raises(PolicyError, match="expected MultiDiscrete.*or its flattening"):
+        SB3Policy(model.policy, gym.make(COPY, size=3).unwrapped.setting)
+    with pytest.raises(ParameterError, match="epsilon = 0.1: expected 0, since ActorCriticPolicy"):
+        SB3Policy.of(model, epsilon=0.1)
+    with pytest.raises(ParameterError, match=r"epsilon = 1.5: expected a number in \[0, 1\]"):
+        SB3Policy.of(DQN("MlpPolicy", gym.make(COPY), device="cpu"), epsilon=1.5)
+    odd = {"policy_kwargs": {"activation_fn": lambda: torch.nn.Tanh()}}
+    with pytest.raises(PolicyError, match=r"ActorCriticPolicy cannot be saved: .* Keep what model.save\(path\) writes"):
+        SB3Policy.of(PPO("MlpPolicy", gym.make(COPY), device="cpu", **odd)).save(tmp_path / "policy")
