@@ -13,7 +13,7 @@ from typing import Any
 
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters
 from theorybench.agents.api.agent import hyperparameters as values_of
-from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError, closest
+from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownKeywordError, UnknownNameError
 from theorybench.envs.core.registry import load_module
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
@@ -85,14 +85,15 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
     Raises:
         UnknownNameError: no such name; the closest are suggested.
         ConfigurationError: a reference that cannot be read, imported or made.
-        ParameterError: a hyper-parameter that the agent does not have, or out of its range.
+        UnknownKeywordError: a hyper-parameter that the agent does not have (a TypeError, as for any unknown keyword).
+        ParameterError: a hyper-parameter out of its range.
     """
     name, inline = split_reference(reference)
     cls, values = agent_class(name), {**inline, **hyperparameters}
-    if dataclasses.is_dataclass(cls):
-        known = {field.name for field in dataclasses.fields(cls)}
-        for unknown in [value for value in values if value not in known]:
-            raise ParameterError(unknown, values[unknown], f"a hyper-parameter of {name}", closest(unknown, known))
+    taken = inspect.signature(cls).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        for unknown in [value for value in values if value not in taken]:
+            raise UnknownKeywordError(unknown, values[unknown], f"a hyper-parameter of {name}", taken)
     try:
         agent = cls(**values)
     except TypeError as error:

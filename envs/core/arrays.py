@@ -38,6 +38,11 @@ def backend_namespace(backend: str, device: str) -> tuple[Any, Any]:
     return torch_namespace, resolved
 
 
+def backend_of(xp: Any) -> str:
+    """Return the name of a namespace that `backend_namespace` gave: it goes through pickles, the module does not."""
+    return "numpy" if xp is np else "torch"
+
+
 def smallest_integer(high: int) -> np.dtype:
     """Return the smallest signed integer type that holds 0..high."""
     for kind in (np.int8, np.int16, np.int32):

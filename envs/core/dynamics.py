@@ -289,6 +289,10 @@ class Dynamics(ABC):
             cache[array.device] = type(self.tables)(*(torch.as_tensor(t, device=array.device) for t in self.tables))
         return cache[array.device]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return this setting, since it is frozen: copies of environments, as in tree search, share its tables."""
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as parameters, so that workers rebuild tables instead of receiving them."""
         return functools.partial(type(self), **self.parameters), ()

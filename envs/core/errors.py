@@ -1,6 +1,7 @@
 """The errors of the package. Each names the field, the value, what is allowed, and the fix where there is one."""
 
 import difflib
+import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -28,6 +29,30 @@ class ParameterError(TheoryBenchError, ValueError):
         """One sentence: field, value, allowed range, fix."""
         shown, fix = repr(self.value), f". {self.fix}" if self.fix else ""
         return f"{self.field} = {shown if len(shown) <= 120 else shown[:117] + '...'}: expected {self.allowed}{fix}"
+
+
+class UnknownKeywordError(ParameterError, TypeError):
+    """A keyword that nothing has a parameter for; like Python's own error it is a TypeError.
+
+    Libraries try keywords of theirs (`frameskip`) and go on without those that a TypeError says to be unexpected.
+
+    Args:
+        name: the keyword.
+        value: what was given.
+        owner: what has no such parameter, such as "a parameter of TheoryBench/Parity-v0".
+        known: the parameters it has; the closest are suggested.
+    """
+
+    def __init__(self, name: str, value: object = None, owner: str = "", known: Iterable[str] = ()) -> None:
+        raised = sys.exception()
+        if not owner and isinstance(raised, UnknownKeywordError):  # `gym.make` raises a TypeError anew, with its words
+            name, value, owner, known = raised.args
+        super().__init__(name, value, owner, closest(name, known))
+        self.args = (name, value, owner, sorted(known))  # what a pickle makes it from again
+
+    def __str__(self) -> str:
+        """Python's words, then what is known."""
+        return f"got an unexpected keyword argument '{self.field}': {super().__str__()}"
 
 
 class ActionError(ParameterError):

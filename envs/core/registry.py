@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from theorybench.envs.core.environments.render import RENDERERS, Renderer
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError, closest, require_integer
+from theorybench.envs.core.errors import (
+    ConfigurationError,
+    ParameterError,
+    UnknownKeywordError,
+    UnknownNameError,
+    closest,
+    require_integer,
+)
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import document
 
@@ -43,12 +50,13 @@ class Entry:
         """Build the setting.
 
         Raises:
-            ParameterError: a parameter that the setting does not have, or a value outside of its range.
+            UnknownKeywordError: a parameter that the setting does not have (a TypeError, as for any unknown keyword).
+            ParameterError: a value outside of its range.
         """
         known = {field.name for field in dataclasses.fields(self.setting)}
         for name in parameters:
             if name not in known:
-                raise ParameterError(name, parameters[name], f"a parameter of {self.id}", closest(name, known))
+                raise UnknownKeywordError(name, parameters[name], f"a parameter of {self.id}", known)
         return self.setting(**parameters)
 
     def difficulty(self, parameter: str) -> "Difficulty":

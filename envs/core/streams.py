@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.arrays import backend_namespace, backend_of
 from theorybench.envs.core.errors import ParameterError, require_integer
 
 #: Draws that one step of one episode may make.
@@ -160,6 +161,14 @@ class Streams:
         self._mixed = self._on_device(keys, device)
         self._episodes = xp.zeros_like(self._mixed)
         self._current = xp.zeros_like(self._mixed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: the array namespace by name."""
+        return self.__dict__ | {"xp": backend_of(self.xp)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the namespace again."""
+        self.__dict__.update(state, xp=backend_namespace(state["xp"], "cpu")[0])
 
     def _on_device(self, keys: np.ndarray, device: Any) -> Any:
         """Copy mixed keys to the back end: `begin` absorbs the number of the episode into them."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from theorybench.envs.core.arrays import to_numpy
+from theorybench.envs.core.arrays import backend_namespace, backend_of, to_numpy
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.metering import Meter
 from theorybench.envs.core.errors import ActionError, OptionError
@@ -57,6 +57,16 @@ class Batch:
         self.pairs = setting.feedback == "preference"
         self._stage = self._hint = None
         self._streams: Streams | None = None
+        self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: the array namespace by name."""
+        return self.__dict__ | {"xp": backend_of(self.xp)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the namespace again. Episodes that go on in a copy are further episodes to a budget."""
+        self.__dict__.update(state, xp=backend_namespace(state["xp"], "cpu")[0])
+        self._resumed = np.ones(self.n, np.bool_)
 
     def seed(self, seed: int | Sequence[int] | None, rows: Any = ALL) -> None:
         """Key the random streams by a seed, n seeds, or one seed for each of several runs; None draws a fresh seed.
@@ -241,11 +251,13 @@ class Batch:
 
     def _charge(self, rows: Any) -> None:
         assert self.meter is not None
-        first = to_numpy(self.steps[rows] == 0)
+        own = rows if isinstance(rows, slice) else to_numpy(rows)
+        first = to_numpy(self.steps[rows] == 0) | self._resumed[own]
         runs = self.meter.runs
         if runs == 1:
             begins, moves = np.array([np.count_nonzero(first)]), np.array([first.size])
         else:
-            run = np.arange(self.n)[to_numpy(rows) if not isinstance(rows, slice) else rows] // (self.n // runs)
+            run = np.arange(self.n)[own] // (self.n // runs)
             begins, moves = np.bincount(run[first], minlength=runs), np.bincount(run, minlength=runs)
         self.meter.charge(begins, moves)
+        self._resumed[own] = False

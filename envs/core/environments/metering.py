@@ -1,6 +1,7 @@
 """Metering of episodes: what a budget counts is counted in the environment itself."""
 
 import dataclasses
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -23,6 +24,21 @@ class Meter:
         """Start at zero."""
         require_integer("budget", self.limit, 1)
         self.episodes, self.steps = np.zeros(self.runs, np.int64), np.zeros(self.runs, np.int64)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return this meter: copies of an environment share its budget."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse pickles: another process could not be charged here.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(
+            "an environment with a budget cannot be pickled: its episodes are counted in this process. Use "
+            "copy.deepcopy here, or make another environment where it is needed"
+        )
 
     def charge(self, begins: np.ndarray, moves: np.ndarray) -> None:
         """Charge each run for the episodes it begins and the actions it takes: int64 (runs,) each.

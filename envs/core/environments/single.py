@@ -31,16 +31,19 @@ class AnswerKey:
     setting: Setting  # the frozen parameters and dynamics
     batch: Batch  # the engine
     render_mode: str | None  # None, "ansi" or "rgb_array"
-    _oracle_class: Any
+    _answers: str | None  # the id whose oracle answers; None with scored=True
 
     def _open(self, env_id: str, parameters: dict[str, Any], scored: bool, render_mode: str | None) -> None:
         if render_mode not in (None, *AnswerKey.metadata["render_modes"]):
             raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
         if not isinstance(scored, bool):
             raise ParameterError("scored", scored, "True or False")
-        entry = lookup(env_id)
-        self.setting = entry.make_setting(parameters)
-        self.render_mode, self._oracle_class = render_mode, None if scored else entry.oracle
+        self.setting = lookup(env_id).make_setting(parameters)
+        self.render_mode, self._answers = render_mode, None if scored else env_id
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: the oracle, which may be large, is made again where it is asked for."""
+        return {name: value for name, value in self.__dict__.items() if name != "_oracle"}
 
     @property
     def reference_policy(self) -> Policy:
@@ -64,12 +67,12 @@ class AnswerKey:
     @property
     def oracle(self) -> Any:
         """The exact answers; absent (AttributeError) with the keyword `scored=True`."""
-        if self._oracle_class is None:
+        if self._answers is None:
             raise AttributeError(
                 "an environment made with scored=True has no oracle: agents train without the answer key"
             )
         if "_oracle" not in self.__dict__:
-            self.__dict__["_oracle"] = self._oracle_class(self.setting)
+            self.__dict__["_oracle"] = lookup(self._answers).oracle(self.setting)
         return self.__dict__["_oracle"]
 
 

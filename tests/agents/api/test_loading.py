@@ -110,6 +110,7 @@ def test_unknown_names_are_answered_with_the_closest():
         ("rlvr[group_size=3]", "episodes_per_update", "a multiple of 3"),
         ("astar-po[beta_1=0]", "beta_1", "a finite number in (0"),
         ("sb3-ppo[num_envs=0]", "num_envs", "an integer in"),
+        ("theorybench.baselines.random:Random[depth=2]", "depth", "unexpected keyword argument 'depth'"),
         ("dpo-offline[rounds=2]", "rounds", "an integer in 1..1"),
     ],
 )
@@ -134,7 +135,6 @@ def test_files_and_modules_that_cannot_be_used(write):
         (f"{path}:Nothing", "holds no class Nothing"),
         (f"{path}:number", "holds no class number"),
         (f"{path}:Untrained", "has no method train"),
-        (f"{path}:Mine[depth=2]", "cannot make"),
         (f"{path}x.py:Mine", "there is no Python file"),
         ("no_such_module:Mine", "cannot import no_such_module"),
         (f"{write('1/0', 'broken.py')}:Mine", "ZeroDivisionError"),

@@ -8,7 +8,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core import registry
-from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownNameError
+from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownKeywordError, UnknownNameError
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.validation import document, integers, parameter_table, real, validate_fields
 
@@ -99,10 +99,28 @@ def test_integers_and_open_ends():
 
 
 def test_errors_survive_pickling_and_shorten_long_values():
-    for error in (ParameterError("a", [0] * 1000, "less", "Do this."), UnknownNameError("agent", "x", ["xy", "z"])):
+    errors = (
+        ParameterError("a", [0] * 1000, "less", "Do this."),
+        UnknownNameError("agent", "x", ["xy", "z"]),
+        UnknownKeywordError("frameskip", 4, "a parameter of A/B-v0", ["skip", "beta"]),
+    )
+    for error in errors:
         copy = pickle.loads(pickle.dumps(error))
         assert str(copy) == str(error) and vars(copy) == vars(error)
         assert len(str(error)) < 200
+
+
+def test_an_unknown_keyword_is_a_type_error_with_the_words_of_python(env_id):
+    for call in (
+        lambda: gym.make(env_id, frameskip=1),
+        lambda: gym.make_vec(env_id, num_envs=2, frameskip=1),
+        lambda: tb.evaluate("reference", env_id, frameskip=1),
+        lambda: tb.run(env_id, "random", budget=1, frameskip=1),
+        lambda: tb.make_agent("rlvr", frameskip=1),
+    ):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument 'frameskip'") as caught:
+            call()
+        assert isinstance(caught.value, ParameterError) and caught.value.field == "frameskip"
 
 
 @pytest.mark.parametrize("id", ["NoNamespace-v0", "A/NoVersion", "a b/c-v0", "", None, 3, "A/B-v1"])
