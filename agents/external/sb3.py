@@ -24,7 +24,6 @@ from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
 from theorybench.envs.core.setting import Setting
 
-
 try:
     require_version("stable-baselines3", "2.4", "3")
     import stable_baselines3

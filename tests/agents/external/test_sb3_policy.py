@@ -145,7 +145,9 @@ def test_environments_in_other_processes() -> None:
     try:
         model = PPO("MlpPolicy", envs[0], n_steps=32, **SHORT).learn(64)
         observations = KIT.seen(COPY)
-        np.testing.assert_allclose(SB3Policy.of(model).probs(observations), of_the_model(model, observations), atol=2e-7)
+        np.testing.assert_allclose(
+            SB3Policy.of(model).probs(observations), of_the_model(model, observations), atol=2e-7
+        )
         with pytest.raises(PolicyError, match="TransformObservation"):
             SB3Policy.of(PPO("MlpPolicy", envs[1], device="cpu"))
     finally:
@@ -172,9 +174,9 @@ def test_policies_of_unknown_classes_spaces_and_exploration_are_refused(tmp_path
     model, setting = PPO("MlpPolicy", gym.make(COPY), device="cpu"), gym.make(COPY).unwrapped.setting
     with pytest.raises(PolicyError, match="Linear is not known here"):
         SB3Policy(torch.nn.Linear(1, 1), setting)
-    with pytest.raises(PolicyError, match="expected MultiDiscrete.*or its flattening"):
+    with pytest.raises(PolicyError, match=r"expected MultiDiscrete.*or its flattening"):
         SB3Policy(model.policy, gym.make(COPY, size=3).unwrapped.setting)
-    with pytest.raises(ParameterError, match="epsilon = 0.1: expected 0, since ActorCriticPolicy"):
+    with pytest.raises(ParameterError, match=r"epsilon = 0\.1: expected 0, since ActorCriticPolicy"):
         SB3Policy.of(model, epsilon=0.1)
     with pytest.raises(ParameterError, match=r"epsilon = 1.5: expected a number in \[0, 1\]"):
         SB3Policy.of(DQN("MlpPolicy", gym.make(COPY), device="cpu"), epsilon=1.5)
