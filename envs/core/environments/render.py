@@ -9,12 +9,11 @@ import numpy as np
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, PER_LINE, SAID, Bars, Box, Row, draw_page
 from theorybench.envs.core.errors import ParameterError
 
-#: Token boxes in a line of a picture, and actions whose reference probabilities are drawn.
-_PER_LINE, _MOST_BARS = 12, 24
-_INK, _QUIET, _EDGE, _EMPTY = "#1b2733", "#5b6b7b", "#c9d0d8", "#f4f5f7"
-_PROMPT, _RESPONSE, _BAR = "#dbe4f0", "#f6dfc4", "#7f9cc0"
+#: Rows of a picture that tokens of the prompt, or of the response, take at most.
+_MOST_LINES = 8
 
 
 class Last(NamedTuple):
@@ -49,28 +48,45 @@ class Renderer:
     def picture(self, setting: Any, figure: Any, scene: Scene) -> None:
         """Draw an environment on an empty matplotlib Figure and set its size (`rgb_array`).
 
-        Prompt and response are boxes of tokens; bars are what the reference would do next.
+        The size is the same for all scenes of a setting, as videos need it.
         """
+        draw_page(
+            figure,
+            headline(setting, scene),
+            self.rows(setting, scene),
+            self.bars(setting, scene),
+            status(setting, scene),
+        )
+
+    def rows(self, setting: Any, scene: Scene) -> list[Row]:
+        """Return the rows of a picture, as many for each scene: prompt, and response or the two of a comparison."""
         prompt, response = _tokens(setting, scene)
-        lines = [
-            (label if start == 0 else "", names[start : start + _PER_LINE], colour)
-            for label, names, colour in (("prompt", prompt, _PROMPT), ("response", response, _RESPONSE))
-            for start in range(0, max(len(names), 1), _PER_LINE)
-        ]
-        bars = setting.num_actions <= _MOST_BARS and not scene.ended
-        height = len(lines) + (2.4 if bars else 0.6)
-        figure.set_size_inches(7.2, 0.6 * (height + 1.0))
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_xlim(-2.2, _PER_LINE + 0.3)
-        axes.set_ylim(-height, 1.0)
-        axes.axis("off")
-        axes.text(-2.0, 0.45, headline(setting, scene), fontsize=11, weight="bold", va="center", color=_INK)
-        for line, (label, names, colour) in enumerate(lines):
-            axes.text(-2.0, -line - 0.5, label, fontsize=10, va="center", color=_QUIET)
-            _boxes(axes, line, names, colour)
-        if bars:
-            _reference_bars(axes, -len(lines) - 1.5, setting, setting.reference_probs(scene.observation[None])[0])
-        axes.text(-2.0, 0.25 - height, status(setting, scene), fontsize=10, va="center", color=_INK)
+        rows = _lines("prompt", prompt, GIVEN)
+        if setting.feedback != "preference":
+            return rows + _lines("response", response, _face(setting, scene), _told(setting, scene))
+        chosen = [] if scene.last is None else [setting.symbol_name(a) for a in np.ravel(scene.last.action).tolist()]
+        for number in (0, 1):
+            name, words, face = "·", "", GIVEN
+            if scene.last is not None:
+                won = (scene.last.reward > 0) == (number == 0)
+                name, words, face = chosen[number], "wins" if won else "loses", GOOD if won else BAD
+            rows.append(Row(f"response {number + 1}", (Box(name, face),), words=words))
+        return rows
+
+    def bars(self, setting: Any, scene: Scene) -> Bars | None:
+        """Return what the reference would do; in settings of one step this stays, with what was chosen.
+
+        Whether there are bars is the same for each scene.
+        """
+        names, heights, chosen = [setting.symbol_name(action) for action in range(setting.num_actions)], None, ()
+        seen = scene.observation.copy()
+        if setting.horizon == 1:
+            seen[setting.prompt_length :] = 0
+        if not scene.ended or setting.horizon == 1:
+            heights = setting.reference_probs(seen[None])[0]
+        if setting.horizon == 1 and scene.last is not None:
+            chosen = tuple(np.ravel(scene.last.action).tolist())
+        return Bars("reference", names, heights, chosen)
 
     def policies(self, setting: Any, policies: Mapping[str, Any]) -> Any:
         """Draw policies side by side: see `policy_picture`."""
@@ -102,7 +118,7 @@ def policy_picture(setting: Dynamics, policies: Mapping[str, Any]) -> Any:
     return renderer_of(setting).policies(setting, policies)
 
 
-def _scene(batch: Batch, i: int, last: Last | None) -> Scene:
+def scene_of(batch: Batch, i: int, last: Last | None) -> Scene:
     """Copy what is drawn of environment i."""
     state = type(batch.state)(*(np.array(to_numpy(field[i : i + 1])) for field in batch.state))
     observation, legal = to_numpy(batch.observe())[i], to_numpy(batch.masks())[i]
@@ -111,19 +127,21 @@ def _scene(batch: Batch, i: int, last: Last | None) -> Scene:
 
 def ansi(batch: Batch, i: int, last: Last | None) -> str:
     """Describe environment i in text."""
-    return renderer_of(batch.setting).text(batch.setting, _scene(batch, i, last))
+    return renderer_of(batch.setting).text(batch.setting, scene_of(batch, i, last))
 
 
 def rgb_array(batch: Batch, i: int, last: Last | None) -> np.ndarray:
     """Draw environment i.
 
     Returns:
-        uint8 (height, width, 3).
+        uint8 (height, width, 3), height and width even.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(dpi=100, facecolor="white")
-    renderer_of(batch.setting).picture(batch.setting, figure, _scene(batch, i, last))
+    renderer_of(batch.setting).picture(batch.setting, figure, scene_of(batch, i, last))
+    # Codecs of videos want even numbers of pixels.
+    figure.set_size_inches(*(2 * np.ceil(figure.get_size_inches() * figure.dpi / 2) / figure.dpi))
     return figure_pixels(figure)
 
 
@@ -174,24 +192,30 @@ def _tokens(setting: Dynamics, scene: Scene) -> tuple[list[str], list[str]]:
     return names[: setting.prompt_length], names[setting.prompt_length :]
 
 
-def _boxes(axes: Any, line: int, names: list[str], colour: str) -> None:
-    """Draw one line of tokens."""
-    from matplotlib.patches import FancyBboxPatch
-
-    for column, name in enumerate(names):
-        corner, style = (column + 0.06, -line - 0.88), "round,pad=0,rounding_size=0.12"
-        face = _EMPTY if name == "·" else colour
-        axes.add_patch(FancyBboxPatch(corner, 0.88, 0.76, boxstyle=style, facecolor=face, edgecolor=_EDGE))
-        size = 10 if len(name) <= 4 else 7
-        axes.text(column + 0.5, -line - 0.5, name, fontsize=size, ha="center", va="center", color=_INK)
+def _face(setting: Dynamics, scene: Scene) -> str:
+    """Return the colour of a response: that of its label, where it has got one."""
+    if setting.feedback == "label" and scene.ended and scene.last is not None:
+        return GOOD if scene.last.reward > 0 else BAD
+    return SAID
 
 
-def _reference_bars(axes: Any, floor: float, setting: Any, probs: np.ndarray) -> None:
-    """Draw the reference's probabilities of the next action, 0.9 high for certainty."""
-    wide = min(1.0, _PER_LINE / len(probs))
-    places = wide * (np.arange(len(probs)) + 0.5)
-    axes.text(-2.0, floor + 0.45, "reference", fontsize=10, va="center", color=_QUIET)
-    axes.bar(places, 0.9 * probs, 0.7 * wide, bottom=floor, color=_BAR)
-    axes.plot([0, wide * len(probs)], [floor, floor], color=_EDGE, linewidth=1)
-    for action, place in enumerate(places):
-        axes.text(place, floor - 0.22, setting.symbol_name(action), fontsize=8, ha="center", va="center", color=_QUIET)
+def _told(setting: Dynamics, scene: Scene) -> str:
+    """Say what a response has got, where it is judged at once."""
+    if setting.horizon > 1 or scene.last is None:
+        return ""
+    if setting.feedback == "label":
+        return "labelled good" if scene.last.reward > 0 else "labelled bad"
+    return f"reward {scene.last.reward:.3g}"
+
+
+def _lines(label: str, names: list[str], face: str, words: str = "") -> list[Row]:
+    """Return tokens as rows of boxes, at most 8 of them: of more tokens the first, or of a response the last given."""
+    most = _MOST_LINES * PER_LINE
+    if len(names) > most:
+        given = max(most, len(names) - names.count("·") if label == "response" else 0)
+        names = [*names[: most - 1], "…"] if given == most else ["…", *names[given - most + 1 : given]]
+    rows = []
+    for start in range(0, max(len(names), 1), PER_LINE):
+        boxes = tuple(Box(name, face) for name in names[start : start + PER_LINE])
+        rows.append(Row(label if start == 0 else "", boxes, words=words if start == 0 else ""))
+    return rows

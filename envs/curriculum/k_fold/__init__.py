@@ -2,6 +2,7 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.k_fold.oracle import DIFFICULTIES, KFoldOracle
+from theorybench.envs.curriculum.k_fold.render import KFoldRenderer
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 
 register(
@@ -12,4 +13,5 @@ register(
     budget=20_000,
     studies="theorybench.envs.curriculum.k_fold.studies:STUDIES",
     difficulties=DIFFICULTIES,
+    renderer=KFoldRenderer(),
 )

@@ -2,6 +2,7 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.parity.oracle import DIFFICULTIES, ParityOracle
+from theorybench.envs.curriculum.parity.render import ParityRenderer
 from theorybench.envs.curriculum.parity.setting import Parity
 
 register(
@@ -12,4 +13,5 @@ register(
     budget=20_000,
     studies="theorybench.envs.curriculum.parity.studies:STUDIES",
     difficulties=DIFFICULTIES,
+    renderer=ParityRenderer(),
 )

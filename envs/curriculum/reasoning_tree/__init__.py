@@ -2,6 +2,7 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.reasoning_tree.oracle import DIFFICULTIES, ReasoningTreeOracle
+from theorybench.envs.curriculum.reasoning_tree.render import ReasoningTreeRenderer
 from theorybench.envs.curriculum.reasoning_tree.setting import ReasoningTree
 
 register(
@@ -12,4 +13,5 @@ register(
     budget=20_000,
     studies="theorybench.envs.curriculum.reasoning_tree.studies:STUDIES",
     difficulties=DIFFICULTIES,
+    renderer=ReasoningTreeRenderer(),
 )

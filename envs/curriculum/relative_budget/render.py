@@ -1,24 +1,45 @@
 """Renderings of a running environment with a relative budget."""
 
+from theorybench.envs.core.environments.canvas import GOOD, SAID, Box, Row
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
 
 
 class RelativeBudgetRenderer(Renderer):
-    """Text: the progress, the remaining budget, and the base model's success probability from here."""
+    """The progress, the remaining budget, and the base model's success probability from here."""
 
     def text(self, setting: RelativeBudget, scene: Scene) -> str:
         """Describe an attempt."""
         progress, used, goal = (int(field[0]) for field in scene.state[1:])
-        chance = ""
-        if not scene.ended:
-            law = TokenLaw.negative_binomial(goal - progress, setting.p, setting.horizon - used)
-            chance = f"{law.success:.3g} of a solution in time under the base model"
         rows = [
             ("solved", f"{progress} of {goal} sub-steps"),
             ("tokens", f"{used} of {setting.horizon}"),
-            ("chance", chance),
+            ("chance", _chance(setting, scene)),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
+
+    def rows(self, setting: RelativeBudget, scene: Scene) -> list[Row]:
+        """Show sub-steps that are solved, tokens that are used, and the last token."""
+        progress, used, goal = (int(field[0]) for field in scene.state[1:])
+        steps = tuple(Box(str(step + 1) if step < progress else "·", GOOD) for step in range(goal))
+        last = "·" if scene.last is None else setting.symbol_name(int(scene.last.action))
+        return [
+            Row("sub-steps", steps, min(1.0, 8 / setting.K), words=f"{progress} of {goal} solved"),
+            Row("tokens", share=used / setting.horizon, words=f"{used} of {setting.horizon} used"),
+            Row("last token", (Box(last, SAID),)),
+            Row("chance", words=_chance(setting, scene) or "the attempt has ended"),
+        ]
+
+    def bars(self, setting: RelativeBudget, scene: Scene) -> None:
+        """Draw none: what the base model says tells nothing of the task."""
+
+
+def _chance(setting: RelativeBudget, scene: Scene) -> str:
+    """Say how likely the base model ends in time; nothing where the attempt has ended."""
+    if scene.ended:
+        return ""
+    progress, used, goal = (int(field[0]) for field in scene.state[1:])
+    law = TokenLaw.negative_binomial(goal - progress, setting.p, setting.horizon - used)
+    return f"{law.success:.3g} of a solution in time under the base model"

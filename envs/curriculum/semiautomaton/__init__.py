@@ -2,6 +2,7 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.curriculum.semiautomaton.oracle import DIFFICULTIES, SemiautomatonOracle
+from theorybench.envs.curriculum.semiautomaton.render import SemiautomatonRenderer
 from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
 
 register(
@@ -12,4 +13,5 @@ register(
     budget=20_000,
     studies="theorybench.envs.curriculum.semiautomaton.studies:STUDIES",
     difficulties=DIFFICULTIES,
+    renderer=SemiautomatonRenderer(),
 )

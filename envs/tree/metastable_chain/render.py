@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.environments.canvas import INK, QUIET, fitted, page
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
-from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP, INK, QUIET, WORDS, fitted, page
+from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP, WORDS
 from theorybench.envs.tree.metastable_chain.setting import MetastableChain
 
 _SIDE, _RING = 5.8, 1.75  # inches: side of the ring's square, and the radius on which clusters lie

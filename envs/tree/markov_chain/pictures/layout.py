@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.tree.drawing import COLOURS, EASY_STEP, HARD_STEP, INK, QUIET
+from theorybench.envs.core.environments.canvas import INK, QUIET
+from theorybench.envs.tree.drawing import COLOURS, EASY_STEP, HARD_STEP
 from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 
 #: States of a layer that are drawn one by one; the others share a row.

@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.environments.canvas import INK, QUIET, fitted, fitting_size, page
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.tree.drawing import (
-    COLOURS,
-    DASHES,
-    EASY_STEP,
-    HARD_STEP,
-    INK,
-    QUIET,
-    WORDS,
-    fitted,
-    fitting_size,
-    page,
-)
+from theorybench.envs.tree.drawing import COLOURS, DASHES, EASY_STEP, HARD_STEP, WORDS
 from theorybench.envs.tree.markov_chain.metrics.cots import CoTs, common_cots, cot_probabilities
 from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, policy_edge_mass
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle

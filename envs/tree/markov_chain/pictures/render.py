@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from theorybench.envs.core.environments.canvas import INK, QUIET, fitted, page
 from theorybench.envs.core.environments.render import Renderer, Scene, headline, status
-from theorybench.envs.tree.drawing import INK, QUIET, WORDS, fitted, page
+from theorybench.envs.tree.drawing import WORDS
 from theorybench.envs.tree.markov_chain.metrics.edge_mass import KINDS, markov_edge_mass
 from theorybench.envs.tree.markov_chain.pictures.layout import (
     Box,

@@ -1,14 +1,18 @@
 """Renderings: from tokens unless a setting draws its own."""
 
+import itertools
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.environments.canvas import GOOD, SAID, Box, Row
 from theorybench.envs.core.environments.render import (
     RENDERERS,
     Last,
@@ -19,6 +23,7 @@ from theorybench.envs.core.environments.render import (
     policy_picture,
     renderer_of,
     rgb_array,
+    scene_of,
 )
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
@@ -59,6 +64,91 @@ def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.Monkey
     image = rgb_array(batch, 0, None)
     assert image.shape == (200, 300, 3) and image.dtype == np.uint8
     assert (image[100, 150] == [255, 0, 0]).all()
+
+
+def frames(env_id: str, **parameters: Any) -> list[np.ndarray]:
+    """The first three frames of an episode and its last one, and that of the next reset."""
+    env: Any = gym.make(env_id, render_mode="rgb_array", **parameters)
+    rng, (_, info), drawn, over = np.random.default_rng(0), env.reset(seed=0), [], False
+    drawn.append(env.render())
+    while not over:
+        count = env.unwrapped.setting.num_actions
+        pair = env.unwrapped.setting.feedback == "preference"
+        action = rng.integers(count, size=2) if pair else rng.choice(np.flatnonzero(info["action_mask"]))
+        _, _, over, _, info = env.step(action)
+        if over or len(drawn) < 3:
+            drawn.append(env.render())
+    env.reset()
+    return [*drawn, env.render()]
+
+
+def test_all_frames_of_an_environment_have_one_even_size_and_show_each_step(
+    env_id: str, short: Callable[[str], dict[str, Any]]
+) -> None:
+    drawn = frames(env_id, **short(env_id))
+    assert len({frame.shape for frame in drawn}) == 1 and not any(side % 2 for side in drawn[0].shape[:2])
+    for before, after in itertools.pairwise(drawn):
+        assert (before != after).any()
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(
+    ("env_id", "parameters"),
+    [
+        ("TheoryBench/KFoldComposition-v0", {"N": 64, "k": 3}),
+        ("TheoryBench/KFoldComposition-v0", {"chain_of_thought": False}),
+        ("TheoryBench/Semiautomaton-v0", {"T": 30, "N": 32}),
+        ("TheoryBench/Semiautomaton-v0", {"chain_of_thought": False}),
+        ("TheoryBench/Parity-v0", {"d": 48, "k": 2}),
+        ("TheoryBench/Parity-v0", {"chain_of_thought": False}),
+        ("TheoryBench/ReasoningTree-v0", {"d": 16, "L": 20}),
+        ("TheoryBench/Countdown-v0", {"numbers": 6, "prompts": 2}),
+        ("TheoryBench/PreferenceBandit-v0", {"dimension": 10}),
+    ],
+)
+def test_frames_of_larger_settings_stay_within_a_screen(env_id: str, parameters: dict[str, Any]) -> None:
+    drawn = frames(env_id, **parameters)
+    assert len({frame.shape for frame in drawn}) == 1 and drawn[0].shape[0] <= 1100
+
+
+def test_rows_say_what_the_task_is_and_how_it_goes() -> None:
+    def rows(env_id: str, options: dict[str, Any], *actions: Any) -> dict[str, Row]:
+        setting = lookup(f"TheoryBench/{env_id}-v0").make_setting({})
+        batch, last = Batch(setting, 1, np), None
+        batch.seed(1)
+        batch.reset(batch.options(options))
+        for action in actions:
+            rewards, _, _ = batch.step(batch.actions([action], 1))
+            last = Last(np.array(action), float(rewards[0]))
+        return {row.label: row for row in renderer_of(setting).rows(setting, scene_of(batch, 0, last))}
+
+    def said(row: Row) -> list[str]:
+        return [box.text for box in row.boxes]
+
+    setting = lookup("TheoryBench/Countdown-v0").make_setting({})
+    game = setting.pool
+    drawn = rows("Countdown", {"prompt": 5}, *game.solution[5].tolist())
+    assert drawn["target"].boxes == (Box(str(game.targets[5]), GOOD),) and drawn["target"].words == "reached"
+    assert said(drawn["moves"])[-1].endswith(f"= {game.targets[5]}") and str(game.targets[5]) in said(drawn["numbers"])
+    assert said(rows("Countdown", {"prompt": 5, "stage": 2})["numbers"]) == [
+        str(number) if number else "·" for number in game.numbers[5, 1].tolist()
+    ]
+    later = rows("Countdown", {"prompt": 5, "stage": 2}, int(game.solution[5, 1]))
+    assert " = " in said(later["moves"])[0] and said(later["moves"])[1] == "·"
+    right = lookup("TheoryBench/RelativeBudget-v0").make_setting({}).tables.right
+    drawn = rows("RelativeBudget", {}, int(right[0]), int(right[1]) + 1 - 2 * (int(right[1]) > 0))
+    assert drawn["sub-steps"].words == "1 of 4 solved" and drawn["tokens"].words == "2 of 120 used"
+    assert drawn["tokens"].share == pytest.approx(2 / 120)
+    drawn = rows("PreferenceBandit", {}, [3, 60])
+    assert {drawn["response 1"].boxes[0].text, drawn["response 2"].boxes[0].text} == {"y3", "y60"}
+    assert {drawn[f"response {i}"].words for i in (1, 2)} == {"wins", "loses"}
+    assert rows("GoodBadLabels", {}, 4)["response"].words in ("labelled good", "labelled bad")
+    setting = lookup("TheoryBench/KFoldComposition-v0").make_setting({})
+    drawn = rows("KFoldComposition", {}, 6)
+    assert drawn["table 1"].words == f"6 gives {said(drawn['table 1'])[6]}" and drawn["task"].words.startswith("4 hops")
+    assert rows("Semiautomaton", {}, 2)["start, states"].boxes[1] == Box("2", SAID)
+    assert [n for n, box in enumerate(rows("ReasoningTree", {}, 5, 3)["bits x"].boxes) if box.face == SAID] == [3, 5]
+    assert said(rows("Parity", {}, 1, 0)["claims"]) == ["1", "0", "·", "·"]
 
 
 def test_a_setting_without_pictures_of_policies_says_so(toys: ModuleType) -> None:

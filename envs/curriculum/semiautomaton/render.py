@@ -1,0 +1,26 @@
+"""Renderings of a running semiautomaton."""
+
+from theorybench.envs.core.environments.canvas import GIVEN, SAID, Box, Row
+from theorybench.envs.core.environments.render import Renderer, Scene
+from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
+
+#: The longest word that is drawn in one row; longer ones are drawn as tokens.
+_LETTERS = 24
+
+
+class SemiautomatonRenderer(Renderer):
+    """The word, and below each letter the state that is claimed after it."""
+
+    def rows(self, setting: Semiautomaton, scene: Scene) -> list[Row]:
+        """Show letters, and states after them."""
+        if setting.T > _LETTERS:
+            return super().rows(setting, scene)
+        names = ["·" if token == 0 else setting.symbol_name(token - 1) for token in scene.observation.tolist()]
+        start, letters, claims = names[0], names[1 : setting.prompt_length], names[setting.prompt_length :]
+        if not setting.chain_of_thought:  # the answer stands below the last letter
+            claims = [""] * (sum(letter != "·" for letter in letters) - 1) + claims
+        wide = min(1.0, 12 / (1 + setting.T))
+        return [
+            Row("letters", (Box(""), *(Box(letter, GIVEN) for letter in letters)), wide),
+            Row("start, states", (Box(start, GIVEN), *(Box(claim, SAID) for claim in claims)), wide),
+        ]
