@@ -34,6 +34,8 @@ class Agent:
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
         strategy: "direct", or "curriculum" where it trains on easier sub-tasks (stages, hints) before the full task.
             It decides which theoretical scaling law its cost on ladders of difficulty is compared with.
+        objective: what it maximises: "setting" for the setting's own objective, a price on leaving the reference
+            included, or "reward" where it never sees that price. Where a setting has one, boards rank the latter apart.
 
     If an agent also has a method `train_runs(envs, budgets, seeds, logs)`, several seeds are trained together by it,
     unless its attribute `batch_seeds` is False.
@@ -44,6 +46,7 @@ class Agent:
     autoreset_mode: ClassVar[str] = "SameStep"
     privileged: ClassVar[bool] = False
     strategy: ClassVar[Literal["direct", "curriculum"]] = "direct"
+    objective: ClassVar[Literal["setting", "reward"]] = "setting"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train a policy.
