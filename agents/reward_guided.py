@@ -194,6 +194,7 @@ class RewardGuidedAgent(ConfiguredAgent):
         envs.reset(seed=seed)
         rng = np.random.default_rng(seed)
         setting, reference = envs.unwrapped.setting, envs.unwrapped.reference_policy
+        learner = self.resolve_defaults(setting)
         rollouts: list[Episodes] = []
         policy = reference
         while budget.remaining:
@@ -201,6 +202,6 @@ class RewardGuidedAgent(ConfiguredAgent):
             rollouts.append(episodes.responses() if setting.feedback == "preference" else episodes)
             if log.due or not budget.remaining:
                 model = RewardModel.learn(setting, rollouts)
-                policy = RewardGuidedPolicy(setting, model.observations, self.guide(model), self.queries(setting))
+                policy = RewardGuidedPolicy(setting, model.observations, learner.guide(model), learner.queries(setting))
                 log(policy)
         return policy

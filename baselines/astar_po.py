@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.api.rollout import Episodes
-from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import integer, real

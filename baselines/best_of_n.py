@@ -37,6 +37,8 @@ from theorybench.envs.core.validation import integer
 class BestOfN(RewardGuidedAgent):
     """Keep the best of N answers."""
 
+    objective = "reward"
+
     samples: int = integer(8, 1, 4096, "N: answers of the base model, of which one is kept")
 
     def guide(self, model: RewardModel) -> np.ndarray:

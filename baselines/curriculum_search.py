@@ -40,6 +40,8 @@ from theorybench.envs.core.validation import choice, integer, real
 class CurriculumSearch(ConfiguredAgent):
     """Rejection sampling from the base model, sub-task by sub-task."""
 
+    objective = "reward"
+
     curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised; none: the full task alone")
     episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a sub-task is done")

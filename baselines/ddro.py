@@ -52,7 +52,9 @@ class DDRO(LabelAgent):
     good_share: float = real(
         DATA, 0.0, 0.999, "share t of good responses; data: that of the labels", open_low=True, names=(DATA,)
     )
-    margin: float = real(1e-3, 0.0, 0.5, "ratio: how near to 1 t u may come before ln rho is a line", open_low=True)
+    margin: float = real(
+        1e-3, 0.0, 0.5, "ratio: how near to 1 t u may come before ln rho is a line", open_low=True, search=()
+    )
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Sum of the means over good and over bad responses."""

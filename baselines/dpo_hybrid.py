@@ -42,8 +42,10 @@ class DPOHybrid(DPOOnPolicy):
     """DPO whose second responses are designed to be informative."""
 
     rounds: int = integer(2, 1, 10_000, "rounds of labelling; the budget is split equally")
-    design_gap: float = real(1e-2, 0.0, 1000.0, "a design is finished when max g - d is below this", open_low=True)
-    design_steps: int = integer(5000, 1, 1_000_000, "most updates of a design")
+    design_gap: float = real(
+        1e-2, 0.0, 1000.0, "a design is finished when max g - d is below this", open_low=True, search=()
+    )
+    design_steps: int = integer(5000, 1, 1_000_000, "most updates of a design", search=())
 
     def round(self, trainer: Trainer, labels: int) -> None:
         """Find each run's design, label pairs, fit."""

@@ -24,9 +24,9 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.feedback.pairs import PairAgent
 from theorybench.agents.training.exact_fits import fit_bradley_terry
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 
 

@@ -27,6 +27,8 @@ from theorybench.envs.core.validation import real
 class DPRMGreedy(DPRMSample):
     """Take the child with the highest R."""
 
+    objective = "reward"
+
     inverse_temperature: float = real(5.0, 1e-6, 500.0, "lambda: how far the best continuations decide")
 
     def guide(self, model: RewardModel) -> np.ndarray:

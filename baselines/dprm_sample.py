@@ -15,7 +15,8 @@ the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limi
 
 1. r is the learned outcome reward of `best-of-n`: mean reward in rollouts of the base model, 0 where unseen. h follows
    from it by sums over the seen responses with the base model's own probabilities, not by Monte Carlo.
-2. lambda is the inverse of a KL weight: 1 / beta of `rlvr[kl=beta]`. lambda to 0 gives the base model.
+2. lambda is the inverse of a KL weight: 1 / beta of the setting's objective unless given, at which the law is its
+   optimum for these rewards; 5 where it has no KL term. lambda to 0 gives the base model.
 3. On the first task of the canonical `TreeMarkovChain`, with exact scores and lambda = 1: easy / hard / invalid .585 /
    .120 / .295. The hard answers keep .777 of the base model's mass; `prm-sample` leaves .402.
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
@@ -28,16 +29,16 @@ from functools import partial
 
 import numpy as np
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 from theorybench.envs.core.selection import tilt
-from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPRMSample(RewardGuidedAgent):
     """Draw children by base probability times exp(lambda R)."""
 
-    inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: the inverse of the KL weight")
+    inverse_temperature: float = kl_weight(5.0, "lambda: the inverse of the KL weight", inverse=True, high=500.0)
 
     def transform(self, model: RewardModel) -> np.ndarray:
         """Return h of each child up to a factor for each prompt, float64 (m, A)."""

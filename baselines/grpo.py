@@ -33,7 +33,7 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.groups import GroupAgent, deviation
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice, real
@@ -43,9 +43,11 @@ from theorybench.envs.core.validation import choice, real
 class GRPO(GroupAgent):
     """Group relative policy optimisation."""
 
-    scale_rewards: str = choice("group", ("group", "batch", "none"), "what deviation the advantages are divided by")
-    epsilon: float = real(0.2, 0.0, 1.0, "clip range of ratios below 1", open_low=True)
-    epsilon_high: float = real(0.2, 0.0, 1000.0, "clip range of ratios above 1", open_low=True)
+    scale_rewards: str = choice(
+        "group", ("group", "batch", "none"), "what deviation the advantages are divided by", search=("group", "none")
+    )
+    epsilon: float = real(0.2, 0.0, 1.0, "clip range of ratios below 1", open_low=True, search=())
+    epsilon_high: float = real(0.2, 0.0, 1000.0, "clip range of ratios above 1", open_low=True, search=())
     beta: float = kl_weight(0.0, "weight of the KL estimate to the reference")
     loss_type: str = choice("grpo", ("grpo", "dapo", "dr_grpo"), "how tokens are averaged")
 

@@ -10,9 +10,10 @@ Implementation details:
 1. Squares are symmetric in the two responses, so each label +-1 is regressed: (h - label / (2 tau))^2, where h is now
    that of the first response minus that of the second. In expectation its minimiser has
    h = (P(y wins) - P(y' wins)) / (2 tau): preference probabilities take the place of rewards.
-2. `tau`: with Bradley-Terry labels of small margins P(y wins) - P(y' wins) = tanh((r - r') / 2) is about (r - r') / 2,
-   so that tau = beta / 4 has nearly the optimum of the KL coefficient beta: the default, with the setting's beta (1
-   where its objective has no KL term). Large margins come out too small.
+2. `tau`: on fresh pairs the minimiser is pi ~ pi_ref exp(P(. > pi) / tau). Where the objective weighs win rates against
+   beta KL, tau = beta is its equilibrium: the default there. Where it weighs rewards, Bradley-Terry labels of small
+   margins have P(y wins) - P(y' wins) = tanh((r - r') / 2), about (r - r') / 2, so that tau = beta / 4 has nearly its
+   optimum: the default there, large margins coming out too small; .25 where it has no KL term.
 3. `sampler="on-policy"`: rounds of fresh pairs, as `dpo-on-policy`; `"offline"`, the paper's: one round of pairs of the
    initial policy.
 4. `solver="newton"` (linear-softmax class): least squares in one step, with the ridge and box of `dpo-on-policy`.
@@ -29,9 +30,9 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.feedback.pairs import SampledPairAgent
 from theorybench.agents.training.exact_fits import fit_least_squares
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 
 
@@ -39,7 +40,9 @@ from theorybench.agents.training.samples import Samples
 class IPO(SampledPairAgent):
     """Least squares of the margin on the label."""
 
-    tau: float = kl_weight(0.25, "strength of the regularisation to the reference", share=0.25, open_low=True)
+    tau: float = kl_weight(
+        0.25, "strength of the regularisation to the reference", share=0.25, share_of_wins=1.0, open_low=True
+    )
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean squared error of the margin."""

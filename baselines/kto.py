@@ -28,9 +28,9 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.feedback.labels import LabelAgent, log_ratios, merged
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import AgentError

@@ -22,8 +22,9 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.curriculum import Curriculum, collect_sub_tasks, leave_one_out, sub_tasks
-from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import choice, real

@@ -31,9 +31,9 @@ import dataclasses
 
 import numpy as np
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.feedback.pairs import prompt_observations, prompt_probs
 from theorybench.agents.policies.softmax import SMALLEST, log_probs_of
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.sppo import SPPO
@@ -47,6 +47,8 @@ SCHEDULE = "schedule"
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NashMD(SPPO):
     """Self-play against a mixture with the reference."""
+
+    objective = "setting"
 
     rounds: int = preset(SPPO, "rounds", 100)
     gradient_steps: int = preset(SPPO, "gradient_steps", 1000)

@@ -28,7 +28,8 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.api.kl_weights import kl_weight
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.policy import SettingPolicy
@@ -41,7 +42,7 @@ class OnlineDPO(GradientAgent):
 
     episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
     rounds: int = integer(6, 1, 10_000, "rounds of pairs; the budget is split equally")
-    gradient_steps: int = integer(300, 1, 10_000_000, "mini-batch steps of the run, shared by its rounds")
+    gradient_steps: int = integer(300, 1, 10_000_000, "mini-batch steps of the run, shared by its rounds", search=())
     sampler: str = choice("on-policy", ("on-policy", "offline"), "whose pairs are judged; offline: in one round")
     loss_type: str = choice("sigmoid", ("sigmoid", "ipo"), "loss of a pair")
     beta: float = kl_weight(1.0, "KL coefficient of the loss", open_low=True)

@@ -35,8 +35,9 @@ import math
 
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.critic import FixedCritic
-from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError
@@ -51,8 +52,8 @@ class PPO(GradientAgent):
     advantage: str = choice("gae", ("gae", "process"), "from a critic that learns, or a fixed value of the reference")
     gae_lambda: float = real(0.95, 0.0, 1.0, "gae: lambda")
     process_stage: float = real(0.2, 0.0, 0.95, "process: share of the budget for the reference", open_low=True)
-    epochs: int = integer(4, 1, 1000, "passes over each batch")
-    minibatches: int = integer(1, 1, 4096, "parts of a batch, one gradient step each")
+    epochs: int = integer(4, 1, 1000, "passes over each batch", search=(1, 8))
+    minibatches: int = integer(1, 1, 4096, "parts of a batch, one gradient step each", search=(1, 4))
     normalize_advantages: bool = boolean(True, "centre and scale the advantages of each mini-batch")
     kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     critic_learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the critic", open_low=True)

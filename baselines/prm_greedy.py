@@ -25,6 +25,8 @@ from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 class PRMGreedy(RewardGuidedAgent):
     """Take the child with the highest process reward."""
 
+    objective = "reward"
+
     def guide(self, model: RewardModel) -> np.ndarray:
         """Restrict the base model to the best children."""
         return model.best(model.process)

@@ -33,6 +33,8 @@ from theorybench.agents.reward_guided import RewardGuidedAgent, RewardModel
 class PRMSample(RewardGuidedAgent):
     """Draw children by base probability times process reward."""
 
+    objective = "reward"
+
     def guide(self, model: RewardModel) -> np.ndarray:
         """Weigh the base model's rows by process rewards."""
         return model.sample(np.maximum(model.process, 0.0))

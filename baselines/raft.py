@@ -25,6 +25,7 @@ import dataclasses
 
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.groups import GroupAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import choice
@@ -34,15 +35,16 @@ from theorybench.envs.core.validation import choice
 class RAFT(GroupAgent):
     """Imitate the best of each group."""
 
+    beta: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward that responses are ranked by")
     keep: str = choice("rewarded", ("rewarded", "best"), "which prompts are learnt from: rewarded ones, or all")
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the mean log-likelihood of the best responses."""
-        groups = data.rewards.reshape(-1, self.group_size)
-        top = groups.amax(1, keepdim=True)
-        best = (groups == top).to(groups.dtype)
+        rewards = data.rewards - self.beta * (data.sampled - data.reference).sum(1)
+        groups = rewards.reshape(-1, self.group_size)
+        best = (groups == groups.amax(1, keepdim=True)).to(groups.dtype)
         weights = best / best.sum(1, keepdim=True)
         if self.keep == "rewarded":
-            weights = weights * (top > 0)
+            weights = weights * (data.rewards.reshape(groups.shape).amax(1, keepdim=True) > 0)
         kept = weights.sum().clamp(min=1.0)  # prompts
         return -(weights.flatten() * log_probs.sum(1)).sum() / kept

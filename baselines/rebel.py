@@ -29,7 +29,7 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.groups import GroupAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
@@ -41,11 +41,11 @@ class REBEL(GroupAgent):
     """Regression of relative rewards."""
 
     group_size: int = integer(2, 2, 4096, "episodes that share a prompt")
-    num_iterations: int = integer(4, 1, 1000, "gradient: steps on each batch")
+    num_iterations: int = integer(1, 1, 1000, "gradient: steps on each batch", search=(1, 8))
     eta: float = real(1.0, 0.0, 1000.0, "step size of mirror descent", open_low=True)
     beta: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
     solver: str = choice("gradient", ("gradient", "newton"), "gradient steps, or the exact fit of each batch")
-    ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge", open_low=True)
+    ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge", open_low=True, search=())
 
     def step(self, trainer: Trainer, data: Samples) -> None:
         """Fit the batch."""

@@ -24,6 +24,8 @@ from theorybench.envs.core.validation import preset
 class Reinforce(RLVR):
     """REINFORCE, one response per step."""
 
+    objective = "reward"
+
     policy: str = preset(RLVR, "policy", "markov")
     start: str = preset(RLVR, "start", "reference")
     optimizer: str = preset(RLVR, "optimizer", "sgd")

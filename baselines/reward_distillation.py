@@ -31,10 +31,10 @@ import dataclasses
 import numpy as np
 import torch
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.feedback.pairs import SampledPairAgent
 from theorybench.agents.training.exact_fits import fit_least_squares
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.validation import integer, real

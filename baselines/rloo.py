@@ -25,7 +25,7 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.training.gradient import kl_weight
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.training.groups import GroupAgent, deviation
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.validation import boolean, real
@@ -36,7 +36,7 @@ class RLOO(GroupAgent):
     """REINFORCE with leave-one-out baselines."""
 
     beta: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
-    epsilon: float = real(0.2, 0.0, 1.0, "clip range of the ratio of responses", open_low=True)
+    epsilon: float = real(0.2, 0.0, 1.0, "clip range of the ratio of responses", open_low=True, search=())
     normalize_advantages: bool = boolean(False, "centre and scale the advantages of the batch")
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:

@@ -25,7 +25,8 @@ import dataclasses
 
 import torch
 
-from theorybench.agents.training.gradient import GradientAgent, kl_weight
+from theorybench.agents.api.kl_weights import kl_weight
+from theorybench.agents.training.gradient import GradientAgent
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer
 from theorybench.envs.core.errors import ParameterError

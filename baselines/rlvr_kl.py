@@ -4,7 +4,8 @@ Ascent on J(pi) - kl KL(pi || pi_ref), whose optimum over policies on prefixes i
 
 Implementation details, a preset of `rlvr`:
 
-1. `kl = 0.1`: the penalty is in the reward, R_i - kl ln(pi/pi_ref)(o_i), so that its gradient is unbiased.
+1. `kl`: the penalty is in the reward, R_i - kl ln(pi/pi_ref)(o_i), so that its gradient is unbiased. It is the beta of
+   the setting's objective, for which this is `rlvr`, and 0.1 where it has no KL term, for which `rlvr` has no penalty.
 2. Everything else is `rlvr`: leave-one-out baseline, 64 episodes a step, Adam.
 
 Why 0.1: a response of reference probability p is worth learning if ln(1/p) kl < 1, so a long hidden path needs a small
@@ -17,12 +18,12 @@ It logs what `rlvr` logs.
 
 import dataclasses
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.baselines.rlvr import RLVR
-from theorybench.envs.core.validation import preset
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RLVRKL(RLVR):
     """REINFORCE on the outcome with a KL penalty."""
 
-    kl: float = preset(RLVR, "kl", 0.1)
+    kl: float = kl_weight(0.1, "weight of KL(pi || pi_ref) in the reward")

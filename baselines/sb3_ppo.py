@@ -2,7 +2,9 @@
 
 Implementation details:
 
-1. Our vector environments are adapted to its `VecEnv`; it sees only observations and rewards.
+1. Our vector environments are adapted to its `VecEnv`; it sees only observations and rewards. With `kl` the reward of
+   each action is less kl ln(pi/pi_ref) of it, pi being the policy that acted, as in RLHF: by default the beta of the
+   setting's objective, and 0 where it has no KL term.
 2. *Network:* its default `MlpPolicy` (two hidden layers of 64 tanh units for policy and value each) on one-hot tokens,
    its own pre-processing of MultiDiscrete observations.
 3. Discounting is off (gamma = 1): every setting has a horizon of its own.
@@ -24,6 +26,7 @@ from typing import Any, ClassVar
 
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.sb3 import train_sb3
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer, real
@@ -43,9 +46,11 @@ class SB3PPO(ConfiguredAgent):
     clip_range: float = real(0.2, 0.0, 10.0, "PPO's clip range", open_low=True)
     entropy: float = real(0.0, 0.0, 10.0, "weight of the entropy bonus")
     gae_lambda: float = real(0.95, 0.0, 1.0, "lambda of generalised advantage estimation")
+    kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train until the budget is spent."""
+        own = self.resolve_defaults(envs.unwrapped.setting)
         return train_sb3(
             self.algorithm,
             envs,
@@ -60,4 +65,5 @@ class SB3PPO(ConfiguredAgent):
             ent_coef=self.entropy,
             gae_lambda=self.gae_lambda,
             gamma=1.0,
+            kl=own.kl,
         )

@@ -12,7 +12,9 @@ which follows from 1/x = int_0^inf exp(-t x) dt and the independence of the N an
 2. The base model enters through the N answers being its own; weighting the N *distinct* answers by exp(lambda r) alone
    would forget how probable they are.
 3. The integral is a trapezoid sum in ln t, exact to about 1e-14 (1e-12 at N = 4096).
-4. *Cost:* N queries of the reward model for each response.
+4. lambda is 1 / beta of the setting's objective unless given, whose optimum is the limit of large N; 5 where it has no
+   KL term.
+5. *Cost:* N queries of the reward model for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 """
@@ -22,17 +24,19 @@ from functools import partial
 
 import numpy as np
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.reward_guided import RewardModel
 from theorybench.baselines.best_of_n import BestOfN
 from theorybench.envs.core.selection import soft_best_of_n
-from theorybench.envs.core.validation import real
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SoftBestOfN(BestOfN):
     """Keep one of N answers, better ones more often."""
 
-    inverse_temperature: float = real(5.0, 0.0, 500.0, "lambda: how strongly scores decide")
+    objective = "setting"
+
+    inverse_temperature: float = kl_weight(5.0, "lambda: how strongly scores decide", inverse=True, high=500.0)
 
     def guide(self, model: RewardModel) -> np.ndarray:
         """Return the law of the kept answer."""

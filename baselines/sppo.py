@@ -44,6 +44,8 @@ from theorybench.envs.core.validation import choice, preset, real
 class SPPO(RoundsAgent):
     """Regression of log-ratios on win rates in self-play."""
 
+    objective = "reward"
+
     rounds: int = preset(RoundsAgent, "rounds", 20)
     eta: float | str = real(1.0, 0.0, 1000.0, "step size of multiplicative weights", open_low=True)
     solver: str = choice(

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import boolean, integer, real
 

@@ -17,8 +17,8 @@ Where it deviates from our `dpo-offline`: float32 and a language model instead o
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLDataAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ prompt changes during an episode, `loss_type="grpo"` gives equal weight to steps
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLGroupAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import choice
 

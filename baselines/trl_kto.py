@@ -18,8 +18,8 @@ Where it deviates: labels come from rewards, where the paper is given a data set
 import dataclasses
 from typing import TYPE_CHECKING
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLDataAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 
 if TYPE_CHECKING:

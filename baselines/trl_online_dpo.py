@@ -19,8 +19,8 @@ is the base model throughout.
 import dataclasses
 from typing import TYPE_CHECKING
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import choice
 

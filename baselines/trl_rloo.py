@@ -21,8 +21,8 @@ a score of 0.93 and this agent 0.37 (0.05 at 0.001, the rate of the other traine
 import dataclasses
 from typing import TYPE_CHECKING
 
+from theorybench.agents.api.kl_weights import kl_weight
 from theorybench.agents.external.trl_agent import TRLGroupAgent
-from theorybench.agents.training.gradient import kl_weight
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import real
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class TRLSFT(TRLDataAgent):
     """TRL's SFT."""
 
+    objective = "reward"
+
     def learn(self, session: "Session", episodes: int) -> Policy:
         """Train on data that cost the budget."""
         return self.fit(session, "SFT", session.rows(session.task.demonstrations(episodes)), completion_only_loss=True)

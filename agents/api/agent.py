@@ -4,12 +4,10 @@ import dataclasses
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.kl_weights import resolved
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import validate_fields
-
-#: The value of a hyper-parameter that the setting determines; its number is computed when training begins.
-SETTING = "setting"
 
 
 class Log(Protocol):
@@ -87,17 +85,8 @@ class ConfiguredAgent(Agent):
         validate_fields(self)
 
     def resolve_defaults(self, setting: Setting) -> Self:
-        """Return this agent with a number for every hyper-parameter that is "setting".
-
-        A setting's parameter `beta` is the weight of KL(pi || pi_ref) in its objective.
-        """
-        beta = getattr(setting, "beta", None)
-        values = {
-            field.name: given["otherwise"] if beta is None else given["share"] * beta
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) == SETTING and (given := field.metadata.get(SETTING))
-        }
-        return dataclasses.replace(self, **values)
+        """Return this agent with a number for every hyper-parameter that is "setting" or a multiple of it."""
+        return dataclasses.replace(self, **resolved(self, setting))
 
 
 def hyperparameters(agent: Any) -> dict[str, Any]:

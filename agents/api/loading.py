@@ -1,4 +1,7 @@
-"""Agents by name, by module and by file, with hyper-parameters: `rlvr[learning_rate=0.1]`, `my_agent.py:MyAgent`."""
+"""Agents by name, by module and by file, with hyper-parameters: `rlvr[learning_rate=0.1]`, `my_agent.py:MyAgent`.
+
+`rlvr[preset=preference]` has hyper-parameters that were tuned for a family of settings: see `presets`.
+"""
 
 import dataclasses
 import functools
@@ -13,12 +16,17 @@ from typing import Any
 
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters
 from theorybench.agents.api.agent import hyperparameters as values_of
+from theorybench.agents.api.presets import configuration, preset_hyperparameters
 from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownKeywordError, UnknownNameError
 from theorybench.envs.core.registry import load_module
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
 GROUP = "theorybench.agents"
+
+
+#: The key in brackets that names tuned hyper-parameters and is none itself.
+PRESET = "preset"
 
 
 def list_agents() -> list[str]:
@@ -80,16 +88,18 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
 
     Args:
         reference: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
-        hyperparameters: passed to the class; they win over those in brackets.
+        hyperparameters: passed to the class; they win over those in brackets, and these over those of a `preset`.
 
     Raises:
-        UnknownNameError: no such name; the closest are suggested.
+        UnknownNameError: no such name or preset; the closest are suggested.
         ConfigurationError: a reference that cannot be read, imported or made.
         UnknownKeywordError: a hyper-parameter that the agent does not have (a TypeError, as for any unknown keyword).
         ParameterError: a hyper-parameter out of its range.
     """
     name, inline = split_reference(reference)
     cls, values = agent_class(name), {**inline, **hyperparameters}
+    if PRESET in values:
+        values = preset_hyperparameters(cls, name, str(values.pop(PRESET))) | values
     taken = inspect.signature(cls).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
         for unknown in [value for value in values if value not in taken]:
@@ -139,7 +149,8 @@ class AgentSpec:
     given: dict[str, Any]  # hyper-parameters that were given beside the reference
     name: str  # on boards: a registered name, "file:Class" without folders, or the name of the object's class
     hyperparameters: dict[str, Any]  # all of them, by name; see `hyperparameters`
-    changed: dict[str, Any]  # those of them that are not at their defaults
+    changed: dict[str, Any]  # those of them that are not at their defaults, or the preset and what differs from it
+    configuration: str  # "default", "tuned" (those of a preset) or "custom"
     digest: str  # of the source file; see `agent_digest`
     feedback: str  # what it learns from; see `Agent`
     privileged: bool  # whether it is shown the oracle; see `Agent`
@@ -183,7 +194,8 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         given=hyperparameters,
         name=display_name(reference) if reference else registered_name(type(made)) or type(made).__qualname__,
         hyperparameters=values_of(made),
-        changed=changed_hyperparameters(made),
+        changed=_shown(made, {**split_reference(reference)[1], **hyperparameters} if reference else {}),
+        configuration=configuration(type(made), changed_hyperparameters(made)),
         digest=agent_digest(made),
         feedback=getattr(made, "feedback", "reward"),
         privileged=bool(getattr(made, "privileged", False)),
@@ -191,6 +203,14 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         batch_seeds=can_batch_seeds(made),
         _made=made,
     )
+
+
+def _shown(agent: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what an agent has instead of its defaults, as labels show it: a preset stands for its values."""
+    if PRESET not in given:
+        return changed_hyperparameters(agent)
+    own = {name: value for name, value in values_of(agent).items() if name in given}
+    return {PRESET: given[PRESET], **own}
 
 
 def agent_digest(agent: Any) -> str:

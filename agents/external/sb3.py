@@ -20,6 +20,7 @@ from theorybench.agents.api.agent import Log
 from theorybench.agents.api.budget import Budget, batch_of
 from theorybench.agents.external.isolation import global_generators_restored, require_version
 from theorybench.agents.external.sb3_policy import SB3Policy
+from theorybench.agents.policies.softmax import SMALLEST
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
 from theorybench.envs.core.setting import Setting
@@ -105,22 +106,34 @@ class VectorBridge(vec_env.VecEnv):
         return [False] * len(list(self._get_indices(indices)))
 
 
-class _EpisodeLogger(callbacks.BaseCallback):
-    """Logs the policy whenever it is due."""
+#: Nats that an action costs at most: one that the reference never takes would cost infinitely many.
+LARGEST_RATIO = 50.0
 
-    def __init__(self, log: Log, setting: Setting) -> None:
+
+class _EpisodeLogger(callbacks.BaseCallback):
+    """Logs the policy whenever it is due, and takes the price of each action from its reward."""
+
+    def __init__(self, log: Log, setting: Setting, kl: float) -> None:
         super().__init__()
-        self._log, self._setting = log, setting
+        self._log, self._setting, self._kl = log, setting, kl
 
     def _on_rollout_start(self) -> None:
         if self._log.due:
             self._log(SB3Policy(self.model.policy, self._setting))
 
     def _on_step(self) -> bool:
+        if self._kl:
+            actions = self.locals["actions"]
+            rows = self._setting.reference_probs(self.model._last_obs)
+            reference = np.log(np.maximum(rows[np.arange(len(actions)), actions], SMALLEST))
+            ratios = self.locals["log_probs"].cpu().numpy() - reference
+            self.locals["rewards"] -= self._kl * np.minimum(ratios, LARGEST_RATIO).astype(np.float32)  # in place
         return True
 
 
-def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log, **settings: Any) -> SB3Policy:
+def train_sb3(
+    algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log, kl: float = 0.0, **settings: Any
+) -> SB3Policy:
     """Train an on-policy algorithm of stable-baselines3 or sb3-contrib until the budget is spent.
 
     They seed the global generators of Python, NumPy and torch; these are put back afterwards.
@@ -131,6 +144,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
         budget: how many episodes.
         seed: of everything.
         log: gets the policy at every rollout at which it is due.
+        kl: weight of ln(pi / pi_ref) of each action, taken from its reward, as RLHF does with PPO.
         settings: keyword arguments of the algorithm.
 
     Returns:
@@ -146,7 +160,7 @@ def train_sb3(algorithm: str, envs: Any, budget: Budget, *, seed: int, log: Log,
         model: base_class.BaseAlgorithm = make("MlpPolicy", bridge, seed=seed % 2**32, device="cpu", **settings)
         model.set_logger(logger.Logger(None, []))  # its own would make a folder of temporary files
         with contextlib.suppress(BudgetExhausted):
-            model.learn(total_timesteps=2**62, callback=_EpisodeLogger(log, setting))
+            model.learn(total_timesteps=2**62, callback=_EpisodeLogger(log, setting, kl))
     policy = SB3Policy(model.policy, setting)
     log(policy)
     return policy

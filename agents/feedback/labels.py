@@ -25,7 +25,9 @@ class LabelAgent(GradientAgent):
     feedback = "label"
 
     episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
-    gradient_steps: int = integer(500, 1, 10_000_000, "steps of the run, on all labels where equal ones are merged")
+    gradient_steps: int = integer(
+        500, 1, 10_000_000, "steps of the run, on all labels where equal ones are merged", search=()
+    )
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]

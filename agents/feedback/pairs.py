@@ -26,7 +26,9 @@ class RoundsAgent(GradientAgent):
 
     episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 512)
     rounds: int = integer(6, 1, 10_000, "rounds of labelling; the budget is split equally")
-    gradient_steps: int = integer(300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds")
+    gradient_steps: int = integer(
+        300, 1, 10_000_000, "gradient: mini-batch steps of the run, shared by its rounds", search=()
+    )
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]
@@ -47,8 +49,12 @@ class PairAgent(RoundsAgent):
         ("auto", "newton", "gradient"),
         "exact fit (linear class only) or gradient steps; auto: exact where it can",
     )
-    ridge: float = real(1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True)
-    ridge_to: str = choice("current", ("current", "reference"), "newton: where the ridge pulls to")
+    ridge: float = real(
+        1e-6, 0.0, 1000.0, "newton: strength of the ridge, in units of the summed loss", open_low=True, search=()
+    )
+    ridge_to: str = choice(
+        "current", ("current", "reference"), "newton: where the ridge pulls to", search=("current", "reference")
+    )
 
     def run(self, trainer: Trainer) -> None:
         """Label and fit, `rounds` times."""

@@ -49,11 +49,11 @@ class PolicyOptions:
         "auto", ("auto", *CATALOGUE), "policy class; auto: linear where the setting has features, else its own view"
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
-    hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers")
-    hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers")
-    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads")
-    layers: int = integer(2, 1, 64, "transformer: number of layers")
-    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer")
+    hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers", search=())
+    hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers", search=())
+    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads", search=())
+    layers: int = integer(2, 1, 64, "transformer: number of layers", search=())
+    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer", search=())
     size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
 
     def build(self, setting: Setting) -> SoftmaxClass:

@@ -7,28 +7,13 @@ from typing import Any
 
 import torch
 
-from theorybench.agents.api.agent import SETTING, ConfiguredAgent, Log
+from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
 from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.validation import integer, real
-
-
-def kl_weight(otherwise: float, meaning: str, *, share: float = 1.0, open_low: bool = False) -> Any:
-    """Declare a hyper-parameter that is "setting" by default: the weight `beta` of KL(pi || pi_ref) in its objective.
-
-    Args:
-        otherwise: its value where the objective has no KL term.
-        meaning: what it is, one phrase.
-        share: of beta, its value where there is one.
-        open_low: whether 0 is refused.
-    """
-    meaning += f"; setting: {'' if share == 1 else f'{share:g} '}beta of its objective, {otherwise:g} where it has none"
-    declared = real(SETTING, 0.0, 1000.0, meaning, open_low=open_low, names=(SETTING,))
-    given = {"otherwise": otherwise, "share": share}
-    return dataclasses.field(default=SETTING, metadata={**declared.metadata, SETTING: given})
+from theorybench.envs.core.validation import integer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +26,7 @@ class GradientAgent(ConfiguredAgent, TrainerOptions):
     differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
     """
 
-    episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step")
+    episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step", search=(32, 256))
 
     @property
     def num_envs(self) -> int:  # type: ignore[override]

@@ -16,7 +16,7 @@ class GroupAgent(GradientAgent):
     """Rolls out groups and takes some steps on each batch; a subclass states the loss."""
 
     group_size: int = integer(8, 2, 4096, "episodes that share a prompt")
-    num_iterations: int = integer(1, 1, 1000, "gradient steps on each batch")
+    num_iterations: int = integer(1, 1, 1000, "gradient steps on each batch", search=(1, 4))
 
     def __post_init__(self) -> None:
         """Validate."""

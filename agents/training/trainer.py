@@ -42,7 +42,7 @@ class TrainerOptions(PolicyOptions):
 
     optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
     learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
-    max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True)
+    max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True, search=())
 
 
 class Trainer:

@@ -83,6 +83,7 @@ class Dynamics(ABC):
     question: ClassVar[str] = ""
     track: ClassVar[str] = "reasoning"
     feedback: ClassVar[str] = "reward"
+    payoff: ClassVar[str] = "reward"
     policy_view: ClassVar[str] = "prefix"
     reference_depends_on: ClassVar[str] = "prefix"
     state_in_prompt: ClassVar[bool] = False

@@ -30,6 +30,8 @@ class Setting(Dynamics):
         track: "reasoning", "curriculum" or "preference": the table of the leaderboard it counts in.
         feedback: "reward"; "preference" where an action is a pair of responses and the reward is +1/2 if the first is
             better, else -1/2; "label" where the reward is +1/2 for a response that is labelled good, else -1/2.
+        payoff: what the objective weighs against its KL term, if it has one, whose weight is then a parameter `beta`:
+            "reward", or "win rate" where it is P(y beats y').
         policy_view: the view of the observation that tabular agents use unless told otherwise.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
         state_in_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.

@@ -25,26 +25,41 @@ class Range:
     meaning: str  # what the parameter is, one phrase
     kind: str  # "integer", "real", "choice", "boolean", "instance" or "integers"
     bounds: tuple[Any, ...] = ()  # (low, high) of numbers, the choices of a choice
+    #: what `theorybench tune` tries: (low, high) of a number, some choices, () for the default alone, or None to let it
+    #: derive a span of numbers from the default
+    search: tuple[Any, ...] | None = None
 
 
-def _field(default: Any, *valid: Any) -> Any:
-    return dataclasses.field(default=default, metadata={"range": Range(*valid)})
+def _field(default: Any, *valid: Any, search: tuple[Any, ...] | None = None) -> Any:
+    return dataclasses.field(default=default, metadata={"range": Range(*valid, search=search)})
 
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def integer(default: int, low: int, high: int, meaning: str) -> Any:
-    """Declare an integer parameter in low..high, both included."""
-    allowed = f"an integer in {low}..{high}"
-    return _field(default, allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", (low, high))
+def integer(default: int, low: int, high: int, meaning: str, *, search: tuple[int, ...] | None = None) -> Any:
+    """Declare an integer parameter in low..high, both included; `search` is what `theorybench tune` tries."""
+    allowed, bounds = f"an integer in {low}..{high}", (low, high)
+    return _field(
+        default, allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", bounds, search=search
+    )
 
 
 def real(
-    default: float | str, low: float, high: float, meaning: str, *, open_low: bool = False, names: tuple[str, ...] = ()
+    default: float | str,
+    low: float,
+    high: float,
+    meaning: str,
+    *,
+    open_low: bool = False,
+    names: tuple[str, ...] = (),
+    search: tuple[float, ...] | None = None,
 ) -> Any:
-    """Declare a finite real parameter in [low, high], or (low, high] with `open_low`; or one of `names`."""
+    """Declare a finite real parameter in [low, high], or (low, high] with `open_low`; or one of `names`.
+
+    `search` is what `theorybench tune` tries.
+    """
 
     def check(value: object) -> bool:
         if isinstance(value, str):
@@ -55,18 +70,20 @@ def real(
 
     allowed = "".join(f"{name!r} or " for name in names)
     allowed += f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
-    return _field(default, allowed, check, meaning, "real", (low, high))
+    return _field(default, allowed, check, meaning, "real", (low, high), search=search)
 
 
-def choice(default: str, choices: tuple[str, ...], meaning: str) -> Any:
-    """Declare a parameter that is one of a few strings."""
+def choice(default: str, choices: tuple[str, ...], meaning: str, *, search: tuple[str, ...] = ()) -> Any:
+    """Declare a parameter that is one of a few strings; `search` are those that `theorybench tune` tries."""
     allowed = "one of " + ", ".join(repr(c) for c in choices)
-    return _field(default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices)
+    return _field(
+        default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices, search=search
+    )
 
 
 def boolean(default: bool, meaning: str) -> Any:
-    """Declare a parameter that is True or False."""
-    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean")
+    """Declare a parameter that is True or False; `theorybench tune` leaves it alone."""
+    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean", search=())
 
 
 def instance(default: int | str, meaning: str, *, canonical: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `theorybench list | run | leaderboard | export | claims | study | evaluate`.
+"""The command line: `theorybench list | run | leaderboard | export | claims | study | tune | evaluate`.
 
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
@@ -20,6 +20,7 @@ from theorybench.envs.core.errors import (
 )
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
+from theorybench.tuning import tune
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -208,6 +209,7 @@ def export(
 
 app.command()(claims)
 app.command()(study)
+app.command()(tune)
 
 
 @app.command()

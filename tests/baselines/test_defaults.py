@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from theorybench.agents import hyperparameters, make_agent, train
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
 
 PAIRS = "TheoryBench/PreferenceBandit-v0"
@@ -39,7 +40,9 @@ def learnt(reference, place, budget, seed=0, **options):
         *(("astar-po", field, PROMPTS, 0.4) for field in ("beta_1", "beta_2")),
         *((name, field, GAME, 0.4) for name, field in (("nash-md", "tau"), ("xpo", "beta"))),
         ("xpo", "alpha", GAME, 0.04),
-        ("rlvr-kl", "kl", PROMPTS, 0.1),  # a preset of its own
+        *((name, field, PROMPTS, 0.4) for name, field in (("rlvr-kl", "kl"), ("raft", "beta"), ("sb3-ppo", "kl"))),
+        *((name, "inverse_temperature", PROMPTS, 2.5) for name in ("dprm-sample", "soft-best-of-n")),
+        ("ipo", "tau", GAME, 0.4),  # of win rates
         ("reinforce", "kl", PROMPTS, 0.0),
     ],
 )
@@ -49,10 +52,35 @@ def test_the_kl_weight_is_the_settings_unless_given(name, field, env_id, value):
     assert getattr(make_agent(name, **{field: 0.7}).resolve_defaults(setting), field) == 0.7
 
 
-@pytest.mark.parametrize(("name", "values"), [("rlvr", {"kl": 0.0}), ("astar-po", {"beta_1": 0.5, "beta_2": 0.05})])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("rlvr", {"kl": 0.0}),
+        ("rlvr-kl", {"kl": 0.1}),
+        ("astar-po", {"beta_1": 0.5, "beta_2": 0.05}),
+        ("dprm-sample", {"inverse_temperature": 5.0}),
+    ],
+)
 def test_without_a_kl_term_the_weight_is_what_it_was(name, values):
     agent = make_agent(name).resolve_defaults(lookup("TheoryBench/TreeMarkovChain-v0").make_setting({}))
     assert {field: getattr(agent, field) for field in values} == values
+
+
+def test_a_weight_is_a_multiple_of_the_settings():
+    setting = lookup(PROMPTS).make_setting({"beta": 0.4})
+    tree = lookup("TheoryBench/TreeMarkovChain-v0").make_setting({})
+    agent = make_agent("astar-po[beta_1=setting*0.5,beta_2=setting*2e0]")
+    assert hyperparameters(agent)["beta_1"] == "setting*0.5"
+    own, without = agent.resolve_defaults(setting), agent.resolve_defaults(tree)
+    assert (own.beta_1, own.beta_2) == pytest.approx((0.2, 0.8))
+    assert (without.beta_1, without.beta_2) == pytest.approx((0.25, 0.1))
+    inverse = make_agent("dprm-sample[inverse_temperature=setting*0.5]").resolve_defaults(setting)
+    assert inverse.inverse_temperature == pytest.approx(1.25)
+    small = lookup(PROMPTS).make_setting({"beta": 1e-3})
+    assert make_agent("dprm-sample").resolve_defaults(small).inverse_temperature == 500.0  # the largest that there is
+    for wrong in ("setting*0", "setting*", "setting*-1", "setting2", "2*setting", "setting*1e999"):
+        with pytest.raises(ParameterError, match="a multiple of it such as"):
+            make_agent("grpo", beta=wrong)
 
 
 @pytest.mark.parametrize(("name", "place", "field"), [("rloo", "prompts", "beta"), ("ipo", "gaussian", "tau")])

@@ -106,6 +106,7 @@ class CyclicPreference(ContextualBandit):
 
     question: ClassVar[str] = "what is optimal when A beats B beats C beats A, and which algorithms find it?"
     feedback: ClassVar[str] = "preference"
+    payoff: ClassVar[str] = "win rate"
 
     num_responses: int = integer(5, 3, 64, "number of responses K; rings of even K have ties")
     num_contexts: int = integer(4, 1, 64, "number of contexts X")

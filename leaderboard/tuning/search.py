@@ -1,0 +1,246 @@
+"""The search: Optuna's tree-structured Parzen estimator, pruned by successive halving, in storage of its own.
+
+- *Trial 0 is the default.* What is proposed later has to beat it.
+- *The value* of a configuration is its mean score over the environments of a suite and several seeds, clipped as on
+  boards.
+- *Pruning.* After each environment, in an order drawn once, the mean so far is reported. At a quarter of the
+  environments, and at each doubling, a trial goes on only if it is in the better half of those that came as far. The
+  means compared there are over the same environments, tuning instances and seeds.
+- *Resuming.* Each trial has a sampler seeded by its number, so that a search which is stopped and resumed, or given
+  more trials later, is the search that ran through. Trials that were under way are run again.
+- *Confirmation.* The best of many noisy values is too good. The best configuration and the default run once more, with
+  other seeds on other tuning instances; these scores are the ones to quote. If the default is the better one there, the
+  result is the default.
+"""
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theorybench.agents.api.loading import agent_digest, make_agent, resolve_agent, split_reference
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
+from theorybench.leaderboard.records.identity import with_values
+from theorybench.leaderboard.running.config import Suite
+from theorybench.leaderboard.running.provenance import git_commit, versions
+from theorybench.leaderboard.tuning.space import Dimension, search_space
+from theorybench.leaderboard.tuning.tasks import Task, make_tasks
+
+if TYPE_CHECKING:
+    import optuna
+
+#: Told of each trial that has ended: its number, its value or None where it was pruned, what it tried.
+Watch = Callable[[int, float | None, dict[str, Any]], None]
+#: Combinations of hyper-parameters in a row that an agent may refuse.
+REFUSED = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The outcome of a search."""
+
+    agent: str  # as it was named
+    given: dict[str, Any]  # hyper-parameters that were fixed
+    suite: str
+    hyperparameters: dict[str, Any]  # of the best configuration, beside the given ones; none where it is the default
+    record: dict[str, Any]  # of the search: see `Search.record`
+
+
+class Search:
+    """A search for the hyper-parameters of one agent.
+
+    Args:
+        agent: a reference, as `make_agent` takes it; hyper-parameters in brackets stay as they are.
+        suite: whose environments count.
+        folder: of the search's storage; made where there is none.
+        seeds: runs of each environment.
+        seed: of the sampler and of the order of environments.
+
+    Raises:
+        ConfigurationError: Optuna is not installed, nothing can be searched, or the folder holds another search of this
+            agent.
+    """
+
+    def __init__(self, agent: str, suite: Suite, folder: Path, *, seeds: int = 2, seed: int = 0) -> None:
+        self.optuna = _optuna()
+        self.reference, self.suite, self.folder, self.seed = agent, suite, folder, seed
+        self.name, self.given = split_reference(agent)
+        default = make_agent(agent)
+        self.space: list[Dimension] = search_space(default, tuple(self.given))
+        self.tasks: list[Task] = make_tasks(suite, default, seed=seed)
+        self.seeds = list(range(seeds))
+        folder.mkdir(parents=True, exist_ok=True)
+        backend = self.optuna.storages.journal.JournalFileBackend(str(folder / "trials.journal"))
+        steps = len(self.tasks)
+        self.study: optuna.Study = self.optuna.create_study(
+            study_name=with_values(resolve_agent(agent).name, self.given),
+            storage=self.optuna.storages.JournalStorage(backend),
+            direction="maximize",
+            pruner=self.optuna.pruners.SuccessiveHalvingPruner(max(1, round(steps / 4)), 2),
+            load_if_exists=True,
+        )
+        self._same_search({**self.request(), "agent_digest": agent_digest(default)})
+
+    def request(self) -> dict[str, Any]:
+        """Return what was asked for, but for the number of trials: JSON."""
+        return {
+            "suite": self.suite.name,
+            "environments": [[task.name, task.env_id, task.parameters, task.budget] for task in self.tasks],
+            "seeds": self.seeds,
+            "seed": self.seed,
+            "space": {dimension.name: dimension.describe() for dimension in self.space},
+        }
+
+    def run(self, trials: int, watch: Watch | None = None) -> Found:
+        """Go on until there are `trials` trials, and confirm the best."""
+        state = self.optuna.trial.TrialState
+        for trial in self.study.get_trials(deepcopy=False, states=(state.RUNNING, state.WAITING)):
+            self.study.tell(trial.number, state=state.FAIL)  # stopped on its way
+        while len(self._done()) < trials:
+            trial, values = self._ask()
+            ended = self._evaluate(trial, values)
+            if watch is not None:
+                watch(len(self._done()) - 1, ended, values)
+        best = self._best()
+        confirmed = self._confirm(best)
+        chosen = best if confirmed["best"] > confirmed["default"] else {}
+        return Found(self.name, self.given, self.suite.name, chosen, self.record(best, confirmed))
+
+    def record(self, best: dict[str, Any], confirmed: dict[str, float]) -> dict[str, Any]:
+        """Return how the search went, as JSON values.
+
+        Args:
+            best: hyper-parameters of the best trial.
+            confirmed: scores of the best trial and of the default with other seeds on other instances.
+        """
+        done = self._done()
+        pruned = [trial for trial in done if trial.state == self.optuna.trial.TrialState.PRUNED]
+        complete = [trial for trial in done if trial not in pruned]
+        sampler = f"optuna {self.optuna.__version__}, TPE, seed {self.seed}; successive halving over environments"
+        return {
+            "suite": self.suite.name,
+            "trials": len(done),
+            "pruned": len(pruned),
+            "default_score": _rounded(complete[0].value),
+            "best_score": _rounded(max(trial.value for trial in complete)),
+            "best": best,
+            "confirmed_default": _rounded(confirmed["default"]),
+            "confirmed_best": _rounded(confirmed["best"]),
+            "episodes": sum(trial.user_attrs["episodes"] for trial in done) + int(confirmed["episodes"]),
+            "seeds": self.seeds,
+            "budgets": {task.name: task.budget for task in self.tasks},
+            "instances": {task.name: task.instance for task in self.tasks if task.instance is not None},
+            "sampler": sampler,
+            "space": self.request()["space"],
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "commit": git_commit() or "unknown",
+            "versions": {name: versions()[name] for name in ("numpy", "theorybench", "torch")},
+        }
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Return what each trial tried and what came of it, as JSON values."""
+        return [
+            {
+                "number": number,
+                "hyperparameters": trial.user_attrs["hyperparameters"],
+                "score": trial.value if trial.state == self.optuna.trial.TrialState.COMPLETE else None,
+                "scores": trial.user_attrs["scores"],
+                "episodes": trial.user_attrs["episodes"],
+            }
+            for number, trial in enumerate(self._done())
+        ]
+
+    def _done(self) -> list[Any]:
+        """Return the trials that have ended, in order."""
+        states = self.optuna.trial.TrialState
+        return list(self.study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)))
+
+    def _ask(self) -> tuple[Any, dict[str, Any]]:
+        """Return the next trial and its hyper-parameters; combinations that the agent refuses do not count."""
+        done = len(self._done())
+        if done == 0:
+            self.study.enqueue_trial({dimension.name: dimension.start for dimension in self.space})
+        for attempt in range(REFUSED):
+            seed = int(np.random.SeedSequence([self.seed, done, attempt]).generate_state(1)[0])
+            self.study.sampler = self.optuna.samplers.TPESampler(seed=seed, n_startup_trials=8, constant_liar=False)
+            trial = self.study.ask()
+            suggested = {dimension.name: dimension.suggest(trial) for dimension in self.space}
+            values = {d.name: suggested[d.name] for d in self.space if suggested[d.name] != d.default}
+            try:
+                make_agent(self.reference, **values)
+            except ParameterError:
+                self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+                continue
+            return trial, values
+        raise ConfigurationError(f"{self.reference} refuses all combinations of hyper-parameters that were tried")
+
+    def _evaluate(self, trial: Any, values: dict[str, Any]) -> float | None:
+        """Run a trial; return its value, or None where it was pruned."""
+        trial.set_user_attr("hyperparameters", values)
+        means: list[float] = []
+        scores: dict[str, float] = {}
+        episodes = 0
+        pruned = False
+        for step, task in enumerate(self.tasks, 1):
+            found, spent = task.scores(make_agent(self.reference, **values), self.seeds)
+            means.append(float(np.mean(found)))
+            scores[task.name], episodes = _rounded(means[-1]), episodes + spent
+            trial.report(float(np.mean(means)), step)
+            pruned = step < len(self.tasks) and trial.should_prune()
+            if pruned:
+                break
+        trial.set_user_attr("scores", scores)
+        trial.set_user_attr("episodes", episodes)
+        if pruned:
+            self.study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
+            return None
+        value = float(np.mean(means))
+        self.study.tell(trial, value)
+        return value
+
+    def _best(self) -> dict[str, Any]:
+        """Return the hyper-parameters of the best trial; of equally good ones the first."""
+        complete = [trial for trial in self._done() if trial.state == self.optuna.trial.TrialState.COMPLETE]
+        return dict(max(complete, key=lambda trial: trial.value).user_attrs["hyperparameters"])
+
+    def _confirm(self, best: dict[str, Any]) -> dict[str, float]:
+        """Run the best configuration and the default with other seeds on other tuning instances."""
+        tasks = make_tasks(self.suite, make_agent(self.reference), seed=self.seed, skip=1)
+        seeds = [seed + len(self.seeds) for seed in self.seeds]
+        outcome = {"episodes": 0.0}
+        for name, values in {"default": {}, "best": best}.items():
+            if name == "best" and not best:
+                return outcome | {"best": outcome["default"]}
+            runs = [task.scores(make_agent(self.reference, **values), seeds) for task in tasks]
+            outcome[name] = float(np.mean([np.mean(scores) for scores, _ in runs]))
+            outcome["episodes"] += sum(spent for _, spent in runs)
+        return outcome
+
+    def _same_search(self, request: dict[str, Any]) -> None:
+        """Note what is searched, or check that it is what the folder's search is about."""
+        known = self.study.user_attrs
+        for name, value in request.items():
+            if name not in known:
+                self.study.set_user_attr(name, value)
+            elif known[name] != value:
+                raise ConfigurationError(
+                    f"{self.folder} holds a search of {self.study.study_name} whose {name} is {known[name]!r:.200}, "
+                    f"not {value!r:.200}: give another --out, or remove the folder"
+                )
+
+
+def _optuna() -> Any:
+    """Import Optuna, quiet."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise ConfigurationError("Optuna is not installed: pip install 'theorybench[tune]'") from error
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4)
