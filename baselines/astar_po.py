@@ -9,14 +9,17 @@ Implementation details:
 3. *Prompts:* all of them if the setting has few, else as many as a share `first_stage` of the budget allows. Stage 2
    draws from them with replacement.
 4. `beta_1` and `beta_2` are the beta of the setting's objective, at which V-hat and the regression have its optimum;
-   0.5 and 0.05 where it has no KL term.
+   the paper's 0.5 and 0.001 where it has no KL term. There a larger `beta_2` is a price that the score does not know:
+   with 0.05 it stops at a score of .45 on RewardTeacher's flat teacher, where 0.001 gets .98.
 5. Both stages are charged to the budget.
 
 It logs the policy after each update of stage 2, so its first score comes after stage 1, with `reward`, `length` and
 `log_ratio` of the batch (see `Samples.scalars`).
 
-Where it deviates: if there are infinitely many prompts, those of stage 1 are the training set, instead of a given
-corpus; Adam at 0.1, since tables and small models are trained.
+Where it deviates: where the objective has a KL term both betas are its weight, and not the paper's 0.5 and 0.001; if
+there are infinitely many prompts, those of stage 1 are the training set, instead of a given corpus; stage 1 may take
+half of the budget, where the paper does not count it; no prompt is dropped for being unsolved; Adam at 0.1 without
+weight decay, 64 episodes a step, since tables and small models are trained.
 """
 
 import dataclasses
@@ -40,7 +43,7 @@ class AStarPO(GradientAgent):
     reference_samples: int = integer(8, 1, 4096, "N: samples of the reference for each prompt in stage 1")
     first_stage: float = real(0.5, 0.0, 0.95, "largest share of the budget for stage 1", open_low=True)
     beta_1: float = kl_weight(0.5, "temperature of V-hat", open_low=True)
-    beta_2: float = kl_weight(0.05, "KL coefficient of the regression", open_low=True)
+    beta_2: float = kl_weight(0.001, "KL coefficient of the regression", open_low=True)
 
     def run(self, trainer: Trainer) -> None:
         """Estimate V-hat, then regress."""

@@ -24,6 +24,7 @@ canonical `TreeMarkovChain`, with exact scores: easy / hard / invalid .413 / .15
 
 import dataclasses
 from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from theorybench.envs.core.validation import integer
 class BestOfN(RewardGuidedAgent):
     """Keep the best of N answers."""
 
-    objective = "reward"
+    objective: ClassVar[Literal["setting", "reward"]] = "reward"
 
     samples: int = integer(8, 1, 4096, "N: answers of the base model, of which one is kept")
 

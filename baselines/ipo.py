@@ -21,8 +21,10 @@ Implementation details:
 
 It logs the policy after each round, and no scalars.
 
-Where it deviates: the label is one comparison, as in the paper's sampled loss (eq. 17), not an average. TRL divides
-log-ratios by the length of the response; here responses have one token, where that is the same.
+Where it deviates: the paper is offline, here rounds of fresh pairs are the default, whose minimum is found exactly for
+linear policies and approached by Adam at 0.1 for others; tau is the setting's, not a constant; the label is one
+comparison, as in the paper's sampled loss (eq. 17), not an average. TRL divides log-ratios by the length of the
+response; here responses have one token, where that is the same.
 """
 
 import dataclasses

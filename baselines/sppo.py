@@ -27,6 +27,7 @@ of all. With cyclic preferences the last policy cycles and does not converge.
 """
 
 import dataclasses
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ from theorybench.envs.core.validation import choice, preset, real
 class SPPO(RoundsAgent):
     """Regression of log-ratios on win rates in self-play."""
 
-    objective = "reward"
+    objective: ClassVar[Literal["setting", "reward"]] = "reward"
 
     rounds: int = preset(RoundsAgent, "rounds", 20)
     eta: float | str = real(1.0, 0.0, 1000.0, "step size of multiplicative weights", open_low=True)

@@ -124,7 +124,7 @@ class _EpisodeLogger(callbacks.BaseCallback):
     def _on_step(self) -> bool:
         if self._kl:
             actions = self.locals["actions"]
-            rows = self._setting.reference_probs(self.model._last_obs)
+            rows = self._setting.reference_probs(np.asarray(self.model._last_obs))
             reference = np.log(np.maximum(rows[np.arange(len(actions)), actions], SMALLEST))
             ratios = self.locals["log_probs"].cpu().numpy() - reference
             self.locals["rewards"] -= self._kl * np.minimum(ratios, LARGEST_RATIO).astype(np.float32)  # in place

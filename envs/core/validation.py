@@ -30,8 +30,17 @@ class Range:
     search: tuple[Any, ...] | None = None
 
 
-def _field(default: Any, *valid: Any, search: tuple[Any, ...] | None = None) -> Any:
-    return dataclasses.field(default=default, metadata={"range": Range(*valid, search=search)})
+def _field(
+    default: Any,
+    allowed: str,
+    check: Callable[[Any], bool],
+    meaning: str,
+    kind: str,
+    bounds: tuple[Any, ...] = (),
+    search: tuple[Any, ...] | None = None,
+) -> Any:
+    declared = Range(allowed, check, meaning, kind, bounds, search)
+    return dataclasses.field(default=default, metadata={"range": declared})
 
 
 def _is_integer(value: object) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from theorybench.agents.api.loading import agent_class, list_agents
+from theorybench.agents.api.presets import presets
 from theorybench.envs.core.errors import TheoryBenchError, UnknownNameError
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
@@ -36,7 +37,7 @@ def environments() -> Rows:
 
 
 def agents() -> Rows:
-    """Return the registered agents: name, what they learn from, one line."""
+    """Return the registered agents: name, what they learn from, one line, names of presets."""
     rows = []
     for name in list_agents():
         try:
@@ -45,7 +46,8 @@ def agents() -> Rows:
             rows.append({"name": name, "description": str(error), "feedback": "unknown"})
             continue
         text = first_line(sys.modules[cls.__module__]) or first_line(cls)
-        rows.append({"name": name, "description": text, "feedback": getattr(cls, "feedback", "reward")})
+        feedback = getattr(cls, "feedback", "reward")
+        rows.append({"name": name, "description": text, "feedback": feedback, "presets": sorted(presets(cls))})
     return {"agents": rows}
 
 

@@ -27,7 +27,7 @@ from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.running.provenance import git_commit, versions
 from theorybench.leaderboard.tuning.space import Dimension, search_space
-from theorybench.leaderboard.tuning.tasks import Task, make_tasks
+from theorybench.leaderboard.tuning.tasks import Task, make_tasks, name_of
 
 if TYPE_CHECKING:
     import optuna
@@ -71,6 +71,8 @@ class Search:
         default = make_agent(agent)
         self.space: list[Dimension] = search_space(default, tuple(self.given))
         self.tasks: list[Task] = make_tasks(suite, default, seed=seed)
+        chosen = {task.name for task in self.tasks}
+        self.left_out = [name for entry in suite.environments if (name := name_of(entry)) not in chosen]
         self.seeds = list(range(seeds))
         folder.mkdir(parents=True, exist_ok=True)
         backend = self.optuna.storages.journal.JournalFileBackend(str(folder / "trials.journal"))
@@ -122,6 +124,7 @@ class Search:
         sampler = f"optuna {self.optuna.__version__}, TPE, seed {self.seed}; successive halving over environments"
         return {
             "suite": self.suite.name,
+            "left_out": self.left_out,
             "trials": len(done),
             "pruned": len(pruned),
             "default_score": _rounded(complete[0].value),

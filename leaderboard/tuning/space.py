@@ -86,6 +86,8 @@ def search_space(agent: Any, fixed: Sequence[str] = ()) -> list[Dimension]:
     for field in dataclasses.fields(agent):
         declared, value = field.metadata.get("range"), getattr(agent, field.name)
         if declared is not None and field.name not in fixed and declared.search != ():
+            if SETTING in field.metadata and not isinstance(value, str):
+                declared = dataclasses.replace(declared, search=None)  # its span is of multiples
             kind_and_span = _span(declared, value)
             if kind_and_span is not None:
                 found.append(Dimension(field.name, kind_and_span[0], value, kind_and_span[1]))

@@ -19,7 +19,7 @@ from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
 from theorybench.leaderboard.running.matrix import SMALLEST_GAP
 
 #: Instances that are looked at before an environment is given up.
-TRIED = 100
+TRIED = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Task:
 def make_tasks(suite: Suite, agent: Any, *, seed: int = 0, skip: int = 0) -> list[Task]:
     """Return the environments of a suite that an agent learns from, in an order drawn by a seed.
 
+    Ladders of difficulty are left out, and environments on whose first tuning instances there is nothing to be won.
+
     Args:
         suite: instances for scoring, and canonical ones, are replaced by the first suitable instance for tuning.
         agent: that will train.
@@ -72,23 +74,30 @@ def make_tasks(suite: Suite, agent: Any, *, seed: int = 0, skip: int = 0) -> lis
     Raises:
         ConfigurationError: no environment is left.
     """
-    tasks = []
+    found = []
     for entry in suite.environments:
         if entry.ladder is None:
             id = resolve_env(entry.id)
             if learns_from(agent, lookup(id).setting.feedback):
-                tasks.append(_task(entry, id, entry.budget or suite.budget or lookup(id).budget, skip))
+                found.append(_task(entry, id, entry.budget or suite.budget or lookup(id).budget, skip))
+    tasks = [task for task in found if task is not None]
     if not tasks:
         raise ConfigurationError(
             f"suite {suite.name} has no environment for {type(agent).__name__}: it learns from feedback "
-            f"{getattr(agent, 'feedback', 'reward')!r}, and ladders of difficulty are left out"
+            f"{getattr(agent, 'feedback', 'reward')!r}; ladders of difficulty are left out, and environments where "
+            "nothing can be won"
         )
     return [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
 
 
-def _task(entry: EnvironmentEntry, id: str, budget: int, skip: int) -> Task:
-    """Return a task on the first tuning instance on which something can be won, `skip` others passed over."""
-    name = entry.label or short_name(id)
+def name_of(entry: EnvironmentEntry) -> str:
+    """Return how an environment of a suite is called here."""
+    return entry.label or short_name(resolve_env(entry.id))
+
+
+def _task(entry: EnvironmentEntry, id: str, budget: int, skip: int) -> Task | None:
+    """Return a task on the first tuning instance where something can be won, `skip` passed over; None without one."""
+    name = name_of(entry)
     fixed = "instance" not in {field.name for field in dataclasses.fields(lookup(id).setting)}
     for instance in [None] if fixed else range(min(TRIED, FIRST_SCORING_INSTANCE)):
         parameters = entry.parameters if fixed else {**entry.parameters, "instance": instance}
@@ -97,7 +106,7 @@ def _task(entry: EnvironmentEntry, id: str, budget: int, skip: int) -> Task:
         if oracle is not None and (fixed or skip == 0):
             return Task(name, id, dict(setting.parameters), budget, instance, oracle)
         skip -= oracle is not None
-    raise ConfigurationError(f"{name}: on none of its first {TRIED} tuning instances is there something to be won")
+    return None
 
 
 def _suitable(id: str, setting: Setting) -> Oracle[Any] | None:

@@ -48,6 +48,8 @@ def tune(
     for task in search.tasks:
         instance = "as it is: it has no instances" if task.instance is None else f"tuning instance {task.instance}"
         console.print(f"{task.name}: {instance}", highlight=False, markup=False, soft_wrap=True)
+    if search.left_out:
+        console.print(f"left out: {', '.join(search.left_out)}", highlight=False, markup=False, soft_wrap=True)
 
     def watch(number: int, value: float | None, values: dict[str, Any]) -> None:
         outcome = "pruned" if value is None else f"{value:.4f}"

@@ -185,7 +185,7 @@ def test_responses_that_end_early_and_illegal_actions_are_counted(toys):
     assert ends == 1550 and model.rewards[model.child < 0].sum() == sum(part.rewards.sum() for part in table.rollouts)
     assert (model.visits[model.reference == 0] == 0).all() and (model.reference == 0).any()
     for name in ("best-of-n", "soft-best-of-n", "prm-greedy", "prm-sample", "dprm-greedy", "dprm-sample"):
-        rows = make_agent(name).guide(model)
+        rows = make_agent(name).resolve_defaults(table.setting).guide(model)
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-12)
         assert (rows >= 0).all() and (rows[model.reference == 0] == 0).all()
 

@@ -57,7 +57,7 @@ def test_the_kl_weight_is_the_settings_unless_given(name, field, env_id, value):
     [
         ("rlvr", {"kl": 0.0}),
         ("rlvr-kl", {"kl": 0.1}),
-        ("astar-po", {"beta_1": 0.5, "beta_2": 0.05}),
+        ("astar-po", {"beta_1": 0.5, "beta_2": 0.001}),
         ("dprm-sample", {"inverse_temperature": 5.0}),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_weight_is_a_multiple_of_the_settings():
     assert hyperparameters(agent)["beta_1"] == "setting*0.5"
     own, without = agent.resolve_defaults(setting), agent.resolve_defaults(tree)
     assert (own.beta_1, own.beta_2) == pytest.approx((0.2, 0.8))
-    assert (without.beta_1, without.beta_2) == pytest.approx((0.25, 0.1))
+    assert (without.beta_1, without.beta_2) == pytest.approx((0.25, 0.002))
     inverse = make_agent("dprm-sample[inverse_temperature=setting*0.5]").resolve_defaults(setting)
     assert inverse.inverse_temperature == pytest.approx(1.25)
     small = lookup(PROMPTS).make_setting({"beta": 1e-3})

@@ -1,0 +1,181 @@
+"""A search: the default first, trials pruned, resumed to the same result, confirmed, and written down."""
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from theorybench.agents import make_agent
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.leaderboard.running.config import load_suite, make_suite
+from theorybench.leaderboard.running.matrix import plan
+from theorybench.leaderboard.tuning.output import toml, write_configuration, write_preset
+from theorybench.leaderboard.tuning.search import Search
+from theorybench.leaderboard.tuning.tasks import make_tasks
+
+optuna = pytest.importorskip("optuna")
+
+TOYS = Path(__file__).parents[1] / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+ENVIRONMENTS = [{"id": ENV, "label": f"gap {gap}", "parameters": {"gap": gap}} for gap in (0.1, 0.2, 0.3, 0.4)]
+SUITE = make_suite({"name": "toys", "agents": ["random"], "environments": ENVIRONMENTS, "budget": 128})
+#: An agent whose score is known: the probability of the better arm is 1 - (rate - 0.3)^2.
+AGENT = """
+    import dataclasses
+    import numpy as np
+    import theorybench as tb
+    from theorybench.agents.api.agent import ConfiguredAgent
+    from theorybench.envs.core.errors import ParameterError
+    from theorybench.envs.core.validation import integer, real
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Known(ConfiguredAgent):
+        rate: float = real(0.9, 0.0, 1.0, "the best is .3")
+        odd: int = integer(8, 1, 64, "whether it fails")
+        num_envs = 8
+
+        def __post_init__(self):
+            super().__post_init__()
+            if self.odd == 32:
+                raise ParameterError("odd", self.odd, "another number")
+
+        def train(self, envs, budget, *, seed, log):
+            if self.odd == 2:
+                raise RuntimeError("it fails")
+            envs.reset(seed=seed)
+            envs.step(envs.action_space.sample())
+            best = 1 - (self.rate - 0.3) ** 2
+            return tb.TablePolicy(tb.View.of(envs.unwrapped.setting, "prompt"), [[1 - best, best]])
+"""
+
+
+@pytest.fixture
+def agent(tmp_path):
+    (tmp_path / "mine.py").write_text(textwrap.dedent(AGENT))
+    return f"{tmp_path / 'mine.py'}:Known"
+
+
+def searched(agent, folder, trials=12, **options):
+    search = Search(agent, SUITE, folder, **options)
+    seen = []
+    found = search.run(trials, lambda number, value, tried: seen.append((number, value, tried)))
+    return search, found, seen
+
+
+def test_a_search_finds_what_is_better_than_the_default(agent, tmp_path):
+    search, found, seen = searched(agent, tmp_path / "out")
+    assert [number for number, _, _ in seen] == list(range(12))
+    assert seen[0][2] == {} and seen[0][1] == pytest.approx(2 * (1 - 0.6**2) - 1, abs=1e-9)
+    record = found.record
+    assert record["trials"] == 12 and 0 < record["pruned"] < 12 and record["seeds"] == [0, 1]
+    assert record["default_score"] == record["confirmed_default"] == 0.28
+    assert record["confirmed_best"] == record["best_score"] > 0.9
+    assert found.hyperparameters["rate"] == pytest.approx(0.3, abs=0.2) and found.hyperparameters == record["best"]
+    assert all("odd" not in tried or tried["odd"] in (2, 4, 16) for _, _, tried in seen)  # 32 is refused
+    failed = [trial for trial in search.trials() if trial["hyperparameters"].get("odd") == 2]
+    assert all(score == -1.0 for trial in failed for score in trial["scores"].values())
+    assert record["episodes"] > 0 and set(record["space"]) == {"rate", "odd"}
+
+
+def test_a_search_that_is_stopped_and_resumed_is_the_one_that_ran_through(agent, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(number, value, tried):
+        if number == 4:
+            raise Stop
+
+    _, whole, seen = searched(agent, tmp_path / "whole")
+    with pytest.raises(Stop):
+        Search(agent, SUITE, tmp_path / "parts").run(12, stop)
+    interrupted = Search(agent, SUITE, tmp_path / "parts")
+    interrupted.study.ask()  # a trial was under way
+    _, resumed, rest = searched(agent, tmp_path / "parts")
+    assert [entry[0] for entry in rest] == list(range(5, 12)) and rest == seen[5:]
+    assert resumed.hyperparameters == whole.hyperparameters
+    assert {**resumed.record, "date": ""} == {**whole.record, "date": ""}
+    assert searched(agent, tmp_path / "parts")[2] == []  # nothing is left to do
+
+
+def test_a_folder_holds_one_search_of_an_agent(agent, tmp_path):
+    searched(agent, tmp_path / "out", 2)
+    with pytest.raises(ConfigurationError, match=r"whose seeds is \[0, 1\], not \[0, 1, 2\]: give another --out"):
+        Search(agent, SUITE, tmp_path / "out", seeds=3)
+
+
+def test_the_default_stays_where_nothing_is_better(agent, tmp_path):
+    _, found, _ = searched(f"{agent}[rate=0.3]", tmp_path / "out", 4)
+    assert found.given == {"rate": 0.3} and found.hyperparameters == {} and found.record["confirmed_default"] == 1.0
+
+
+def test_instances_are_for_tuning_and_others_confirm():
+    environments = [
+        {"id": "TreeMarkovChain", "parameters": {"instance": "canonical"}, "label": "tree"},
+        {"id": "OptimalAdvantage", "parameters": {"instance": 10_003}, "budget": 77},
+        {"id": ENV},
+        {"id": "ReasoningTree", "ladder": "L"},
+        {"id": "CyclicPreference"},
+    ]
+    suite = make_suite({"name": "mixed", "agents": ["random"], "environments": environments})
+    tasks = {task.name: task for task in make_tasks(suite, make_agent("rlvr"))}
+    assert set(tasks) == {"tree", "OptimalAdvantage", "Toys/TwoArms"}  # neither comparisons nor ladders
+    assert tasks["Toys/TwoArms"].instance is None and tasks["OptimalAdvantage"].budget == 77
+    others = {task.name: task for task in make_tasks(suite, make_agent("rlvr"), skip=1)}
+    for name in ("tree", "OptimalAdvantage"):
+        chosen = [tasks[name].instance, others[name].instance]
+        assert 0 <= chosen[0] < chosen[1] < 10_000
+        assert [task.parameters["instance"] for task in (tasks[name], others[name])] == chosen
+    with pytest.raises(ConfigurationError, match="no environment for DPOOffline: it learns from feedback 'preference'"):
+        make_tasks(SUITE, make_agent("dpo-offline"))
+
+
+def test_what_is_written_can_be_run_and_named(agent, tmp_path):
+    search, found, _ = searched(agent, tmp_path / "out")
+    path = write_configuration(found, SUITE, search.trials(), tmp_path / "out")
+    planned = plan(load_suite(path))
+    assert {job.names[1] for job in planned.jobs} == {agent, f"{agent}, tuned"}
+    assert {run.parameters["gap"] for job in planned.jobs for run in job.runs} == {0.1, 0.2, 0.3, 0.4}
+    record = json.loads((tmp_path / "out" / "search.json").read_text())
+    assert len(record["trials"]) == 12 and record["trials"][0]["hyperparameters"] == {}
+
+    assert write_preset(found, "toys").parent == tmp_path
+    write_preset(found, "other")
+    tuned = make_agent(f"{agent}[preset=toys]")
+    assert tuned == make_agent(agent, **found.hyperparameters)
+    assert make_agent(f"{agent}[preset=toys]", rate=0.5).rate == 0.5
+    with pytest.raises(ConfigurationError, match="expected letters"):
+        write_preset(found, "a b")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"),
+        (True, "true"),
+        ('a"b', '"a\\"b"'),
+        ([1, 2], "[1, 2]"),
+        ({"a": {"b c": 1}}, '{ a = { "b c" = 1 } }'),
+    ],
+)
+def test_values_as_toml(value, text):
+    assert toml(value) == text
+
+
+def test_the_command(agent, tmp_path, monkeypatch, capsys):
+    from theorybench import cli
+
+    suite = tmp_path / "toys.toml"
+    entries = "".join(f'[[environments]]\nid = "{ENV}"\nparameters = {{ gap = {gap} }}\n' for gap in (0.2, 0.4))
+    suite.write_text(f'agents = ["random"]\nbudget = 64\n{entries}')
+    command = ["theorybench", "tune", agent, "--suite", str(suite), "--trials", "4", "--out", str(tmp_path / "out")]
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("sys.argv", [*command, "--preset", "toys"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    printed = capsys.readouterr().err
+    assert not stopped.value.code and "trial 0: 0.2800  the default" in printed and "rate: 0 to 1" in printed
+    assert "as it is: it has no instances" in printed and "preset toys in" in printed
+    assert make_agent(f"{agent}[preset=toys]").rate != 0.9
+    shutil.rmtree(tmp_path / "out")
