@@ -17,8 +17,7 @@ Implementation details:
 
 It logs the policy after each round, with `reward` (mean of the round), `rung` (its number, from 1) and `kept` (rows).
 
-Where it deviates: the paper's search waits for one reward and goes on; rounds and confirmations make it serve noisy and
-one-bit verifiers too.
+Where it deviates: the paper's search waits for one reward; rounds and confirmations serve noisy and one-bit verifiers.
 """
 
 import dataclasses
@@ -41,7 +40,6 @@ class CurriculumSearch(ConfiguredAgent):
     """Rejection sampling from the base model, sub-task by sub-task."""
 
     objective = "reward"
-
     curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised; none: the full task alone")
     episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a sub-task is done")

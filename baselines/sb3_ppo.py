@@ -18,8 +18,8 @@ It logs the policy at the start of a rollout where a score is due, and no scalar
 Where it deviates from our own agents: it starts within a few per cent of the uniform policy instead of the base model.
 Nothing is lost if the base model is uniform, as it is by default in the settings with stages; if only the base model
 finds rewards, as on a random tree of `TreeMarkovChain-v0`, it finds none. Unlike `sb3-maskable-ppo` it does not use
-action masks, so it learns which actions are illegal from episodes that they end. An action that the reference never takes
-costs `kl` times 50 nats.
+action masks, so it learns which actions are illegal from episodes that they end. An action that the reference never
+takes costs `kl` times 50 nats.
 """
 
 import dataclasses

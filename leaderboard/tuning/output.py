@@ -9,7 +9,7 @@ from theorybench.agents.api.presets import presets, presets_file
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.running.config import Suite
-from theorybench.leaderboard.tuning.search import Found
+from theorybench.leaderboard.tuning.search import Tuned
 
 #: First lines of a file of presets.
 HEADER = """\
@@ -19,7 +19,7 @@ HEADER = """\
 """
 
 
-def write_configuration(found: Found, suite: Suite, trials: list[dict[str, Any]], folder: Path) -> Path:
+def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]], folder: Path) -> Path:
     """Write `suite.toml`, which runs default and tuned side by side, and `search.json`; return the former's path.
 
     Args:
@@ -57,7 +57,7 @@ def write_configuration(found: Found, suite: Suite, trials: list[dict[str, Any]]
     return path
 
 
-def write_preset(found: Found, name: str) -> Path:
+def write_preset(found: Tuned, name: str) -> Path:
     """Write a preset into the file beside the agent's module; return its path.
 
     Raises:

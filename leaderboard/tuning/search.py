@@ -39,7 +39,7 @@ REFUSED = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class Tuned:
     """The outcome of a search."""
 
     agent: str  # as it was named
@@ -96,7 +96,7 @@ class Search:
             "space": {dimension.name: dimension.describe() for dimension in self.space},
         }
 
-    def run(self, trials: int, watch: Watch | None = None) -> Found:
+    def run(self, trials: int, watch: Watch | None = None) -> Tuned:
         """Go on until there are `trials` trials, and confirm the best."""
         state = self.optuna.trial.TrialState
         for trial in self.study.get_trials(deepcopy=False, states=(state.RUNNING, state.WAITING)):
@@ -109,7 +109,7 @@ class Search:
         best = self._best()
         confirmed = self._confirm(best)
         chosen = best if confirmed["best"] > confirmed["default"] else {}
-        return Found(self.name, self.given, self.suite.name, chosen, self.record(best, confirmed))
+        return Tuned(self.name, self.given, self.suite.name, chosen, self.record(best, confirmed))
 
     def record(self, best: dict[str, Any], confirmed: dict[str, float]) -> dict[str, Any]:
         """Return how the search went, as JSON values.

@@ -89,10 +89,11 @@ def rloo(logs, data, agent):
 
 def raft(logs, data, agent):
     rewards, kept = data.rewards.numpy(), []
+    ranked = rewards - agent.beta * (data.sampled - data.reference).numpy().sum(axis=1)
     for first in range(0, len(rewards), GROUP):
         group = list(group_of(first))
-        best = [i for i in group if rewards[i] == max(rewards[j] for j in group)]
-        if agent.keep == "best" or rewards[best[0]] > 0:
+        best = [i for i in group if ranked[i] == max(ranked[j] for j in group)]
+        if agent.keep == "best" or max(rewards[i] for i in group) > 0:
             kept.append(np.mean([logs[i].sum() for i in best]))
     return -np.mean(kept) if kept else 0.0
 
@@ -117,7 +118,7 @@ AGENTS = [
         (rloo, RLOO(**COMMON, beta=beta, normalize_advantages=norm, epsilon=0.15))
         for beta, norm in itertools.product((0.0, 0.4), (False, True))
     ),
-    *((raft, RAFT(**COMMON, keep=keep)) for keep in ("rewarded", "best")),
+    *((raft, RAFT(**COMMON, keep=keep, beta=beta)) for keep in ("rewarded", "best") for beta in (0.0, 0.3)),
     *((ppo, PPO(normalize_advantages=norm, clip=0.25, kl=0.0)) for norm in (False, True)),
     (ppo, PPO(advantage="process", kl=0.0)),
 ]
