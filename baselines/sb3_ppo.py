@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.kl_weights import kl_weight
-from theorybench.agents.external.sb3 import train_sb3
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.validation import integer, real
 
@@ -38,6 +37,7 @@ class SB3PPO(ConfiguredAgent):
     """stable-baselines3's PPO."""
 
     algorithm: ClassVar[str] = "PPO"
+    requires = ("stable_baselines3",)
 
     num_envs: int = integer(64, 1, 4096, "environments stepped together")
     steps_per_update: int = integer(8, 2, 100_000, "steps of each environment between updates")
@@ -51,6 +51,8 @@ class SB3PPO(ConfiguredAgent):
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train until the budget is spent."""
+        from theorybench.agents.external.sb3 import train_sb3  # stable-baselines3 is optional
+
         own = self.resolve_defaults(envs.unwrapped.setting)
         return train_sb3(
             self.algorithm,

@@ -1,6 +1,8 @@
 """The interface of agents and their logs."""
 
 import dataclasses
+import importlib.util
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from theorybench.agents.api.budget import Budget
@@ -34,6 +36,9 @@ class Agent:
             It decides which theoretical scaling law its cost on ladders of difficulty is compared with.
         objective: what it maximises: "setting" for the setting's own objective, a price on leaving the reference
             included, or "reward" where it never sees that price. Where a setting has one, boards rank the latter apart.
+        requires: modules that it needs beyond those of a plain install, such as ("stable_baselines3",). Where one is
+            missing, sweeps skip the agent and say how to install it.
+        num_threads: how many threads torch computes on while it trains.
 
     If an agent also has a method `train_runs(envs, budgets, seeds, logs)`, several seeds are trained together by it,
     unless its attribute `batch_seeds` is False.
@@ -45,6 +50,8 @@ class Agent:
     privileged: ClassVar[bool] = False
     strategy: ClassVar[Literal["direct", "curriculum"]] = "direct"
     objective: ClassVar[Literal["setting", "reward"]] = "setting"
+    requires: tuple[str, ...] = ()
+    num_threads: ClassVar[int] = 1
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train a policy.
@@ -69,6 +76,20 @@ def learns_from(agent: Any, feedback: str) -> bool:
     """
     wanted = getattr(agent, "feedback", "reward")
     return wanted in ("none", feedback) or (wanted, feedback) == ("reward", "label")
+
+
+#: The optional group of this package that holds a module.
+GROUPS = {"stable_baselines3": "sb3", "sb3_contrib": "sb3", "transformers": "llm", "trl": "llm", "pandas": "pandas"}
+
+
+def missing_modules(names: Iterable[str]) -> str:
+    """Say which modules are not installed and how to install them; "" where none is missing."""
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    wanted = dict.fromkeys(f"'theorybench[{GROUPS[name]}]'" if name in GROUPS else name for name in missing)
+    verb = "are" if len(missing) > 1 else "is"
+    return f"{' and '.join(missing)} {verb} not installed: pip install {' '.join(wanted)}"
 
 
 def can_batch_seeds(agent: Any) -> bool:

@@ -1,8 +1,9 @@
 """Training under a budget: make the environments, meter them, hand them to an agent, take its policies."""
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -69,6 +70,19 @@ def check_feedback(agent: Any, env_id: str) -> None:
         raise AgentError(f"{type(agent).__name__} learns from feedback {wanted!r} and {env_id} gives {offered!r}")
 
 
+@contextlib.contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch compute on `count` threads within, and on as many as before afterwards."""
+    import torch
+
+    held = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(held)
+
+
 def train(
     agent: Any,
     env_id: str,
@@ -80,6 +94,9 @@ def train(
     fractions: Sequence[float] = FRACTIONS,
 ) -> list[Trained]:
     """Train an agent once for each seed; several seeds only where the agent can train them together.
+
+    torch computes on one thread meanwhile, or on as many as the agent's `num_threads` says: the arrays are small, and
+    more threads take longer.
 
     Args:
         agent: an object with `train`.
@@ -114,11 +131,14 @@ def train(
     if ledger is not None:
         ledger.extend(budgets)
     logs = [HarnessLog(b, checkpoint, fractions) for b, checkpoint in zip(budgets, each, strict=True)]
+    learns = getattr(agent, "feedback", "reward") != "none"
+    threads = torch_threads(int(getattr(agent, "num_threads", 1))) if learns else contextlib.nullcontext()
     try:
-        if runs > 1:
-            policies = agent.train_runs(envs, budgets, list(seeds), logs)
-        else:
-            policies = [agent.train(envs, budgets[0], seed=int(seeds[0]), log=logs[0])]
+        with threads:
+            if runs > 1:
+                policies = agent.train_runs(envs, budgets, list(seeds), logs)
+            else:
+                policies = [agent.train(envs, budgets[0], seed=int(seeds[0]), log=logs[0])]
     except BudgetExhausted as error:  # or its target is reached
         policies = [log.last for log in logs]
         if any(policy is None for policy in policies):

@@ -10,15 +10,14 @@ import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
-import re
 from pathlib import Path
 from typing import Any
 
-from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters
+from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules
 from theorybench.agents.api.agent import hyperparameters as values_of
 from theorybench.agents.api.presets import configuration, preset_hyperparameters
 from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownKeywordError, UnknownNameError
-from theorybench.envs.core.registry import load_module
+from theorybench.envs.core.registry import load_module, split_reference
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
@@ -113,31 +112,6 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
     return agent
 
 
-def split_reference(reference: str) -> tuple[str, dict[str, Any]]:
-    """Split "name[a=1,b=x]" into the name and its hyper-parameters; numbers, true and false are read as such."""
-    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]*)\])?", reference.strip())
-    if match is None:
-        raise ConfigurationError(f"agent {reference!r}: expected name or name[key=value,...]")
-    values: dict[str, Any] = {}
-    for part in filter(None, (match[2] or "").split(",")):
-        key, equals, text = part.partition("=")
-        if not equals or not key.strip().isidentifier():
-            raise ConfigurationError(f"agent {reference!r}: expected key=value, got {part!r}")
-        values[key.strip()] = _literal(text.strip())
-    return match[1], values
-
-
-def _literal(text: str) -> Any:
-    if text in ("true", "True", "false", "False"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 @dataclasses.dataclass(frozen=True)
 class AgentSpec:
     """What is known of an agent before it trains.
@@ -156,6 +130,7 @@ class AgentSpec:
     privileged: bool  # whether it is shown the oracle; see `Agent`
     strategy: str  # "direct" or "curriculum"; see `Agent`
     batch_seeds: bool  # whether several seeds are trained together; see `Agent`
+    missing: str  # which modules that it needs are not installed, and how to install them; "" where none is missing
     _made: Any = dataclasses.field(repr=False, compare=False)
 
     @property
@@ -201,6 +176,7 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         privileged=bool(getattr(made, "privileged", False)),
         strategy=getattr(made, "strategy", "direct"),
         batch_seeds=can_batch_seeds(made),
+        missing=missing_modules(getattr(made, "requires", ())),
         _made=made,
     )
 

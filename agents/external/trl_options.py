@@ -12,6 +12,7 @@ from theorybench.envs.core.validation import choice, integer, real
 class TRLOptions(ConfiguredAgent):
     """Hyper-parameters of every trainer of TRL."""
 
+    requires = ("transformers", "trl")
     turns: ClassVar[bool] = False  # whether it trains on episodes that are more than one prompt and one completion
 
     shape: str = choice("llama", SHAPES, "architecture of the model")

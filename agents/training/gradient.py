@@ -10,6 +10,7 @@ import torch
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.policies.catalogue import NETWORKS
+from theorybench.agents.policies.sizes import SHAPES
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
 from theorybench.envs.core.policy import Policy
@@ -37,6 +38,11 @@ class GradientAgent(ConfiguredAgent, TrainerOptions):
     def batch_seeds(self) -> bool:
         """Whether runs are worth training together: not those of networks."""
         return self.policy not in NETWORKS
+
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Modules that the policy class needs beyond those of a plain install."""
+        return ("transformers",) if self.policy in SHAPES else ()
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:

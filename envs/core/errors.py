@@ -1,6 +1,7 @@
 """The errors of the package. Each names the field, the value, what is allowed, and the fix where there is one."""
 
 import difflib
+import re
 import sys
 from collections.abc import Iterable
 
@@ -119,8 +120,24 @@ class UnknownNameError(TheoryBenchError, KeyError):
         return f"unknown {self.kind} {self.name!r}; {closest(self.name, self.known)}"
 
 
+#: Names of which all are listed where none is close; of more, the nearest three are suggested.
+LISTED = 12
+
+
 def closest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known names that are closest to one that is not; all of them where none is close."""
+    """Suggest the known names that are closest to one that is not, or list them where they are few and none is close.
+
+    An abbreviation suggests what it stands for: "lr" is learning_rate.
+    """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    short = [full for full in names if _abbreviates(name, full)]
+    close = (short or difflib.get_close_matches(name, names, n=3, cutoff=0.4))[:3]
+    if not close and len(names) > LISTED:
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.0)
     return f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names) or 'none'}"
+
+
+def _abbreviates(name: str, full: str) -> bool:
+    """Return whether a name is the initials of another's words."""
+    words = re.split(r"[_\W]+", full)
+    return 1 < len(name) == len(words) and name.lower() == "".join(word[:1] for word in words).lower()

@@ -136,10 +136,13 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
     low, sums = table.min(initial=0.0), table.sum(axis=1)
     if not np.isfinite(sums).all():
         raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
-    off = np.abs(sums - 1.0).max(initial=0.0)
-    if low < -SUM_TOLERANCE or off > SUM_TOLERANCE:
+    if low < -SUM_TOLERANCE:
+        raise PolicyError(f"probs returned a negative probability, {low:.3g}: expected numbers in [0, 1]")
+    wrong = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if wrong.size:
         raise PolicyError(
-            f"probs is not a distribution: smallest entry {low:.3g}, row sums off by up to {off:.3g} (>1e-5)"
+            f"the probabilities of {wrong.size} of {len(sums)} rows do not sum to 1: those of row {wrong[0]} sum to "
+            f"{sums[wrong[0]]:.6g}. Divide each row by its sum, or return a softmax"
         )
     return np.maximum(table, 0.0)
 

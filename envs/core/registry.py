@@ -4,9 +4,11 @@ import dataclasses
 import hashlib
 import importlib
 import importlib.util
+import json
 import pkgutil
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -205,14 +207,79 @@ def resolve_env(reference: str) -> str:
         reference: an id, its short form ("TreeMarkovChain"), "module:ID" or "path/to/file.py:ID".
 
     Raises:
-        ConfigurationError: the module or file cannot be imported.
+        ConfigurationError: the module or file cannot be imported, or parameters stand where none are taken.
         UnknownNameError: no such id; the closest are suggested.
     """
-    module, colon, id = reference.rpartition(":")
+    name, parameters = split_reference(reference, "environment")
+    if parameters:
+        raise ConfigurationError(f"{reference}: parameters are fixed here; expected {name}")
+    module, colon, id = name.rpartition(":")
     if colon:
         load_module(module)
-        reference = id
+        name = id
     # Where a short form names several ids, it is ours: a setting of that name elsewhere changes nothing.
     ids = sorted(list_envs(), key=lambda id: not id.startswith("TheoryBench/"))
-    short = [id for id in ids if reference in (id.split("/")[1], id.split("/")[1].rpartition("-v")[0])]
-    return lookup(short[0] if short else reference).id
+    short = [id for id in ids if name in (id.split("/")[1], id.split("/")[1].rpartition("-v")[0])]
+    return lookup(short[0] if short else name).id
+
+
+def resolve_setting(reference: str, parameters: Mapping[str, Any] | None = None) -> tuple[str, Setting]:
+    """Return the id and the setting that a reference names.
+
+    Args:
+        reference: as `resolve_env` takes it, with parameters in brackets where it has any: "TreeMarkovChain[pass_k=4]".
+        parameters: of the setting; they win over those in brackets.
+
+    Raises:
+        ConfigurationError, UnknownNameError: as `resolve_env` does, or brackets that cannot be read.
+        ParameterError: a parameter that the setting does not have, or a value outside of its range.
+    """
+    name, inline = split_reference(reference, "environment")
+    id = resolve_env(name)
+    return id, lookup(id).make_setting({**inline, **(parameters or {})})
+
+
+def split_reference(reference: str, kind: str = "agent") -> tuple[str, dict[str, Any]]:
+    """Split "name[a=1,b=x]" into the name and its parameters; their values are read by `parse_value`.
+
+    Args:
+        reference: a name, with parameters in brackets or without.
+        kind: of the thing, for errors.
+
+    Raises:
+        ConfigurationError: brackets that do not close, or hold something other than key=value.
+    """
+    match = re.fullmatch(r"([^\[\]]+)(?:\[(.*)\])?", reference.strip())
+    if match is None:
+        raise ConfigurationError(f"{kind} {reference!r}: expected name or name[key=value,...]")
+    values: dict[str, Any] = {}
+    for part in split_list(match[2] or ""):
+        key, equals, text = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise ConfigurationError(f"{kind} {reference!r}: expected key=value, got {part!r}")
+        values[key.strip()] = parse_value(text.strip())
+    return match[1].strip(), values
+
+
+def split_list(text: str | None) -> list[str]:
+    """Split "a,b[x=1,y=2]" at the commas outside of brackets; empty parts are left out."""
+    parts, depth = [""], 0
+    for letter in text or "":
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def parse_value(text: str) -> Any:
+    """Read the value of a parameter: a number, true or false, JSON such as [1, 2], else the text itself."""
+    if text in ("True", "False"):
+        return text == "True"
+    for read in (int, float, json.loads):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

@@ -72,7 +72,7 @@ def environment_named(name: str) -> str | None:
     """Return the id of the environment that a name refers to, importing the file that it names; None where none is.
 
     Raises:
-        ConfigurationError: the file cannot be imported.
+        ConfigurationError: the file cannot be imported, or parameters: claims and studies have their own.
     """
     try:
         return resolve_env(name)

@@ -125,7 +125,7 @@ class RecordStore:
 
         Nested fields become columns such as "metrics.pass@1"; `curve` and lists are JSON; infinities are "inf".
         """
-        rows = [_flatten(json.loads(record.to_json())) for record in self]
+        rows = [flatten(json.loads(record.to_json())) for record in self]
         names = list(dict.fromkeys(("schema", "key", *Record.model_json_schema(by_alias=True)["properties"])))
         order = {name: i for i, name in enumerate(names)}
         columns = sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n))
@@ -287,12 +287,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested tables one column for each entry; lists stay JSON."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{name}.")
+            flat |= flatten(value, f"{prefix}{name}.")
         else:
             flat[prefix + name] = json.dumps(value) if isinstance(value, list) else value
     return flat

@@ -1,17 +1,21 @@
-"""Interpretation of command-line arguments: suites, policies, values."""
+"""Interpretation of command-line arguments: suites and values."""
 
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from theorybench.agents.api.harness import train
+from theorybench.agents.api.agent import learns_from
 from theorybench.agents.api.loading import list_agents, make_agent
-from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownNameError
-from theorybench.envs.core.policy import Policy
-from theorybench.envs.core.registry import load_module, lookup, resolve_env
-from theorybench.leaderboard.running.config import AgentEntry, Suite, load_suite, make_suite, named_suite
+from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError, UnknownNameError
+from theorybench.envs.core.registry import lookup, parse_value, resolve_env, split_reference
+from theorybench.leaderboard.running.config import (
+    AgentEntry,
+    EnvironmentEntry,
+    Suite,
+    load_suite,
+    make_suite,
+    named_suite,
+)
 
 #: The default suite.
 DEFAULT_SUITE = "starter"
@@ -23,6 +27,7 @@ def choose_suite(
     *,
     environments: Sequence[str] = (),
     agents: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Suite:
     """Return the suite that a command asks for.
@@ -31,8 +36,11 @@ def choose_suite(
         config: a TOML file, or None.
         suite: the name of a suite that ships, or None.
         environments: leave out all others of the suite; without a file or suite, these with their default parameters.
+            Parameters in brackets replace the suite's: "TreeMarkovChain[pass_k=4]".
         agents: run these instead of the suite's. A label of the suite is that entry; the name of an agent is the
-            suite's plain entry of it, or else all of its entries, with their hyper-parameters.
+            suite's plain entry of it, or else all of its entries, with their hyper-parameters. Where there is neither a
+            suite nor an agent, those of a plain install that learn from what one of the environments gives.
+        parameters: of every environment; they win over the suite's and over those in brackets.
         overrides: fields of `Suite` to replace; None leaves one as it is.
 
     Raises:
@@ -43,17 +51,51 @@ def choose_suite(
         raise ConfigurationError(f"give a configuration ({config}) or --suite {suite}, not both")
     if config is None and suite is None and environments:
         chosen = make_suite(
-            {"name": "custom", "environments": [{"id": id} for id in environments], "agents": list_agents()}
+            {
+                "name": "custom",
+                "environments": [{"id": id} for id in environments],
+                "agents": list(agents) or fitting_agents(environments),
+            },
+            "command line",
         )
     else:
         chosen = load_suite(config) if config is not None else named_suite(suite or DEFAULT_SUITE)
         chosen = _only(chosen, environments)
     entries = [entry for reference in agents for entry in _entries(chosen, reference)] or chosen.agents
-    values = chosen.model_copy(update={"agents": entries}).model_dump()
+    places = [_with_parameters(entry, parameters or {}) for entry in chosen.environments]
+    values = chosen.model_copy(update={"agents": entries, "environments": places}).model_dump()
     replaced = {name: value for name, value in overrides.items() if value is not None}
     if "budget" in replaced:
         values["environments"] = [{**entry, "budget": None} for entry in values["environments"]]
     return make_suite({**values, **replaced}, "command line")
+
+
+def fitting_agents(environments: Sequence[str]) -> list[str]:
+    """Return the registered agents that learn from what one of some environments gives, or from nothing.
+
+    Agents of other libraries are left out, so that a command means the same wherever it is given.
+
+    Raises:
+        ConfigurationError, UnknownNameError: as `resolve_env` does.
+    """
+    ids = [resolve_env(split_reference(name, "environment")[0]) for name in environments]
+    offered = {lookup(id).setting.feedback for id in ids}
+    fitting = []
+    for name in list_agents():
+        try:
+            agent = make_agent(name)
+        except TheoryBenchError:  # what others have registered
+            continue
+        if not getattr(agent, "requires", ()) and any(learns_from(agent, feedback) for feedback in offered):
+            fitting.append(name)
+    return fitting
+
+
+def _with_parameters(entry: EnvironmentEntry, parameters: Mapping[str, Any]) -> EnvironmentEntry:
+    """Return an entry with other parameters; the label that it had may not be true of them."""
+    if not parameters:
+        return entry
+    return entry.model_copy(update={"parameters": {**entry.parameters, **parameters}, "label": None})
 
 
 def _entries(suite: Suite, reference: str) -> list[AgentEntry]:
@@ -70,23 +112,21 @@ def _only(suite: Suite, environments: Sequence[str]) -> Suite:
         return suite
     ids = [resolve_env(entry.id) for entry in suite.environments]
     labels = [entry.label for entry in suite.environments]
-    wanted: set[int] = set()
-    for name in environments:
-        found = {i for i, label in enumerate(labels) if label == name}
-        found = found or {i for i, id in enumerate(ids) if id == resolve_env(name)}
+    wanted: dict[int, EnvironmentEntry] = {}
+    for reference in environments:
+        found, parameters = [i for i, label in enumerate(labels) if label == reference], {}
         if not found:
-            raise UnknownNameError(f"environment of the suite {suite.name}", name, {*ids, *filter(None, labels)})
-        wanted |= found
-    return suite.model_copy(update={"environments": [suite.environments[i] for i in sorted(wanted)]})
-
-
-def split_list(text: str | None) -> list[str]:
-    """Split "a,b[x=1,y=2]" at the commas outside of brackets."""
-    return [part.strip() for part in re.split(r",(?![^\[]*\])", text or "") if part.strip()]
+            name, parameters = split_reference(reference, "environment")
+            found = [i for i, label in enumerate(labels) if label == name]
+            found = found or [i for i, id in enumerate(ids) if id == resolve_env(name)]
+        if not found:
+            raise UnknownNameError(f"environment of the suite {suite.name}", reference, {*ids, *filter(None, labels)})
+        wanted |= {i: _with_parameters(suite.environments[i], parameters) for i in found}
+    return suite.model_copy(update={"environments": [wanted[i] for i in sorted(wanted)]})
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    """Read "name=value" pairs; values are JSON where they can be, else text.
+    """Read "name=value" pairs; values are numbers, true, false or JSON where they can be, else text.
 
     Raises:
         ConfigurationError: a pair without "=".
@@ -96,46 +136,5 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or not name.strip().isidentifier():
             raise ConfigurationError(f"--param {pair}: expected name=value, such as --param pass_k=4")
-        try:
-            values[name.strip()] = json.loads(text)
-        except ValueError:
-            values[name.strip()] = text
+        values[name.strip()] = parse_value(text.strip())
     return values
-
-
-def find_policy(reference: str, env_id: str, parameters: dict[str, Any]) -> Any:
-    """Return a policy by name.
-
-    Args:
-        reference: a file that `Policy.save` wrote; "module:Name" or "file.py:Name" of a policy or of a class that makes
-            one without arguments; "initial"; or an agent that learns from nothing, such as "optimal".
-        env_id: a registered id.
-        parameters: of the setting.
-
-    Raises:
-        PolicyError: a file that holds no policy.
-        ConfigurationError: a module or file that cannot be imported, or what it names is no policy.
-        AgentError: an agent that has to be trained.
-        UnknownNameError: nothing has this name; the closest are suggested.
-    """
-    if Path(reference).is_file():
-        return Policy.load(reference)
-    module, colon, name = reference.rpartition(":")
-    if colon:
-        found = getattr(load_module(module), name, None)
-        policy = found() if isinstance(found, type) else found
-        if not callable(getattr(policy, "probs", None)):
-            raise ConfigurationError(f"{module} holds no policy {name}: expected an object with probs(observations)")
-        return policy
-    entry = lookup(env_id)
-    if reference == "initial":
-        return entry.oracle(entry.make_setting(parameters)).initial_policy
-    try:
-        agent = make_agent(reference)
-    except UnknownNameError as error:
-        raise UnknownNameError("policy or file", reference, {"initial", *error.known}) from error
-    if getattr(agent, "feedback", "reward") != "none":
-        call = f"train(tb.make_agent({reference!r}), {env_id!r}, {{}}, [0], {entry.budget})"
-        fix = f"theorybench.agents.api.harness.{call}[0].policy.save('policy.npz')"
-        raise AgentError(f"{reference} has to be trained first: {fix}")
-    return train(agent, env_id, parameters, [0], entry.budget)[0].policy

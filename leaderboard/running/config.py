@@ -13,7 +13,7 @@ A suite names environments, agents and seeds; everything else has a default:
     ]
 
     [[environments]]
-    id = "TreeMarkovChain"          # an id, its short form, "module:ID" or "my_setting.py:ID"
+    id = "TreeMarkovChain"          # an id, its short form, "module:ID" or "my_setting.py:ID"; also ID[pass_k=4]
     label = "tree pass@4"           # how the board calls it; made from the parameters where it is left out
     budget = 20000                  # episodes of each run; the id's own default where it is left out
     parameters = { pass_k = 4, instance = 10000 }
@@ -34,9 +34,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
+from theorybench.envs.core.registry import split_reference
 from theorybench.leaderboard.records.schema import Strict, explain
 
 #: Where the suites lie that ship with the package.
@@ -68,7 +69,7 @@ Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$", 
 class EnvironmentEntry(Strict):
     """One environment of a suite."""
 
-    id: str  # an id, its short form, "module:ID" or "path/to/file.py:ID"
+    id: str  # an id, its short form, "module:ID" or "path/to/file.py:ID"; brackets become parameters
     parameters: dict[str, Any] = Field(default_factory=dict)  # of the setting; its defaults where left out
     #: episodes of each run; None for the suite's, or else the id's own
     budget: Annotated[int, Field(ge=1)] | None = None
@@ -76,6 +77,17 @@ class EnvironmentEntry(Strict):
     #: a parameter along which the id has a ladder of difficulty: the entry stands for all of its levels, and
     #: `parameters` for those that differ from the ladder's own
     ladder: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _brackets(cls, values: Any) -> Any:
+        """Make parameters of what stands in brackets behind the id; those of the table win."""
+        id = values.get("id") if isinstance(values, dict) else None
+        if not isinstance(id, str) or "[" not in id:
+            return values
+        name, inline = split_reference(id, "environment")
+        given = values.get("parameters", {})
+        return {**values, "id": name, "parameters": {**inline, **given} if isinstance(given, dict) else given}
 
 
 class AgentEntry(Strict):

@@ -77,6 +77,8 @@ class Plan:
     skipped: list[tuple[str, str]]  # names of the (environment, agent) pairs whose feedback does not match
     #: names of the pairs for which theory predicts more episodes than the budget holds
     infeasible: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    #: names of agents that need what is not installed, and how to install it
+    unavailable: list[tuple[str, str]] = dataclasses.field(default_factory=list)
 
     @property
     def keys(self) -> set[str]:
@@ -183,10 +185,14 @@ def plan(suite: Suite) -> Plan:
     jobs: list[Job] = []
     skipped: list[tuple[str, str]] = []
     infeasible: list[tuple[str, str]] = []
+    unavailable: dict[str, str] = {}
     for environment, (id, setting) in zip(environments, settings, strict=True):
         for entry, agent in zip(suite.agents, agents, strict=True):
             rung = {"ladder": environment.ladder, "target": suite.target, "way": agent.strategy}
             names = (_env_name(environment), entry.label or with_values(short_name(entry.agent), entry.hyperparameters))
+            if agent.missing:
+                unavailable[names[1]] = agent.missing
+                continue
             identity = identify(
                 id,
                 setting,
@@ -211,7 +217,9 @@ def plan(suite: Suite) -> Plan:
             jobs += [job] if suite.batch_seeds and agent.batch_seeds else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
     _refuse_twice(jobs)
-    return Plan(jobs, skipped, infeasible)
+    if unavailable and len(unavailable) == len(agents):
+        raise ConfigurationError("; ".join(f"{name}: {reason}" for name, reason in unavailable.items()))
+    return Plan(jobs, skipped, infeasible, list(unavailable.items()))
 
 
 def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:

@@ -34,6 +34,8 @@ class ProgressWatcher(Watcher):
         for environment in dict.fromkeys(where for where, _ in plan.skipped):
             agents = ", ".join(agent for where, agent in plan.skipped if where == environment)
             self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
+        for agent, reason in plan.unavailable:
+            self._print(f"[yellow]{escape(agent)} is skipped: {escape(reason)}[/yellow]")
         for agent in dict.fromkeys(who for _, who in plan.infeasible):
             count = sum(who == agent for _, who in plan.infeasible)
             said = f"{agent} skips {count} levels for which theory predicts more episodes than the budget holds"

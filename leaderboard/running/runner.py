@@ -21,6 +21,7 @@ from theorybench.agents.api.harness import FRACTIONS, check_feedback, train
 from theorybench.agents.api.loading import AgentSpec, agent_digest, resolve_agent
 from theorybench.envs.core.errors import (
     AgentError,
+    ConfigurationError,
     NonFiniteError,
     ParameterError,
     PolicyError,
@@ -28,7 +29,7 @@ from theorybench.envs.core.errors import (
     TheoryBenchError,
 )
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.registry import lookup, resolve_env
+from theorybench.envs.core.registry import lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import Identity, identify
 from theorybench.leaderboard.records.record import Record, make_record
@@ -52,11 +53,12 @@ def run(env_id: str, agent: Any, *, seed: int = 0, budget: int | None = None, **
     """Train an agent once and score it.
 
     Args:
-        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID", with parameters in brackets where
+            it has any: "TreeMarkovChain[pass_k=4]".
         agent: an object with `train`, or a reference: "rlvr", "rlvr[learning_rate=0.1]", "my_agent.py:MyAgent".
         seed: the only source of randomness.
         budget: episodes; None for the id's own default.
-        parameters: of the setting.
+        parameters: of the setting; they win over those in brackets.
 
     Returns:
         The record, with the exact metrics at fractions of the budget (`curve`) and at the end (`metrics`, `score`).
@@ -102,17 +104,30 @@ def run_many(
     Raises:
         the errors of `run`.
     """
-    id = resolve_env(env_id)
-    setting = lookup(id).make_setting(parameters or {})
+    id, setting = resolve_setting(env_id, parameters)
     oracle_of(id, setting)
-    budget = lookup(id).budget if budget is None else budget
-    for field, value, low in (("budget", budget, 1), *(("seed", seed, 0) for seed in seeds)):
+    spec = resolve_agent(agent)
+    episodes = check_request(spec, id, seeds, budget)
+    identity = identify(id, setting, spec, seed=seeds[0], budget=episodes)
+    return train_and_score(spec, [identity.with_seed(seed) for seed in seeds], batch_seeds, fractions)
+
+
+def check_request(agent: AgentSpec, env_id: str, seeds: Sequence[int], budget: int | None) -> int:
+    """Check what is asked of an agent; return the episodes of a run.
+
+    Raises:
+        ParameterError: a seed or budget out of its range.
+        AgentError: the agent cannot learn from the setting's feedback.
+        ConfigurationError: a module that it needs is not installed.
+    """
+    episodes = lookup(env_id).budget if budget is None else budget
+    for field, value, low in (("budget", episodes, 1), *(("seed", seed, 0) for seed in seeds)):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value < 2**63:
             raise ParameterError(field, value, f"an integer >= {low}")
-    spec = resolve_agent(agent)
-    check_feedback(spec.agent, id)
-    identity = identify(id, setting, spec, seed=seeds[0], budget=budget)
-    return train_and_score(spec, [identity.with_seed(seed) for seed in seeds], batch_seeds, fractions)
+    if agent.missing:
+        raise ConfigurationError(f"{agent.name}: {agent.missing}")
+    check_feedback(agent.agent, env_id)
+    return episodes
 
 
 def train_and_score(
@@ -144,27 +159,6 @@ def train_and_score(
     if not attempts:
         attempts = [_attempt(agent.fresh(), [run], setting, progress, fractions)[0] for run in runs]
     return [record_of(run, attempt) for run, attempt in zip(runs, attempts, strict=True)]
-
-
-def evaluate(policy: Any, env_id: str, **parameters: Any) -> dict[str, float]:
-    """Return the exact metrics of a policy, and its score.
-
-    Args:
-        policy: any object with `probs(observations) -> (n, num_actions)`.
-        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
-        parameters: of the setting.
-
-    Returns:
-        The oracle's metrics by name, and "score": 0 for the reference policy, 1 for the optimal one. A value that is a
-        seeded estimate has its standard error beside it under `<name>_se`.
-
-    Raises:
-        UnknownNameError: no such id; the closest are suggested.
-        ParameterError: a parameter out of its range.
-        PolicyError: the policy's rows are not probability distributions.
-    """
-    id = resolve_env(env_id)
-    return _measure(oracle_of(id, lookup(id).make_setting(parameters)), policy)
 
 
 @functools.lru_cache(maxsize=8)
@@ -269,7 +263,7 @@ def _score(
 ) -> None:
     """Add a policy to the curve of a run, or replace one of as many episodes, with what the agent reported there."""
     try:
-        metrics = _measure(oracle, policy)
+        metrics = measure(oracle, policy)
     except Exception as error:
         attempt.fail(error)
         return
@@ -305,10 +299,10 @@ def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
         attempt.fail(NonFiniteError(f"the score is {attempt.curve[-1]['metrics']['score']}"))
 
 
-def _measure(oracle: Oracle[Any], policy: Any) -> dict[str, float]:
-    """Return all metrics and the score."""
-    metrics = oracle.evaluate(policy)
-    return {**metrics, "score": oracle.normalise(metrics["objective"])}
+def measure(oracle: Oracle[Any], policy: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:
+    """Return metrics of a policy, all of them unless some are named, and its score."""
+    found = oracle.evaluate(policy, None if metrics is None else [name for name in metrics if name != "score"])
+    return {**found, "score": oracle.normalise(found["objective"])}
 
 
 def describe(error: BaseException) -> str:

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+import types
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from multiprocessing.connection import Connection, wait
@@ -106,7 +107,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, str(output)))
-        with _single_threaded():
+        with _single_threaded(), _undisturbed(), _without_main():
             self.process.start()
         theirs.close()
         self.ready, self.gone = False, False  # whether it has started, whether its process has ended
@@ -176,6 +177,36 @@ def _single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let processes that start here have Ctrl-C blocked, which the terminal sends to them too; it waits for this one.
+
+    They ignore it once they run; while they import, it would end them with a traceback each.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Let processes that start here not run the script of this one: they need nothing of it.
+
+    So `theorybench.run_suite` works in scripts that do not ask for `__name__ == "__main__"`.
+    """
+    held = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = held
+
+
 def _cause(exitcode: int | None) -> str:
     """Say why a process ended."""
     if exitcode is not None and exitcode < 0:
@@ -192,6 +223,8 @@ def _serve(connection: Connection, output: str) -> None:
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):  # see `_undisturbed`
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(handle, 1)

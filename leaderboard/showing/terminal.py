@@ -1,4 +1,4 @@
-"""Boards, claims and studies in the terminal: legible from 80 columns on."""
+"""Boards, claims and studies in the terminal: whole from 80 columns on; narrower ones show fewer columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,6 +11,7 @@ from theorybench.envs.core.evidence.study import Axis, Chart, Series, Table
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ranking import Row
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, tally_of
+from theorybench.leaderboard.showing.fitting import FittingTable
 from theorybench.leaderboard.showing.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import (
@@ -30,10 +31,14 @@ from theorybench.leaderboard.showing.words import (
 
 #: Failed runs that are listed; the page and the JSON form have all.
 LISTED_FAILURES = 10
+#: Letters of each.
+LONGEST_FAILURE = 240
 #: Letters of a line in small, columns of a chart's numbers, letters of a name before it is broken, and those it keeps.
 SPARK, SHOWN, NAME, LEAST_NAME = 12, 5, 34, 15
 #: The column that only tables with test-time methods have.
 QUERIES = "queries"
+#: Columns of a standing that are shown on the narrowest terminal.
+ESSENTIAL = ("agent", "score")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _GLYPHS = {"measured": "●", "line": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○"}
 _GLYPHS |= {"censored": "↥"}
@@ -126,9 +131,13 @@ def study_lines(study: ShownStudy) -> RenderableType:
     return Group(*parts, *(Text(f"- {plain(note)}") for note in study.result.notes), Text())
 
 
-def _grid(heads: Iterable[tuple[str, bool]]) -> Grid:
-    """Return an empty table of heads, and whether they are numbers; names of agents are broken last."""
-    grid = Grid(box=None, pad_edge=False, collapse_padding=True, header_style="dim")
+def _grid(heads: Iterable[tuple[str, bool]], essential: Sequence[str] = ()) -> FittingTable:
+    """Return an empty table of heads, and whether they are numbers; names of agents are broken last.
+
+    On a narrow terminal columns that are not essential are left out; by default all but the first.
+    """
+    heads = list(heads)
+    grid = FittingTable([place for place, (head, _) in enumerate(heads) if head in essential] or [0])
     for head, is_number in heads:
         least = LEAST_NAME if head == "agent" else None
         grid.add_column(
@@ -159,7 +168,8 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
     if standing.title not in names:
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
     yield title
-    grid = _grid((head, number) for head, number in _HEADS.items() if head != QUERIES or standing.queried)
+    heads = [(head, number) for head, number in _HEADS.items() if head != QUERIES or standing.queried]
+    grid = _grid(heads, ESSENTIAL)
     for row in standing.rows:
         cells = dict(zip(_HEADS, _cells(row), strict=True))
         grid.add_row(*(cells[str(column.header)] for column in grid.columns), style="" if row.rank else "dim")
@@ -191,7 +201,7 @@ def _failures(board: Board) -> Iterable[RenderableType]:
     yield Text(f"failed runs: {len(board.failures)}", style="bold red")
     for failure in board.failures[:LISTED_FAILURES]:
         line = f"{failure.agent} on {failure.environment}, seed {failure.seed}: {failure.status}: {failure.error}"
-        yield Padding(Text(plain(line).splitlines()[0], overflow="ellipsis", no_wrap=True), (0, 2))
+        yield Padding(Text(plain(line).splitlines()[0][:LONGEST_FAILURE]), (0, 2))
     if len(board.failures) > LISTED_FAILURES:
         yield Padding(Text(f"and {len(board.failures) - LISTED_FAILURES} more: see --json or --html"), (0, 2))
     yield Text()
@@ -212,7 +222,7 @@ def _chart(chart: Chart, styles: Mapping[str, Style]) -> Iterable[RenderableType
     """Yield a chart as a table: each series in small, its values at a few places, and how it agrees with theory."""
     places = _shown_places(chart)
     yield Text.assemble((plain(chart.title), "bold"), (f"   {plain(chart.y.title)} by {plain(chart.x.title)}", "dim"))
-    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    grid = FittingTable([0, -1])
     grid.add_column("", max_width=26, overflow="fold")
     grid.add_column("", no_wrap=True)
     for place in places:

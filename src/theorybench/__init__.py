@@ -5,7 +5,18 @@ an attribute; what needs torch, the leaderboard or a plotting library is importe
 """
 
 import importlib
+import signal
+import sys
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if (
+    # While the command imports, Ctrl-C ends it without a traceback; `theorybench.cli.main` puts it back.
+    (Path((sys.argv or [""])[0]).stem == "theorybench" or sys.orig_argv[1:3] == ["-m", "theorybench"])
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from theorybench.envs.core import (
     Claim,
@@ -33,7 +44,10 @@ if TYPE_CHECKING:
     from theorybench.leaderboard.evidence.lab import claims, studies
     from theorybench.leaderboard.records.record import Record
     from theorybench.leaderboard.records.store import read_records as records
-    from theorybench.leaderboard.running.runner import evaluate, run
+    from theorybench.leaderboard.running.policies import evaluate, load_policy, train
+    from theorybench.leaderboard.running.runner import run
+    from theorybench.leaderboard.running.sweeps import run_suite
+    from theorybench.leaderboard.showing.notebook import board, frame
 
 __version__ = "0.1.0"
 
@@ -43,16 +57,21 @@ _LAZY = {
     "Budget": "theorybench.agents",
     "Episodes": "theorybench.agents",
     "Record": "theorybench.leaderboard.records.record",
+    "board": "theorybench.leaderboard.showing.notebook",
     "claims": "theorybench.leaderboard.evidence.lab",
-    "evaluate": "theorybench.leaderboard.running.runner",
+    "evaluate": "theorybench.leaderboard.running.policies",
+    "frame": "theorybench.leaderboard.showing.notebook",
     "list_agents": "theorybench.agents",
+    "load_policy": "theorybench.leaderboard.running.policies",
     "make_agent": "theorybench.agents",
     "records": "theorybench.leaderboard.records.store:read_records",
     "rollout": "theorybench.agents",
     "run": "theorybench.leaderboard.running.runner",
+    "run_suite": "theorybench.leaderboard.running.sweeps",
     "studies": "theorybench.leaderboard.evidence.lab",
     "study": "theorybench.study:",
     "testing": "theorybench.testing:",
+    "train": "theorybench.leaderboard.running.policies",
 }
 
 __all__ = [
@@ -74,18 +93,23 @@ __all__ = [
     "Study",
     "TablePolicy",
     "View",
+    "board",
     "claims",
     "evaluate",
+    "frame",
     "list_agents",
     "list_envs",
+    "load_policy",
     "make_agent",
     "records",
     "register",
     "rollout",
     "run",
+    "run_suite",
     "studies",
     "study",
     "testing",
+    "train",
 ]
 
 discover("theorybench.envs")

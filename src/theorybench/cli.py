@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from theorybench.envs.core.errors import (
-    ConfigurationError,
-    ParameterError,
-    PolicyError,
-    TheoryBenchError,
-    UnknownNameError,
-)
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
 from theorybench.tuning import tune
@@ -36,6 +30,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A parameter of the setting; give the option once for each."),
+]
 Results = Annotated[
     Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote, or a file of JSON lines.")
 ]
@@ -43,8 +41,13 @@ Results = Annotated[
 
 def main() -> None:
     """Run the command line; errors of the package and of files are one line, without a traceback."""
+    for stop in (signal.SIGINT, signal.SIGTERM):  # both are a KeyboardInterrupt, so that commands save what is done
+        signal.signal(stop, signal.default_int_handler)
     try:
         app(prog_name="theorybench")
+    except KeyboardInterrupt:
+        print("theorybench: stopped", file=sys.stderr)
+        sys.exit(130)
     except (TheoryBenchError, OSError) as error:
         print(f"theorybench: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, (ConfigurationError, ParameterError, UnknownNameError)) else 1)
@@ -97,16 +100,18 @@ def run(
         typer.Option(
             metavar="ID,ID",
             help="Only these environments of the suite; without a suite these, with default parameters. Ids, short "
-            "names, labels, or file.py:ID.",
+            "names, labels, or file.py:ID; TreeMarkovChain\\[pass_k=4] sets parameters.",
         ),
     ] = None,
     agents: Annotated[
         str | None,
         typer.Option(
             metavar="A,B",
-            help="These agents instead of the suite's: rlvr, rlvr\\[learning_rate=0.1], my_agent.py:MyAgent.",
+            help="These agents instead of the suite's: rlvr, rlvr\\[learning_rate=0.1], my_agent.py:MyAgent. Default "
+            "without a suite: all of a plain install that learn from what the environments give.",
         ),
     ] = None,
+    param: Parameters = None,
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Seeds 0 to N-1.")] = None,
     budget: Annotated[int | None, typer.Option(metavar="N", help="Episodes of each run.")] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Processes. Default: one for each core.")] = None,
@@ -123,7 +128,8 @@ def run(
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
 ) -> None:
     """Train and score agents. Give the same command again to resume: nothing is run twice."""
-    from theorybench.leaderboard.running.arguments import choose_suite, split_list
+    from theorybench.envs.core.registry import split_list
+    from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters
     from theorybench.leaderboard.running.matrix import sweep
     from theorybench.leaderboard.running.progress import ProgressWatcher
 
@@ -132,6 +138,7 @@ def run(
         suite,
         environments=split_list(envs),
         agents=split_list(agents),
+        parameters=parse_parameters(param or []),
         seeds=seeds,
         budget=budget,
         workers=workers,
@@ -140,7 +147,6 @@ def run(
     )
     folder = out or Path("results") / chosen.name
     console = make_console(stderr=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         outcome = sweep(chosen, folder, watcher=ProgressWatcher(console), retry=retry)
     except KeyboardInterrupt:
@@ -220,9 +226,15 @@ def evaluate(
             metavar="POLICY", help="A saved policy, file.py:Name, `initial`, `reference`, `random` or `optimal`."
         ),
     ],
-    id: Annotated[str, typer.Argument(metavar="ID", help="An environment: its id, its short name, or file.py:ID.")],
-    param: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the setting; give it once for each.")
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="An environment: its id, its short name, or file.py:ID; with parameters ID\\[pass_k=4]."
+        ),
+    ],
+    param: Parameters = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these metrics, and objective, kl and score.")
     ] = None,
     picture: Annotated[
         Path | None,
@@ -231,28 +243,22 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Print the exact metrics of a policy, and its score: 0 is the reference policy, 1 the optimal one."""
-    from theorybench.envs.core.registry import resolve_env
-    from theorybench.leaderboard.running.arguments import find_policy, parse_parameters
-    from theorybench.leaderboard.running.runner import evaluate as measure
+    from theorybench.envs.core.registry import resolve_setting, split_list
+    from theorybench.leaderboard.running import policies
+    from theorybench.leaderboard.running.arguments import parse_parameters
 
-    env_id, parameters = resolve_env(id), parse_parameters(param or [])
-    found = find_policy(policy, env_id, parameters)
-    try:
-        metrics = measure(found, env_id, **parameters)
-    except Exception as error:
-        if isinstance(error, TheoryBenchError) or ".py:" in policy:
-            raise
-        problem = f"{policy} fails on {env_id} ({type(error).__name__}: {error})"
-        raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
+    env_id, setting = resolve_setting(id, parse_parameters(param or []))
+    values = policies.evaluate(policy, env_id, split_list(metrics) or None, **setting.parameters)
     if picture is not None:
         from theorybench.leaderboard.showing.pictures import picture_of_policy
 
-        picture_of_policy(Path(policy).name, found, env_id, parameters, picture)
+        found = policies.find_policy(policy, env_id, setting)
+        picture_of_policy(Path(policy).name, found, env_id, setting.parameters, picture)
     if as_json:
-        print_json(metrics)
+        print_json(values)
         return
-    width = max(map(len, metrics))
-    for name, value in sorted(metrics.items(), key=lambda entry: entry[0] != "score"):
+    width = max(map(len, values))
+    for name, value in sorted(values.items(), key=lambda entry: entry[0] != "score"):
         print(f"{name:<{width}}  {value:.6g}")
 
 

@@ -1,8 +1,9 @@
 """The commands `theorybench claims` and `theorybench study`: what papers say beside what was measured."""
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,20 +47,21 @@ def claims(
     environments = [name for name in ids or [] if catalogue.environment_named(name)]
     wanted = html is not None and with_studies and (environments or not ids)
     studies = catalogue.find_studies(environments) if wanted else []
-    console, rows = make_console(stderr=as_json), []
-    for claim in bound:
-        with console.status(f"{claim.id} ..."):
-            rows.append(check_claim(claim, seed))
-        if not as_json:
-            console.print(claim_lines(rows[-1]))
-        if html is not None:  # after each, so that a check that is stopped keeps what is done
-            _write_report(rows, [], html)
-    if studies:
-        console.print(f"Studies for the page, {len(studies)} of them (--no-studies leaves them out):", highlight=False)
-    shown = _show(studies, seed, None, console, quiet=True)
-    if html is not None:
-        _write_report(rows, shown, html)
-        console.print(f"page: {html}", highlight=False, soft_wrap=True)
+    console = make_console(stderr=as_json)
+    rows: list[CheckedClaim] = []
+    shown: list[ShownStudy] = []
+    with _kept(html, console, rows, shown):
+        for claim in bound:
+            with console.status(f"{claim.id} ..."):
+                rows.append(check_claim(claim, seed))
+            if not as_json:
+                console.print(claim_lines(rows[-1]))
+            if html is not None:  # after each, so that a check that is killed keeps what is done
+                _write_report(rows, [], html)
+        if studies:
+            told = f"Studies for the page, {len(studies)} of them (--no-studies leaves them out):"
+            console.print(told, highlight=False)
+        _show(studies, seed, None, console, quiet=True, shown=shown)
     if as_json:
         said = [{**dataclasses.asdict(row), "holds": row.verdict == "holds"} for row in rows]
         print_json({"claims": said, "tally": tally_of(rows)._asdict()})
@@ -96,29 +98,48 @@ def study(
     if pictures is not None and pictures.exists() and not pictures.is_dir():
         raise ConfigurationError(f"--pictures {pictures}: expected a folder, and this is a file")
     console = make_console(stderr=as_json)
-    shown = _show(bound, seed, seeds, console, quiet=as_json)
+    shown: list[ShownStudy] = []
+    with _kept(html, console, [], shown):
+        _show(bound, seed, seeds, console, quiet=as_json, shown=shown)
     if pictures is not None:
         drawn = [path for one in shown if one.result for path in write_pictures(one.result, pictures, one.id)]
         for path in drawn:
             console.print(f"picture: {path}", highlight=False, soft_wrap=True)
-    if html is not None:
-        _write_report([], shown, html)
-        console.print(f"page: {html}", highlight=False, soft_wrap=True)
     if as_json:
         print_json({"studies": [dataclasses.asdict(one) for one in shown]})
     if any(one.error for one in shown):
         raise typer.Exit(1)
 
 
+@contextlib.contextmanager
+def _kept(
+    html: Path | None, console: "Console", claims: "list[CheckedClaim]", studies: "list[ShownStudy]"
+) -> Iterator[None]:
+    """Write the page of what has been measured within, also where that is stopped."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(f"stopped after {len(claims)} claims and {len(studies)} studies", highlight=False)
+        raise
+    finally:
+        if html is not None and (claims or studies):
+            _write_report(claims, studies, html)
+            console.print(f"page: {html}", highlight=False, soft_wrap=True)
+
+
 def _show(
-    studies: "Sequence[Study]", seed: int, seeds: int | None, console: "Console", quiet: bool
-) -> "list[ShownStudy]":
-    """Run studies, and print each; where told to be quiet, one line of each and its error."""
+    studies: "Sequence[Study]",
+    seed: int,
+    seeds: int | None,
+    console: "Console",
+    quiet: bool,
+    shown: "list[ShownStudy]",
+) -> None:
+    """Run studies into a list, and print each; where told to be quiet, one line of each and its error."""
     from theorybench.leaderboard.evidence.report import show_study
     from theorybench.leaderboard.showing.terminal import study_lines
     from theorybench.leaderboard.showing.words import format_seconds
 
-    shown = []
     for one in studies:
         with console.status(f"{one.id} ..."):
             shown.append(show_study(one, seed, seeds))
@@ -126,7 +147,6 @@ def _show(
             console.print(study_lines(shown[-1]))
         else:
             console.print(f"  {one.id}  {format_seconds(shown[-1].seconds)}", highlight=False)
-    return shown
 
 
 def _write_report(claims: "Sequence[CheckedClaim]", studies: "Sequence[ShownStudy]", path: Path) -> None:

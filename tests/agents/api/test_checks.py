@@ -149,7 +149,7 @@ class Unsavable(Hidden):
     ("returned", "env_id", "message"),
     [
         (None, ARMS, "expected an object with probs"),
-        (Fixed([0.5, 0.6]), ARMS, "not a distribution"),
+        (Fixed([0.5, 0.6]), ARMS, "do not sum to 1: those of row 0 sum to 1.1"),
         (Fixed([np.nan, 0.5]), ARMS, "NaN"),
         (Fixed([0.5, 0.25, 0.25]), ARMS, "shape"),
         (Fixed(["a", "b"]), ARMS, "expected an array of numbers"),

@@ -7,9 +7,10 @@ import textwrap
 import pytest
 
 from theorybench.agents import hyperparameters, make_agent
-from theorybench.agents.api.loading import agent_digest, display_name, resolve_agent, split_reference
+from theorybench.agents.api.loading import agent_digest, display_name, resolve_agent
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
+from theorybench.envs.core.registry import split_list, split_reference
 
 
 def test_defaults_and_hyperparameters():
@@ -29,6 +30,8 @@ def test_values_in_brackets_and_by_keyword():
     assert hyperparameters(make_agent("rlvr[kl=1]")) == hyperparameters(make_agent("rlvr", kl=1.0))
     assert split_reference("a") == split_reference("a[]") == ("a", {})
     assert split_reference("f.py:A[x=true,y=no,z=-2]") == ("f.py:A", {"x": True, "y": "no", "z": -2})
+    assert split_reference("A[x=[1,2],y=False]") == ("A", {"x": [1, 2], "y": False})
+    assert split_list("a[x=1,y=[2,3]], b,,c") == ["a[x=1,y=[2,3]]", "b", "c"]
 
 
 @pytest.fixture

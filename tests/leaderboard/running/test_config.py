@@ -6,7 +6,8 @@ import pytest
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core import registry
 from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
-from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters, split_list
+from theorybench.envs.core.registry import split_list
+from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters
 from theorybench.leaderboard.running.config import list_suites, load_suite, make_suite, named_suite
 from theorybench.leaderboard.running.matrix import plan
 

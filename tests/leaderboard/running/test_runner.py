@@ -120,7 +120,7 @@ def test_scoring_is_not_charged_to_the_agent():
         ("Exits", "failed", r"^SystemExit: 3 \(toys.py"),
         ("LogsNaN", "nonfinite", "rows with NaN or infinity"),
         ("ReturnsNaN", "nonfinite", "rows with NaN or infinity"),
-        ("ReturnsUnnormalised", "failed", "row sums off by up to 0.4"),
+        ("ReturnsUnnormalised", "failed", "do not sum to 1: those of row 0 sum to 1.4"),
         ("ReturnsNone", "failed", "returned None: expected an object with probs"),
         ("Overspends", "failed", r"exhausted its budget of 640 episodes without a policy: call log\(policy\)"),
         ("ReadsTheOracle", "failed", "scored=True has no oracle"),

@@ -1,0 +1,139 @@
+"""Policies: by name, from a file, or trained on the spot; and what they are worth."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.agents.api.harness import train as train_runs
+from theorybench.agents.api.loading import agent_class, list_agents, make_agent, resolve_agent
+from theorybench.envs.core.errors import AgentError, ConfigurationError, PolicyError, TheoryBenchError, UnknownNameError
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.registry import load_module, lookup, resolve_setting
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.running.runner import check_request, measure, oracle_of
+
+#: Policies that every setting has, apart from those of agents that learn nothing.
+INITIAL = "initial"
+
+
+def train(env_id: str, agent: Any, *, seed: int = 0, budget: int | None = None, **parameters: Any) -> Any:
+    """Train an agent once and return its policy; `run` returns the record of such a run.
+
+    Args:
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID", with parameters in brackets where
+            it has any: "TreeMarkovChain[pass_k=4]".
+        agent: an object with `train`, or a reference: "rlvr", "rlvr[learning_rate=0.1]", "my_agent.py:MyAgent".
+        seed: the only source of randomness.
+        budget: episodes; None for the id's own default.
+        parameters: of the setting; they win over those in brackets.
+
+    Returns:
+        An object with `probs(observations) -> (n, num_actions)`; those of this package have `save(path)`, for
+        `load_policy`.
+
+    Raises:
+        UnknownNameError: no such id or agent; the closest are suggested.
+        ParameterError: a parameter, hyper-parameter, seed or budget out of its range.
+        AgentError: no agent, one that cannot learn from the setting's feedback, or one that returns no policy.
+        ConfigurationError: a reference that cannot be read or imported, or a module that the agent needs is missing.
+    """
+    id, setting = resolve_setting(env_id, parameters)
+    spec = resolve_agent(agent)
+    episodes = check_request(spec, id, [seed], budget)
+    return train_runs(spec.agent, id, setting.parameters, [seed], episodes)[0].policy
+
+
+def load_policy(path: str | Path) -> Any:
+    """Read a policy that `policy.save(path)` wrote.
+
+    Raises:
+        PolicyError: there is no such file, it holds no policy, or one of a class that is neither this package's nor
+            imported.
+    """
+    if not Path(path).is_file():
+        raise PolicyError(f"there is no file {path}: expected one that policy.save(path) wrote")
+    return Policy.load(path)
+
+
+def evaluate(
+    policy: Any, env_id: str, metrics: Sequence[str] | str | None = None, **parameters: Any
+) -> dict[str, float]:
+    """Return the exact metrics of a policy, and its score.
+
+    Args:
+        policy: any object with `probs(observations) -> (n, num_actions)`; or a name: "optimal", "reference",
+            "initial", "random", a file that `policy.save` wrote, "module:Name" or "path/to/file.py:Name".
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID", with parameters in brackets where
+            it has any: "TreeMarkovChain[pass_k=4]".
+        metrics: names of those to compute, which may save time; None for all. "objective", "kl" and "score" are always
+            there.
+        parameters: of the setting; they win over those in brackets.
+
+    Returns:
+        The oracle's metrics by name, and "score": 0 for the reference policy, 1 for the optimal one. A value that is a
+        seeded estimate has its standard error beside it under `<name>_se`.
+
+    Raises:
+        UnknownNameError: no such id or policy; the closest are suggested.
+        ParameterError: a parameter out of its range, or an unknown metric.
+        PolicyError: a file that holds no policy, or rows that are not probability distributions.
+        AgentError: the name of an agent that has to be trained first.
+    """
+    id, setting = resolve_setting(env_id, parameters)
+    found = find_policy(policy, id, setting) if isinstance(policy, (str, Path)) else policy
+    wanted = [metrics] if isinstance(metrics, str) else metrics
+    try:
+        return measure(oracle_of(id, setting), found, wanted)
+    except Exception as error:
+        if isinstance(error, TheoryBenchError) or not Path(str(policy)).is_file():
+            raise
+        problem = f"{policy} fails on {id} ({type(error).__name__}: {error})"
+        raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
+
+
+def find_policy(reference: str | Path, env_id: str, setting: Setting) -> Any:
+    """Return a policy by name.
+
+    Args:
+        reference: a file that `Policy.save` wrote; "module:Name" or "file.py:Name" of a policy or of a class that makes
+            one without arguments; "initial"; or an agent that learns from nothing, such as "optimal".
+        env_id: a registered id.
+        setting: one of that id's settings.
+
+    Raises:
+        PolicyError: a file that holds no policy.
+        ConfigurationError: a module or file that cannot be imported, or what it names is no policy.
+        AgentError: an agent that has to be trained.
+        UnknownNameError: nothing has this name; the closest are suggested.
+    """
+    reference = str(reference)
+    if Path(reference).is_file():
+        return load_policy(reference)
+    module, colon, name = reference.rpartition(":")
+    if colon:
+        found = getattr(load_module(module), name, None)
+        policy = found() if isinstance(found, type) else found
+        if not callable(getattr(policy, "probs", None)):
+            raise ConfigurationError(f"{module} holds no policy {name}: expected an object with probs(observations)")
+        return policy
+    if reference == INITIAL:
+        return oracle_of(env_id, setting).initial_policy
+    try:
+        agent = make_agent(reference)
+    except UnknownNameError:
+        raise UnknownNameError("policy or file", reference, [INITIAL, *_untrained()]) from None
+    if getattr(agent, "feedback", "reward") != "none":
+        call = f"theorybench.train({env_id!r}, {reference!r}).save('policy.npz')"
+        raise AgentError(f"{reference} has to be trained first: {call}")
+    return train_runs(agent, env_id, setting.parameters, [0], lookup(env_id).budget)[0].policy
+
+
+def _untrained() -> list[str]:
+    """Return the names of the agents that learn from nothing: they are policies as they are."""
+    names = []
+    for name in list_agents():
+        try:
+            names += [name] if getattr(agent_class(name), "feedback", "reward") == "none" else []
+        except TheoryBenchError:
+            continue
+    return names

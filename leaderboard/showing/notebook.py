@@ -1,0 +1,138 @@
+"""Boards in Jupyter and as data frames of pandas."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from theorybench.agents.api.agent import missing_modules
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.leaderboard.comparing.board import Board, make_board
+from theorybench.leaderboard.records.store import flatten, load_records
+from theorybench.leaderboard.showing.board_page import render_page
+from theorybench.leaderboard.showing.document import write_document
+from theorybench.leaderboard.showing.terminal import board_lines
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class NotebookBoard(Board):
+    """A board that shows its tables in Jupyter, and gives them as a data frame."""
+
+    def _repr_html_(self) -> str:
+        """Return the tables that `theorybench leaderboard` prints, as HTML."""
+        return f"<div>{''.join(_html(board_lines(self)))}</div>"
+
+    def frame(self) -> "pandas.DataFrame":
+        """Return all standings, one row for each agent of each standing.
+
+        Columns: "standing" (its title), then the fields of a row: agent, label, rank, score, score.low, score.high and
+        so on.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        places = [*self.standings, *(entry.standing for entry in self.environments)]
+        rows = [
+            {"standing": place.title, **_flat(vars(row))}
+            for place in {place.scope + place.title: place for place in places}.values()
+            for row in place.rows
+        ]
+        return _pandas().DataFrame(rows)
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page with curves and tables that `theorybench leaderboard --html` writes; return its path."""
+        return write_document(render_page(self), path)
+
+
+def board(directory: str | Path) -> NotebookBoard:
+    """Compare the agents of a folder of records.
+
+    Args:
+        directory: that `run_suite` or `theorybench run` wrote, or a file of JSON lines.
+
+    Returns:
+        The board: Jupyter shows its tables; `.frame()` gives them as a data frame, `.to_json()` as JSON, and
+        `.save_html(path)` writes the page with learning curves.
+
+    Raises:
+        RecordError: no records there, or a damaged store.
+    """
+    made = make_board(load_records(directory))
+    return NotebookBoard(**{field.name: getattr(made, field.name) for field in dataclasses.fields(made)})
+
+
+def frame(directory: str | Path, *, curves: bool = False) -> "pandas.DataFrame":
+    """Return the runs of a folder of records as a data frame.
+
+    Args:
+        directory: that `run_suite` or `theorybench run` wrote, or a file of JSON lines.
+        curves: one row for each scored policy of each run, with the episodes spent and the metrics then, in place of
+            one row for each run.
+
+    Returns:
+        Columns are the fields of `Record` (seed, score, status, ...), nested ones as "metrics.pass@1".
+
+    Raises:
+        RecordError: no records there, or a damaged store.
+        ConfigurationError: pandas is not installed.
+    """
+    pandas = _pandas()
+    runs = [json.loads(record.to_json()) for record in load_records(directory)]
+    if curves:
+        about = ("key", "env_id", "env_label", "agent", "agent_label", "seed")
+        rows = [{name: run[name] for name in about} | point for run in runs for point in run["curve"]]
+    else:
+        rows = [{name: value for name, value in run.items() if name != "curve"} for run in runs]
+    return pandas.DataFrame([flatten(row) for row in rows])
+
+
+def _pandas() -> Any:
+    """Import pandas, which nothing else needs."""
+    missing = missing_modules(["pandas"])
+    if missing:
+        raise ConfigurationError(missing)
+    import pandas
+
+    return pandas
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose intervals are three columns: the value, its low and its high end."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Interval):
+            flat |= {name: value.value, f"{name}.low": value.low, f"{name}.high": value.high}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _html(part: RenderableType) -> Iterable[str]:
+    """Yield what the terminal prints as HTML, escaped."""
+    from markupsafe import escape
+
+    if isinstance(part, Group):
+        for inner in part.renderables:
+            yield from _html(inner)
+    elif isinstance(part, Padding):
+        yield from _html(part.renderable)
+    elif isinstance(part, Grid):
+        columns = [(column.justify, [str(cell) for cell in column.cells]) for column in part.columns]
+        heads = (f'<th style="text-align:{column.justify}">{escape(column.header)}</th>' for column in part.columns)
+        yield f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>"
+        for i in range(part.row_count):
+            row = (f'<td style="text-align:{side}">{escape(cells[i])}</td>' for side, cells in columns)
+            yield f"<tr>{''.join(row)}</tr>"
+        yield "</tbody></table>"
+    elif str(part).strip():
+        bold = isinstance(part, Text) and "bold" in str(part.style)
+        yield f"<p><b>{escape(part)}</b></p>" if bold else f"<p>{escape(part)}</p>"
