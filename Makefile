@@ -1,7 +1,6 @@
 # `make help` lists the targets. Everything runs in .venv, which the first target that needs it sets up.
 
-SHELL := /bin/bash
-.SHELLFLAGS := -euo pipefail -c
+.SHELLFLAGS := -eu -c
 .DEFAULT_GOAL := help
 
 # The first Python >= 3.11 that can make virtual environments; choose another with `make PYTHON=...`.
@@ -20,7 +19,7 @@ export OMP_NUM_THREADS := 1
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1|\2/' | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: venv
 venv: $(READY) ## set up .venv with pinned dependencies and the package, editable

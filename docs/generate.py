@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ladder_page
 import language_page
@@ -20,11 +21,13 @@ from family_page import render
 from reference_data import Numbers, ladder_suites
 from reference_tables import table
 
+from theorybench.agents.api.agent import GROUPS, learns_from
 from theorybench.agents.api.loading import agent_class
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.validation import parameter_table
 from theorybench.leaderboard.comparing.board import FEEDBACK
 from theorybench.leaderboard.comparing.groups import TRACKS
+from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.running.config import named_suite
 
 ROOT = Path(__file__).parent
@@ -68,11 +71,31 @@ def agent_page(name: str) -> str:
     module = sys.modules[cls.__module__]
     feedback = getattr(cls, "feedback", "reward")
     source = f"[{name}](../../baselines/{cls.__module__.rpartition('.')[2]}.py)"
-    parts = [f"# {name}", f"`theorybench run --agents {name}` · feedback *{feedback}* · source {source}"]
+    parts = [f"# {name}", f"`{run_command(name)}` · feedback *{feedback}* · source {source}{_install(cls)}"]
     parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
         parts += ["## Hyper-parameters", parameter_table(cls)]
     return "\n\n".join([*parts, *filter(None, [tables.agent_numbers(name)])]) + "\n"
+
+
+def run_command(name: str) -> str:
+    """Return a command that trains an agent: on the starter suite, or on a setting that gives what it learns from."""
+    cls, starter = agent_class(name), {resolve_env(entry.id) for entry in named_suite("starter").environments}
+    fitting = [id for id in shipped_settings() if learns_from(cls, lookup(id).setting.feedback)]
+    where = "" if starter & set(fitting) else f"--envs {short_name(fitting[0])} "
+    return f"theorybench run {where}--agents {name}"
+
+
+def _modules(cls: type[Any]) -> tuple[str, ...]:
+    """Return the modules that every agent of a class needs; where options decide, none."""
+    modules = getattr(cls, "requires", ())
+    return modules if isinstance(modules, tuple) else ()
+
+
+def _install(cls: type[Any]) -> str:
+    """Say how to install what an agent needs beyond a plain install."""
+    groups = dict.fromkeys(GROUPS[module] for module in _modules(cls))
+    return "".join(f" · needs `pip install 'theorybench[{group}]'`" for group in groups)
 
 
 def index_page(ids: Sequence[str], names: Sequence[str]) -> str:

@@ -4,19 +4,17 @@
 an attribute; what needs torch, the leaderboard or a plotting library is imported when it is first used.
 """
 
-import importlib
+import contextlib
 import signal
 import sys
-import threading
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-if (
-    # While the command imports, Ctrl-C ends it without a traceback; `theorybench.cli.main` puts it back.
-    (Path((sys.argv or [""])[0]).stem == "theorybench" or sys.orig_argv[1:3] == ["-m", "theorybench"])
-    and threading.current_thread() is threading.main_thread()
-):
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+if (sys.argv or [""])[0].endswith(("/theorybench", "theorybench.exe")) or sys.orig_argv[1:3] == ["-m", "theorybench"]:
+    with contextlib.suppress(ValueError):  # which a thread that is not the main one raises
+        # While the command imports, Ctrl-C ends it without a traceback; `theorybench.cli.main` puts it back.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from theorybench.envs.core import (
     Claim,
