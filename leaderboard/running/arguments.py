@@ -114,7 +114,8 @@ def _only(suite: Suite, environments: Sequence[str]) -> Suite:
     labels = [entry.label for entry in suite.environments]
     wanted: dict[int, EnvironmentEntry] = {}
     for reference in environments:
-        found, parameters = [i for i, label in enumerate(labels) if label == reference], {}
+        found = [i for i, label in enumerate(labels) if label == reference]
+        parameters: dict[str, Any] = {}
         if not found:
             name, parameters = split_reference(reference, "environment")
             found = [i for i, label in enumerate(labels) if label == name]

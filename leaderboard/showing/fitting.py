@@ -4,6 +4,7 @@ import copy
 import dataclasses
 from collections.abc import Collection
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Column
 from rich.table import Table as Grid
@@ -47,6 +48,12 @@ class FittingTable(Grid):
 
 
 def _least_width(table: Grid, console: Console, options: ConsoleOptions) -> int:
-    """Return how many letters a table takes at least without cutting a word."""
-    wide = options.update(max_width=UNLIMITED)
-    return Grid.__rich_measure__(table, console, wide).minimum
+    """Return how many letters a table takes at least without cutting a word, or a cell that is not to be broken."""
+    measured = copy.copy(table)
+    measured.columns = [
+        dataclasses.replace(column, min_width=max(cell_len(str(cell)) for cell in (column.header, *column.cells)))
+        if column.no_wrap
+        else column
+        for column in table.columns
+    ]
+    return Grid.__rich_measure__(measured, console, options.update(max_width=UNLIMITED)).minimum

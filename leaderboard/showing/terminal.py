@@ -144,7 +144,7 @@ def _grid(heads: Iterable[tuple[str, bool]], essential: Sequence[str] = ()) -> F
             plain(head),
             justify="right" if is_number else "left",
             overflow="fold",
-            no_wrap=is_number,
+            no_wrap=is_number or "interval" in head,
             min_width=least,
             max_width=NAME if least else None,
         )

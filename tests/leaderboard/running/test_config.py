@@ -1,18 +1,21 @@
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+import theorybench as tb
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core import registry
 from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
 from theorybench.envs.core.registry import split_list
-from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters
+from theorybench.leaderboard.running.arguments import choose_suite, fitting_agents, parse_parameters
 from theorybench.leaderboard.running.config import list_suites, load_suite, make_suite, named_suite
 from theorybench.leaderboard.running.matrix import plan
 
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
+PLACES = [(ENV, "reward"), ("GoodBadLabels", "label"), ("PreferenceBandit", "preference")]
 GOOD = {"name": "toys", "agents": ["random"], "environments": [{"id": ENV}]}
 
 
@@ -108,7 +111,7 @@ def test_a_typo_names_field_value_and_what_is_allowed(change, message):
         ({"environments": [{"id": "nowhere.py:X-v0"}]}, "there is no Python file nowhere.py"),
         (
             {"environments": [{"id": ENV, "parameters": {"gpa": 0.1}}]},
-            r"environments\[0\]: gpa = 0.1.*did you mean gap",
+            r"environments\[0\]: .*gpa = 0.1.*did you mean gap",
         ),
         ({"environments": [{"id": ENV, "parameters": {"gap": 7}}]}, r"environments\[0\]: gap = 7: expected a finite"),
         ({"environments": [{"id": ENV, "parameters": {"gap": 0.004}}]}, "by less than 2%: choose other parameters"),
@@ -135,6 +138,51 @@ def test_files_that_are_no_suite(tmp_path):
         load_suite(write(tmp_path, "agents = [\n"))
     with pytest.raises(UnknownNameError, match="did you mean starter"):
         named_suite("startr")
+
+
+def test_brackets_behind_an_id_are_parameters():
+    given = [{"id": "TreeMarkovChain[pass_k=4]"}, {"id": f"{ENV}[gap=.2]", "parameters": {"gap": 0.3}}]
+    tree, arms = make_suite({**GOOD, "environments": given}).environments
+    assert (tree.id, tree.parameters) == ("TreeMarkovChain", {"pass_k": 4})
+    assert (arms.id, arms.parameters) == (ENV, {"gap": 0.3}), "those of the table win"
+    with pytest.raises(ConfigurationError, match="expected key=value, got 'gap'"):
+        make_suite({**GOOD, "environments": [{"id": f"{ENV}[gap]"}]})
+
+
+def test_parameters_of_the_command_line_win_and_take_the_label_away():
+    first, second = choose_suite(None, None, environments=[f"{ENV}[gap=.2]", "Parity"], agents=["random"]).environments
+    assert (first.parameters, second.parameters) == ({"gap": 0.2}, {})
+    (place,) = choose_suite(None, "starter", environments=["Tree pass@4"], parameters={"pass_k": 2}).environments
+    assert place.label is None and place.parameters == {"instance": "canonical", "pass_k": 2}
+    (place,) = choose_suite(None, "starter", environments=["ReasoningTree[d=4]"]).environments
+    assert place.label is None and place.parameters["d"] == 4 and place.budget == 20_000
+    assert {entry.label for entry in choose_suite(None, "starter").environments} >= {"Tree pass@1", "Tree pass@4"}
+
+
+def test_without_a_suite_and_agents_those_that_fit_are_run():
+    chosen = {feedback: fitting_agents([id]) for id, feedback in PLACES}
+    assert "ddro" in chosen["label"] and "rlvr" in chosen["label"] and "dpo-offline" not in chosen["label"]
+    assert "dpo-offline" in chosen["preference"] and not {"rlvr", "ddro"} & set(chosen["preference"])
+    assert {"rlvr", "optimal", "random"} <= set(chosen["reward"]) and "ddro" not in chosen["reward"]
+    assert not [name for names in chosen.values() for name in names if name.startswith(("sb3-", "trl-"))]
+    planned = plan(choose_suite(environments=[f"{ENV}[gap=.2]"], budget=64))
+    assert sorted({job.names[1] for job in planned.jobs}) == chosen["reward"] and not planned.skipped
+
+
+def test_agents_of_a_library_that_is_missing_are_skipped(monkeypatch):
+    found = importlib.util.find_spec
+    absent = ("stable_baselines3", "transformers")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name in absent else found(name, *_))
+    agents = ["random", "sb3-ppo", "grpo", "grpo[policy=llama]"]
+    planned = plan(make_suite({**GOOD, "agents": agents}))
+    assert {job.names[1] for job in planned.jobs} == {"random", "grpo"}
+    (first, why), (second, other) = planned.unavailable
+    assert (first, second) == ("sb3-ppo", "grpo[policy=llama]")
+    assert why == "stable_baselines3 is not installed: pip install 'theorybench[sb3]'" and "'theorybench[llm]'" in other
+    with pytest.raises(ConfigurationError, match=r"sb3-ppo: stable_baselines3 is not installed: pip install"):
+        plan(make_suite({**GOOD, "agents": ["sb3-ppo"]}))
+    with pytest.raises(ConfigurationError, match=r"sb3-ppo: stable_baselines3 is not installed: pip install"):
+        tb.run(ENV, "sb3-ppo")
 
 
 def test_what_does_not_match_is_skipped_in_a_matrix():

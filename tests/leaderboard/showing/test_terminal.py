@@ -1,7 +1,9 @@
 """Boards, claims and studies in the terminal: legible from 80 columns on, and safe with hostile text."""
 
 import dataclasses
+import re
 
+import pytest
 from rich.console import Console
 
 import theorybench as tb
@@ -10,7 +12,7 @@ from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, St
 from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.evidence.report import chapters, check_claim, show_study
 from theorybench.leaderboard.showing.board_page import render_page
-from theorybench.leaderboard.showing.terminal import board_lines, claim_lines, study_lines
+from theorybench.leaderboard.showing.terminal import board_lines, claim_lines, study_lines, tally_lines
 from theorybench.leaderboard.showing.words import cell, format_bytes, format_number, format_seconds
 
 
@@ -27,6 +29,22 @@ def test_a_board_fits_eighty_columns(board):
         assert word in text
     tables = text.partition("failed runs")[0]
     assert "0.866 [0.8" in tables and "…" not in tables and "queries" not in tables
+
+
+NUMBER = re.compile(r"-?\d[\d.,]*")
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_a_narrow_terminal_has_fewer_columns_and_whole_numbers(board, toys, width):
+    learning, _ = (show_study(study, 1, 2) for study in tb.studies(toys))
+    for shown in (board_lines(board), study_lines(learning), tally_lines([])):
+        wide, narrow = printed(shown, 200), printed(shown, width)
+        assert max(map(len, narrow.splitlines())) <= width and "…" not in narrow
+        assert set(NUMBER.findall(narrow)) <= set(NUMBER.findall(wide))
+    narrow = printed(board_lines(board), width)
+    assert "time, memory" in " ".join(narrow.partition("left out, the terminal is narrow:")[2].split())[:100]
+    assert "astar-po" in narrow and "0.866" in narrow
+    assert "left out" not in printed(board_lines(board), 80)
 
 
 def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, read_page, board):

@@ -1,0 +1,114 @@
+"""Policies by name, from files, trained in one line; suites from Python."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import theorybench as tb
+from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, PolicyError, UnknownNameError
+from theorybench.envs.core.registry import load_module
+
+TOYS = Path(__file__).parents[1] / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+toys = load_module(str(TOYS))
+
+
+def test_a_policy_is_trained_saved_loaded_and_scored(tmp_path):
+    policy = tb.train(f"{ENV}[gap=.2]", "rlvr[learning_rate=0.5]", seed=1, budget=640)
+    record = tb.run(ENV, "rlvr[learning_rate=0.5]", seed=1, budget=640, gap=0.2)
+    policy.save(tmp_path / "mine.npz")
+    for found in (policy, tb.load_policy(tmp_path / "mine.npz"), tmp_path / "mine.npz", str(tmp_path / "mine.npz")):
+        assert tb.evaluate(found, ENV, gap=0.2)["score"] == record.score > 0.5
+
+
+def test_policies_have_names():
+    scores = {name: tb.evaluate(name, ENV)["score"] for name in ("optimal", "reference", "initial", "random")}
+    assert scores == {"optimal": 1, "reference": 0, "initial": 0, "random": 0}
+    assert tb.evaluate(f"{TOYS}:Half", ENV) == tb.evaluate(toys.Half(), ENV)
+    assert tb.evaluate("initial", "PreferenceBandit[theta_init=3.0]")["score"] < 0
+    assert tb.evaluate("optimal", f"{ENV}[gap=.2]", gap=0.4)["objective"] == 0.9, "keywords win over brackets"
+
+
+def test_metrics_may_be_chosen():
+    found = tb.evaluate("reference", "TreeMarkovChain", metrics=["pass@8", "score"])
+    assert set(found) == {"objective", "kl", "score", "pass@8"}
+    assert set(tb.evaluate("reference", "TreeMarkovChain", "entropy")) == {"objective", "kl", "score", "entropy"}
+    with pytest.raises(ParameterError, match=r"metrics = 'pass@9999'"):
+        tb.evaluate("reference", "TreeMarkovChain", metrics=["pass@9999"])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: tb.evaluate("optimel", ENV),
+            UnknownNameError,
+            "'optimel'; did you mean optimal",
+        ),
+        (lambda: tb.evaluate("no/such.npz", ENV), UnknownNameError, "unknown policy or file 'no/such.npz'"),
+        (
+            lambda: tb.evaluate("rlvr", ENV),
+            AgentError,
+            r"to be trained first: theorybench.train\('Toys/TwoArms",
+        ),
+        (lambda: tb.evaluate(f"{TOYS}:Good", ENV), ConfigurationError, "holds no policy Good"),
+        (lambda: tb.evaluate("random", f"{ENV}[gpa=1]"), ParameterError, "did you mean gap"),
+        (lambda: tb.load_policy("no-such.npz"), PolicyError, "there is no file no-such.npz"),
+        (lambda: tb.load_policy(TOYS), PolicyError, "is not a saved policy"),
+        (lambda: tb.train(ENV, "rlvr[lr=0.1]"), ParameterError, "did you mean learning_rate"),
+        (lambda: tb.train(ENV, "rlvr", budget=0), ParameterError, "budget = 0"),
+        (lambda: tb.train(ENV, "dpo-offline"), AgentError, "learns from feedback 'preference'"),
+        (lambda: tb.train(ENV, f"{TOYS}:Raises"), ValueError, "the loss exploded"),
+        (lambda: tb.claims("TreeMarkovChain[pass_k=4]"), ConfigurationError, "parameters are fixed here"),
+    ],
+)
+def test_what_cannot_be_done_says_why(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_torch_computes_on_one_thread_while_an_agent_trains(monkeypatch):
+    seen = {}
+
+    class Counts(toys.Good):
+        def train(self, envs, budget, *, seed, log):
+            seen[self.num_threads] = torch.get_num_threads()
+            return super().train(envs, budget, seed=seed, log=log)
+
+    class CountsTwo(Counts):
+        num_threads = 2
+
+    held = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert tb.run(ENV, Counts()).status == tb.run(ENV, CountsTwo()).status == "ok"
+        assert seen == {1: 1, 2: 2} and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(held)
+
+
+@pytest.mark.rotating
+def test_a_script_without_a_guard_runs_a_suite_and_shows_it(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import theorybench as tb\n"
+        f"done = tb.run_suite('starter', 'out', environments=['Tree pass@1'], agents=['rlvr', {str(TOYS)!r} + ':Good'],"
+        " seeds=5, budget=64, workers=1, quiet=True)\n"
+        "again = tb.run_suite('starter', 'out', environments=['Tree pass@1'], agents=['rlvr'], budget=64, quiet=True)\n"
+        "board, frame = tb.board('out'), tb.frame('out')\n"
+        "print(done.runs, done.resumed, len(done.failed), again.resumed, board.runs, len(frame))\n"
+    )
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.split()) == (0, ["10", "0", "0", "5", "10", "10"]), done.stderr
+    assert not done.stderr
+
+
+def test_a_suite_of_an_unknown_name_is_refused(tmp_path):
+    with pytest.raises(UnknownNameError, match="did you mean starter"):
+        tb.run_suite("startr", tmp_path / "out")
+    with pytest.raises(ConfigurationError, match=r"there is no configuration file .*mine.toml"):
+        tb.run_suite(tmp_path / "mine.toml")
+    assert np.size(list(tmp_path.iterdir())) == 0
