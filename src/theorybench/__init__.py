@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from theorybench.leaderboard.running.policies import evaluate, load_policy, train
     from theorybench.leaderboard.running.runner import run
     from theorybench.leaderboard.running.sweeps import run_suite
-    from theorybench.leaderboard.showing.notebook import board, frame
+    from theorybench.notebook import board, frame
 
 __version__ = "0.1.0"
 
@@ -55,10 +55,10 @@ _LAZY = {
     "Budget": "theorybench.agents",
     "Episodes": "theorybench.agents",
     "Record": "theorybench.leaderboard.records.record",
-    "board": "theorybench.leaderboard.showing.notebook",
+    "board": "theorybench.notebook",
     "claims": "theorybench.leaderboard.evidence.lab",
     "evaluate": "theorybench.leaderboard.running.policies",
-    "frame": "theorybench.leaderboard.showing.notebook",
+    "frame": "theorybench.notebook",
     "list_agents": "theorybench.agents",
     "load_policy": "theorybench.leaderboard.running.policies",
     "make_agent": "theorybench.agents",
