@@ -16,10 +16,6 @@ EXPERIMENTS = {id: getattr(claim.measure, "__self__", None) for id, claim in CLA
 #: Claims that do not pass yet.
 OPEN = {
     "claims": (
-        "labels-ddro",
-        "labels-two-term",
-        "labels-cyclic",
-        "labels-kto-empties",
         "k-fold-table-gradient",
         "k-fold-hard",
         "advantage-variance-of-optimum",

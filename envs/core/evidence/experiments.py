@@ -100,6 +100,15 @@ class SampleMean(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SampleShare(SampleMean):
+    """Share of independent hits, bool, with its exact interval."""
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the share."""
+        return share_interval(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Computed(Predicted):
     """A number that has no interval, such as an exact value, a slope of exact values or a share of settings."""
 

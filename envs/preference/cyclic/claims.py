@@ -1,7 +1,6 @@
 """Theory of CyclicPreference (arXiv 2312.00886, 2405.00675, 2310.12036), as executable claims."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
@@ -11,11 +10,13 @@ from theorybench.envs.preference.cyclic.experiments import (
     MirrorDescent,
     NashWinRate,
     Threshold,
-    favourite_margin,
+    best_reply,
 )
 
 _LOST = "exploitability"
-_EXACT: dict[str, Any] = {"tolerance": 1e-9, "tolerance_reason": "preferences have 36 bits"}
+#: One of five responses would be the favourite by chance.
+_CONTEXTS: dict[str, Any] = {"parameters": {"num_contexts": 16}, "resolution": 0.2}
+_GAIN = "P(reply > favourite) - 1/2 = c a - (1 - c) (sigma(d) - 1/2)"
 
 nash = ClaimMaker(
     "cyclic",
@@ -47,12 +48,14 @@ self_play = ClaimMaker(
     },
 )
 #: Self-play without a mixture.
-_unmixed = functools.partial(MirrorDescent, "sppo", weight=0.0, step=0.5, rounds=64, budget=200_000)
+UNMIXED = MirrorDescent("sppo", weight=0.0, step=0.5, rounds=64, budget=200_000)
+#: Mirror descent against a mixture of half the reference.
+HALF_MIXED = MirrorDescent("nash-md", weight=0.5, step=2.5, rounds=16, budget=400_000)
 
 
 def _learnt(agent: str, prediction: Prediction, budget: int, metric: str = _LOST, **options: Any) -> TrainedMetric:
     return TrainedMetric(
-        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=4, hyperparameters=options
+        agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=12, hyperparameters=options
     )
 
 
@@ -75,54 +78,56 @@ CLAIMS: tuple[Claim, ...] = (
         BORDA_FAVOURITE,
         statement="The favourite of a Bradley-Terry fit to uniform pairs is the Borda winner, in a ring",
         formula="1, of all contexts: sum_j P(i > j) = sum_j sigma(r_i - r_j) rises with r_i",
+        **_CONTEXTS,
     ),
     fit(
         "borda-rival",
         BORDA_FAVOURITE,
         statement="That favourite is the Borda winner even if another response beats all others (a Condorcet winner)",
         formula="1, of all contexts",
-        parameters={"structure": "rival"},
+        **{**_CONTEXTS, "parameters": {"num_contexts": 16, "structure": "rival"}},
     ),
     fit(
         "below-threshold",
-        favourite_margin(0.8),
-        statement="Below c* the favourite of a Bradley-Terry fit to uniform pairs cannot be exploited",
-        formula="0 at c = .8 c*",
-        **_EXACT,
+        best_reply(0.8),
+        statement="Below c* the favourite of a Bradley-Terry fit to uniform pairs cannot be exploited: the best reply "
+        "to it, chosen by labels, loses most of its comparisons with it",
+        formula=f"{_GAIN} < 0 at c = .8 c*, d the score above the first response that the table lets beat it",
     ),
     fit(
         "above-threshold",
-        favourite_margin(1.3),
-        statement="Above c* the best response against the favourite wins by the oracle's margin: the fit does not "
+        best_reply(1.3),
+        statement="Above c* the best reply to the favourite wins most of its comparisons with it: the fit does not "
         "detect the ring",
-        formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the first response that beats it",
-        **_EXACT,
+        formula=f"{_GAIN} > 0, d the score above the first response that the table lets beat it",
     ),
     fit(
         "above-threshold-rival",
-        favourite_margin(1.3),
-        statement="Above c* the same holds if the rival of the best response is the Condorcet winner",
-        formula="c a - (1 - c) (sigma(d) - 1/2), d the score above the rival",
-        **_EXACT,
+        best_reply(1.3),
+        statement="Above c* the same holds if the best reply is the Condorcet winner, which beats all others",
+        formula=f"{_GAIN}, d the score above the rival",
         parameters={"structure": "rival"},
     ),
     fit(
         "threshold",
         Threshold(),
-        statement="By bisection, the favourite of a fit to labels can be exploited from c* on",
-        formula="min over contexts of (sigma(d) - 1/2) / (sigma(d) - 1/2 + a)",
+        statement="By bisection, the best reply to the favourite of a fit to labels wins most comparisons from c* on",
+        formula="(sigma(d) - 1/2) / (sigma(d) - 1/2 + a)",
+        parameters={"num_contexts": 1},
     ),
     win_rate(
         "win-rate",
         NashWinRate(),
         statement="The Nash policy beats the exploitable favourite in half of the labels if it is in the support",
         formula="1/2, by complementary slackness",
+        resolution=0.05,  # the favourite loses .21 to its best reply
     ),
     win_rate(
         "win-rate-outside",
         NashWinRate(),
         statement="A favourite outside the support loses to the Nash policy more often: the rival beats it",
         formula="P(rival > best) = 1 - (1 - c) sigma(d) - c (1/2 - a)",
+        resolution=0.065,  # a quarter of what is beyond one half
         parameters={"structure": "rival"},
     ),
     identity(
@@ -148,20 +153,21 @@ CLAIMS: tuple[Claim, ...] = (
         _learnt("nash-md", lambda oracle: 1.0, 200_000, "score"),
         statement="Nash-MD reaches the optimum of the regularised game, J* = 1/2",
         formula="1",
-        tolerance=0.01,
-        tolerance_reason="1 %, the noise of 200,000 labels",
+        tolerance=0.004,
+        tolerance_reason="the noise of 200,000 labels",
         parameters={"beta": 0.2},
     ),
     _equilibrium("nash-md-large-beta", 0.4, 0.0015, 200_000, 100),
-    _equilibrium("nash-md-small-beta", 0.05, 0.01, 400_000, 400),
+    _equilibrium("nash-md-small-beta", 0.05, 0.003, 400_000, 400),
     nash(
         "nash-md-mixture",
-        MirrorDescent("nash-md", "score", weight=0.5, step=2.5, rounds=16, budget=400_000),
+        HALF_MIXED.compared("score"),
         source="Section 5",
         statement="With a weight of 1/2 in every round the opponent stays near the reference, and J below its optimum",
         falsified_by="a weight that falls, as in Theorem 1",
         formula="score of the limit of pi_{t+1} ~ pi^m exp(eta P(. > pi^m)), pi^m ~ (pi_t pi_ref)^(1/2)",
-        tolerance=0.02,
+        resolution=0.05,  # a quarter of the distance from 1, the optimum
+        tolerance=0.005,
         tolerance_reason="the noise of 400,000 labels",
         parameters={"beta": 0.2},
     ),
@@ -178,25 +184,26 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     self_play(
         "sppo-last",
-        _unmixed("last"),
+        UNMIXED.compared("last"),
         statement="Self-play without a KL term cycles in a ring: its last policy stays exploitable",
         formula="1/2 - min_y P(pi_T > y) of pi_{t+1} ~ pi_t exp(eta P(. > pi_t))",
-        tolerance=0.01,
+        tolerance=0.003,
     ),
     self_play(
         "sppo-distance",
-        _unmixed("distance"),
+        UNMIXED.compared("distance"),
         statement="Self-play even moves away from the von Neumann winner, each round by ln E_{pi_t} exp(eta (P(y > "
         "pi_t) - 1/2)) > 0",
         formula="KL(Nash || pi_T) = KL(Nash || pi_ref) + sum_t ln E_{pi_t} exp(eta (P(y > pi_t) - 1/2))",
-        tolerance=0.02,
+        resolution=0.07,  # a quarter of what it moves away
+        tolerance=0.01,
     ),
     self_play(
         "sppo-mean",
-        _unmixed("mean"),
+        UNMIXED.compared("mean"),
         source="Theorem 4.1",
         statement="The mean of its policies, to which the theorem applies, loses a seventh of what the last loses",
         formula="1/2 - min_y P(mean_t pi_t > y), at most ln(1 / min pi_ref) / (eta T) + eta / 8",
-        tolerance=0.005,
+        tolerance=0.002,
     ),
 )

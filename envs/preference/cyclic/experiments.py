@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Computed, metric_of
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.experiments import SampleMean, SampleShare, metric_of
+from theorybench.envs.core.evidence.interval import MISS, Interval, interval, share_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.core.policy import TablePolicy
@@ -60,16 +60,51 @@ def favourite(lab: Lab, seed: int, count: int = PAIRS) -> TablePolicy:
     return policy
 
 
-def _borda_share(lab: Lab, seed: int) -> float:
-    return float((Tally.of(lab, seed).favourites == lab.oracle.borda_winners).mean())
+def _at_borda(lab: Lab, seed: int) -> np.ndarray:
+    found: np.ndarray = Tally.of(lab, seed, PAIRS * lab.setting.num_contexts).favourites == lab.oracle.borda_winners
+    return found
 
 
 #: Share of contexts in which the favourite is the Borda winner.
-BORDA_FAVOURITE = Computed(value=_borda_share, prediction=lambda oracle: 1.0)
+BORDA_FAVOURITE = SampleShare(sample=_at_borda, prediction=lambda oracle: 1.0)
 
 
-def favourite_margin(place: float) -> Computed:
-    """Compare the exploitability of the favourite with the oracle's margin, which is 0 up to c*.
+def reply_gains(setting: CyclicPreference) -> np.ndarray:
+    """Return what the best reply to the best score wins beyond one half, c a - (1 - c) (sigma(d) - 1/2), float64 (X,).
+
+    d is how far the best score is above the first response that the table S lets beat it, which is the best reply unless
+    c is small. Negative where the score counts for more than the table.
+    """
+    place = 1 if setting.structure == "rival" else setting.num_responses // 2 + 1
+    scores = np.sort(setting.scores, axis=1)[:, ::-1]
+    lead = 1 / (1 + np.exp(scores[:, place] - scores[:, 0])) - 0.5
+    return setting.cyclicity * setting.strength - (1 - setting.cyclicity) * lead
+
+
+def best_reply_wins(lab: Lab, seed: int, count: int = PAIRS) -> np.ndarray:
+    """Fit a favourite to some labels, choose the reply by others, and let the two meet; True where the reply wins.
+
+    Returns:
+        bool (n,), one for each of the about count / 2 comparisons of the two in a random context.
+    """
+    fit, choice, duel = run_seeds(seed, 3)
+    favourites = Tally.of(lab, fit, count).favourites
+    at = np.arange(len(favourites))
+    rates = Tally.of(lab, choice, 4 * count).wins[at, :, favourites]
+    rates[at, favourites] = -np.inf
+    replies = rates.argmax(axis=1)
+    each = np.eye(lab.setting.num_responses)
+    episodes = lab.simulate(lab.oracle.policy((each[favourites] + each[replies]) / 2), count, duel)
+    first, second = episodes.actions[:, 0].T
+    reply, other = replies[episodes.prompts], favourites[episodes.prompts]
+    won = episodes.rewards > 0
+    ahead, behind = (first == reply) & (second == other), (first == other) & (second == reply)
+    wins: np.ndarray = np.where(ahead, won, ~won)[ahead | behind]
+    return wins
+
+
+def best_reply(place: float) -> SampleMean:
+    """Compare what the best reply to a favourite wins beyond one half, counted in labels, with its closed form.
 
     The cyclicity is `place` times c* if that is below 1, else the share `place` - 1 of the way from c* to 1.
     """
@@ -78,30 +113,35 @@ def favourite_margin(place: float) -> Computed:
         least, most = oracle.thresholds.min(), oracle.thresholds.max()
         return float(place * least if place < 1 else most + (place - 1) * (1 - most))
 
-    def lost(lab: Lab, seed: int) -> float:
-        there = lab.at(cyclicity=cyclicity(lab.oracle))
-        return metric_of(there.oracle, favourite(there, seed), "exploitability")
+    def predicted(oracle: CyclicPreferenceOracle) -> float:
+        return float(reply_gains(dataclasses.replace(oracle.setting, cyclicity=cyclicity(oracle))).mean())
 
-    return Computed(value=lost, prediction=lambda oracle: oracle.margin(cyclicity(oracle)))
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        return best_reply_wins(lab.at(cyclicity=cyclicity(lab.oracle)), seed) - 0.5
+
+    return SampleMean(sample=sample, prediction=predicted)
 
 
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """The cyclicity above which the favourite can be exploited, by bisection."""
+    """The cyclicity above which the best reply to the favourite wins most of its comparisons, by bisection."""
+
+    rounds: int = 9  # of the bisection, at most
 
     def predicted(self, oracle: CyclicPreferenceOracle) -> float:
-        """The oracle's c*."""
-        return oracle.threshold
+        """c*, where c a = (1 - c) (sigma(d) - 1/2)."""
+        leads = -reply_gains(dataclasses.replace(oracle.setting, cyclicity=0.0))
+        return float((leads / (leads + oracle.setting.strength)).min())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Fit at nine cyclicities."""
+        """Halve the interval until labels do not tell any more on which side c* is; decisions share the level."""
         low, high = 0.0, 1.0
-        for run in run_seeds(seed, 9):
+        for run in run_seeds(seed, self.rounds):
             middle = 0.5 * (low + high)
-            there = lab.at(cyclicity=middle)
-            policy = favourite(there, run)
-            beaten = metric_of(there.oracle, policy, "exploitability") > 1e-9
-            low, high = (low, middle) if beaten else (middle, high)
+            rate = share_interval(best_reply_wins(lab.at(cyclicity=middle), run), MISS / self.rounds)
+            if rate.low <= 0.5 <= rate.high:
+                break
+            low, high = (low, middle) if rate.low > 0.5 else (middle, high)
         return Interval(0.5 * (low + high), low, high)
 
 
@@ -121,23 +161,25 @@ class NashWinRate:
 
 @dataclasses.dataclass(frozen=True)
 class MirrorDescent:
-    """The policies of an agent that runs rounds of mirror descent, compared with the same rounds without noise."""
+    """The policies of an agent that runs rounds of mirror descent, and the same rounds without noise."""
 
     agent: str  # "sppo" or "nash-md"
-    metric: str  # see `reading`
     weight: float  # of the reference in the opponent; 0 for self-play
     step: float  # eta
     rounds: int  # number of rounds; a power of two, so that rounds end exactly at shares of the budget
     budget: int  # labels of a run
-    seeds: int = 4  # number of runs
+    seeds: int = 16  # number of runs
 
-    def predicted(self, oracle: CyclicPreferenceOracle) -> float:
-        """The same rounds with exact win rates."""
-        return reading(oracle, exact_rounds(oracle.setting, [(self.weight, self.step)] * self.rounds), self.metric)
+    def compared(self, metric: str) -> SampleMean:
+        """Compare a `reading` of the policies of each run with that of the same rounds with exact win rates."""
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train, keeping the policies of all rounds."""
-        return mean_interval(np.array([reading(lab.oracle, tables, self.metric) for tables in self.tables(lab, seed)]))
+        def predicted(oracle: CyclicPreferenceOracle) -> float:
+            return reading(oracle, exact_rounds(oracle.setting, [(self.weight, self.step)] * self.rounds), metric)
+
+        def sample(lab: Lab, seed: int) -> np.ndarray:
+            return np.array([reading(lab.oracle, tables, metric) for tables in self.tables(lab, seed)])
+
+        return SampleMean(sample=sample, prediction=predicted)
 
     def tables(self, lab: Lab, seed: int) -> list[np.ndarray]:
         """Train; return the policies after each round, float64 (T, X, K), of each run."""

@@ -146,7 +146,7 @@ class SelfPlay:
             return [reading(lab.oracle, tables[:place], metric) for place in places]
 
         for name, agent, weight in (("sppo", "sppo", 0.0), ("nash-md, weight .1", "nash-md", 0.1)):
-            runs = MirrorDescent(agent, "last", weight, self.step, self.rounds, self.labels, seeds).tables(lab, seed)
+            runs = MirrorDescent(agent, weight, self.step, self.rounds, self.labels, seeds).tables(lab, seed)
             exact = exact_rounds(lab.setting, [(weight, self.step)] * self.rounds)
             for metric, chart, label in (
                 ("last", lost, f"{name}, last"),

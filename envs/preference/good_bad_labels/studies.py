@@ -16,7 +16,7 @@ from theorybench.envs.preference.good_bad_labels.asymptotics import (
     error_covariance,
     squared_variation,
 )
-from theorybench.envs.preference.good_bad_labels.claims import SIZES, SMALL
+from theorybench.envs.preference.good_bad_labels.claims import SMALL
 from theorybench.envs.preference.good_bad_labels.experiments import DPO, KTO, Learner, ddro
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
@@ -27,6 +27,8 @@ KINDS = {
     "mixture": "Distance to the target, laws drawn from Dirichlet(1)",
     "cyclic": "Distance to the target, cyclic preferences",
 }
+#: Numbers of responses K for which limits are averaged over laws.
+SIZES = (6, 20, 100)
 #: Shares of good responses in the table of constants.
 SHARES = (0.2, 0.3, 0.4, 0.5, 0.7)
 REFERENCE = "reference"

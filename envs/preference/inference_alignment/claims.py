@@ -1,30 +1,33 @@
 """Statements of arXiv 2602.01603 about InferenceAlignment, as executable claims."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.core.evidence.experiments import Computed, TrainedMetric, metric_of
+from theorybench.envs.core.evidence.experiments import (
+    Computed,
+    Prediction,
+    SampleShare,
+    TrainedMetric,
+    metric_of,
+)
 from theorybench.envs.preference.inference_alignment.experiments import (
     SampledGain,
-    difference_of_learners,
+    below_bound,
     error_rate,
-    left_after_one_step,
-    share_below_bound,
     sharpest_bend,
 )
 from theorybench.envs.preference.inference_alignment.law import (
+    balanced_probs,
     distance_from_closed_form,
     grid_slope,
-    mass_at_middle,
-    u_shaped_share,
 )
+from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 
 #: Large batches, so that noise does not move the policy's ends.
 LARGE: dict[str, Any] = {"episodes_per_update": 256, "group_size": 256}
-#: The same learner in its plain form, and GRPO.
-_ALIKE: Any = (("nonlinear-grpo", {"penalty": "k3", "group_size": 8}), ("grpo", {}))
+#: The same for the learner of inference.
+AWARE: dict[str, Any] = {"learning_rate": 0.03, **LARGE}
 
 _COLLAPSE = "best-of-1 is plain alignment"
 _PROX = "convergence of non-linear GRPO"
@@ -41,46 +44,43 @@ sampled = dataclasses.replace(
         "falsified_by": "best of 3 in place of 4, or responses of another policy",
     },
 )
-#: What the claims about learners, without and with a KL term, have in common.
+#: What the claims about learners, without and with a KL term, have in common. A quarter of the distance from the
+#: reference's J is their resolution.
 _NOISE = {"tolerance_reason": "a tenth of J* - J_ref, noise of finite batches and steps"}
 free_learner = dataclasses.replace(free, words={"source": _OPPOSED, "tolerance": 0.002, **_NOISE})
 kl_learner = dataclasses.replace(claim, words={"source": "objective with KL term", "tolerance": 0.0045, **_NOISE})
 
 
-def _learnt(agent: str, end: str, **hyperparameters: Any) -> TrainedMetric:
-    """Compare the objective that an agent reaches with that of a policy of the oracle."""
+def _learnt(agent: str, prediction: Prediction, metric: str = "objective", **hyperparameters: Any) -> TrainedMetric:
+    """Compare a metric of the policies that an agent ends with."""
     return TrainedMetric(
-        agent=agent,
-        metric="objective",
-        prediction=lambda oracle: metric_of(oracle, getattr(oracle, end), "objective"),
-        budget=40_000,
-        seeds=8,
-        hyperparameters=hyperparameters,
+        agent=agent, metric=metric, prediction=prediction, budget=40_000, seeds=12, hyperparameters=hyperparameters
     )
 
 
+def _optimum(oracle: InferenceAlignmentOracle) -> float:
+    return oracle.optimal_value
+
+
+def _naive(oracle: InferenceAlignmentOracle) -> float:
+    return metric_of(oracle, oracle.plain_optimum, "objective")
+
+
+def _balanced_deviation(oracle: InferenceAlignmentOracle) -> float:
+    return metric_of(oracle, oracle.policy(balanced_probs(oracle.setting)), "diversity")
+
+
 CLAIMS: tuple[Claim, ...] = (
-    claim(
-        "one-step",
-        Computed(value=left_after_one_step, prediction=lambda oracle: 0.0),
-        source=_COLLAPSE,
-        statement="With N = 1 one exact prox step without proximity (L = 0) reaches the optimum",
-        falsified_by="N = 2, where the first variation depends on the policy",
-        formula="0 of J* - J_ref is left",
-        tolerance=1e-9,
-        tolerance_reason="rounding",
-        parameters={"samples": 1},
-    ),
-    claim(
+    kl_learner(
         "plain",
-        Computed(value=functools.partial(difference_of_learners, learners=_ALIKE), prediction=lambda oracle: 0.0),
+        _learnt("nonlinear-grpo", _naive, **AWARE),
         source=_COLLAPSE,
-        statement="With N = 1 non-linear GRPO trains the same policies as GRPO",
+        statement="With N = 1 non-linear GRPO converges to the optimum of plain alignment, pi_ref e^(r / beta) / Z",
         falsified_by="N = 4 in the learner",
-        formula="0",
-        tolerance=1e-6,
-        tolerance_reason="rewards are rounded to 36 bits",
+        formula="J(pi_ref e^(r / beta) / Z)",
         parameters={"samples": 1},
+        resolution=0.02,
+        tolerance=0.001,
     ),
     claim(
         "smoothness",
@@ -96,7 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "prox-bound",
-        Computed(value=share_below_bound, prediction=lambda oracle: 1.0),
+        SampleShare(sample=below_bound, prediction=lambda oracle: 1.0),
         source=_PROX,
         statement="Exact prox steps are never farther from J* than the theorem's bound, in 60 random settings with 60 "
         "steps each (another claim tests that L is the best constant)",
@@ -110,18 +110,9 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The squared error in the span of the first variation from M responses falls as 1/M",
         falsified_by="the error in place of its square; or responses of another policy",
         formula="-1, the slope in logarithms",
+        resolution=0.125,  # a quarter of the distance from -1/2
         tolerance=0.04,
         tolerance_reason="the next order in 1/M",
-    ),
-    free(
-        "compromise",
-        Computed(value=mass_at_middle, prediction=lambda oracle: 1.0),
-        statement="The naive optimum, for N = 1, is the point y = 1/2",
-        falsified_by="N = 2, whose optimum is uniform",
-        formula="1 at y = 1/2",
-        tolerance=1e-9,
-        tolerance_reason="the interior point's distance from the corner",
-        parameters={"samples": 1},
     ),
     claim(
         "closed-form",
@@ -144,13 +135,6 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance=0.1,
         tolerance_reason="at the ends the density has no bound, which a fine grid sees more of",
     ),
-    free(
-        "u-shape",
-        Computed(value=u_shaped_share, prediction=lambda oracle: 1.0),
-        statement="For N = 3 to 16 the optimum's probabilities fall up to y = 1/2 and rise from there",
-        falsified_by="N = 2, where they are all equal",
-        formula="1, the share of N",
-    ),
     sampled(
         "gain",
         SampledGain("reference"),
@@ -165,30 +149,45 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     free_learner(
         "learner",
-        _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
+        _learnt("nonlinear-grpo", _optimum, **AWARE),
         statement="Non-linear GRPO converges to the aligned optimum",
         falsified_by="a learner that maximises the reward",
         formula="J*",
+        resolution=0.0048,
+    ),
+    free_learner(
+        "u-shape",
+        _learnt("nonlinear-grpo", _balanced_deviation, "diversity", **AWARE),
+        statement="Non-linear GRPO prefers both ends: its responses deviate as those of the closed form do, by more "
+        "than the uniform reference's .296",
+        falsified_by="a learner that maximises the reward, or N = 2 in the learner, whose optimum is uniform",
+        formula="the standard deviation of F(y) = y^a / (y^a + (1 - y)^a), a = 1 / (N - 1)",
+        resolution=0.03,
+        tolerance=0.01,
+        tolerance_reason="near the optimum J is flat in the law",
     ),
     free_learner(
         "naive-learner",
-        _learnt("grpo", "plain_optimum", **LARGE),
+        _learnt("grpo", _naive, **LARGE),
         statement="GRPO converges to the naive optimum, far below the uniform reference",
         falsified_by="an inference-aware learner",
         formula="J(naive optimum) = 3/4",
+        resolution=0.046,
     ),
     kl_learner(
         "learner-kl",
-        _learnt("nonlinear-grpo", "optimal_policy", learning_rate=0.03, **LARGE),
+        _learnt("nonlinear-grpo", _optimum, **AWARE),
         statement="With a KL term and a reference that prefers small y, non-linear GRPO reaches the aligned optimum",
         falsified_by="a learner that maximises the reward",
         formula="J*",
+        resolution=0.011,
     ),
     kl_learner(
         "naive-learner-kl",
-        _learnt("rloo", "plain_optimum"),
+        _learnt("rloo", _naive),
         statement="There a learner with the exact KL term that ignores inference converges to pi_ref e^(r / beta) / Z",
         falsified_by="an inference-aware learner",
         formula="J(pi_ref e^(r / beta) / Z)",
+        resolution=0.02,
     ),
 )

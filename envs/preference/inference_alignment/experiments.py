@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.experiments import SampleMean, metric_of
 from theorybench.envs.core.evidence.interval import Interval, interval
-from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.preference.inference_alignment.law import balanced_probs, exponent
 from theorybench.envs.preference.inference_alignment.oracle import InferenceAlignmentOracle
 from theorybench.envs.preference.inference_alignment.setting import InferenceAlignment
@@ -56,27 +56,6 @@ class SampledGain:
         return interval(best - rest, math.hypot(error, other))
 
 
-def difference_of_learners(
-    lab: Lab, seed: int, learners: tuple[tuple[str, Mapping[str, Any]], ...], budget: int = 4096, seeds: int = 4
-) -> float:
-    """Train two agents, given by names and hyper-parameters, and return the largest difference of their probabilities.
-
-    Both have the same seeds, of `seeds` runs with `budget` episodes each.
-    """
-    first, second = (
-        np.array([lab.oracle.table(policy) for policy in lab.train(name, run_seeds(seed, seeds), budget, **options)])
-        for name, options in learners
-    )
-    return float(np.abs(first - second).max())
-
-
-def left_after_one_step(lab: Lab, seed: int) -> float:
-    """Return the share of J* - J_ref that is left after one prox step without proximity, L = 0."""
-    oracle: InferenceAlignmentOracle = lab.oracle
-    *_, probs = oracle.prox_path(1, smoothness=0.0)
-    return 1 - oracle.score(oracle.policy(probs))
-
-
 def sharpest_bend(lab: Lab, seed: int) -> float:
     """Return the largest -G''(d) / sum d^2 / pi between two responses, by second differences at 999 policies."""
     step, first = 1e-4, np.arange(1, 1000) / 1000
@@ -105,13 +84,13 @@ def random_settings(seed: int, count: int) -> list[InferenceAlignment]:
     return drawn
 
 
-def share_below_bound(lab: Lab, seed: int, settings: int = 60, steps: int = 60, factor: float = 1.0) -> float:
-    """Return the share of random settings in which all exact prox steps stay below the bound; see `prox_curve`.
+def below_bound(lab: Lab, seed: int, settings: int = 60, steps: int = 60, factor: float = 1.0) -> np.ndarray:
+    """Tell of random settings whether all exact prox steps stay below the bound, bool (settings,); see `prox_curve`.
 
     The lab's setting plays no role.
     """
     curves = [prox_curve(InferenceAlignmentOracle(drawn), steps, factor) for drawn in random_settings(seed, settings)]
-    return float(np.mean([(left <= bound + ROUNDING).all() for left, bound in curves]))
+    return np.array([(left <= bound + ROUNDING).all() for left, bound in curves])
 
 
 def prox_curve(oracle: InferenceAlignmentOracle, steps: int, factor: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -72,22 +72,3 @@ def grid_slope(
         found = np.repeat(np.cumsum(there.optimum.probs)[:-1], len(inner))
         apart.append(np.abs(found - balanced_cdf(places, there.samples, exponent)).mean())
     return float(np.polyfit(np.log(np.array(grids) - 1), np.log(apart), 1)[0])
-
-
-def u_shaped_share(lab: Lab, seed: int, sizes: tuple[int, ...] = (3, 4, 5, 6, 8, 12, 16)) -> float:
-    """Return the share of N at which the optimum's probabilities fall, by a margin, up to the middle and then rise.
-
-    The end points are left out, for each stands for half a step.
-    """
-    held = []
-    for size in sizes:
-        inner = dataclasses.replace(lab.setting, samples=size).optimum.probs[1:-1]
-        slopes = np.diff(inner) / inner.mean()
-        half = len(slopes) // 2
-        held.append((slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all())
-    return float(np.mean(held))
-
-
-def mass_at_middle(lab: Lab, seed: int) -> float:
-    """Return the mass at y = 1/2 of the certified optimum."""
-    return float(lab.setting.optimum.probs[lab.setting.num_points // 2])

@@ -15,17 +15,18 @@ from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric
-from theorybench.envs.core.selection import best_of_n, tilt
+from theorybench.envs.core.selection import tilt
 from theorybench.envs.tree.markov_chain.experiments import (
-    Crossing,
-    HardShare,
     NoiseExponent,
     Training,
+    crossing,
+    easy_share,
     gain,
-    limit_lead,
+    hard_share,
+    lead,
     measure,
 )
-from theorybench.envs.tree.markov_chain.hard_questions import LeastLead, reference_pass
+from theorybench.envs.tree.markov_chain.hard_questions import least_lead, reference_pass
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -33,10 +34,10 @@ from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 #: Reject-easy with the paper's n.
 REJECT_EASY = Training(reject_easy=5)
 #: Few runs with many queries: reject-easy uses six CoTs per question, so plain REINFORCE makes six times the updates.
-EQUAL_QUERIES = (Training(reject_easy=5, seeds=8), Training(updates=6000, seeds=8))
+EQUAL_QUERIES = (Training(reject_easy=5, seeds=16), Training(updates=6000, seeds=16))
 #: Long training in large batches; the predicted limits are those of policies on prefixes.
-LONG_REJECT_EASY = Training(10.0, 1000, questions=80, policy="prefix", reject_easy=5, seeds=5)
-LONG_KL = Training(2.0, 1000, questions=64, policy="prefix", kl=1.0, seeds=16)
+LONG_REJECT_EASY = Training(10.0, 1000, questions=80, policy="prefix", reject_easy=5, seeds=8)
+LONG_KL = Training(2.0, 1000, questions=64, policy="prefix", kl=1.0, seeds=48)
 #: N of best-of-N in the claim about P(easy).
 SAMPLES = 4
 #: Strength of the tilt in the claim about the Doob transform.
@@ -52,10 +53,6 @@ def _searched(
     return TrainedMetric(
         agent=agent, metric=metric, prediction=prediction, budget=budget, seeds=8, hyperparameters=hyperparameters
     )
-
-
-def _best_of_n_easy(oracle: MarkovChainOracle) -> float:
-    return outcome_shares(oracle.setting, 0, partial(best_of_n, samples=SAMPLES)).easy
 
 
 def _greedy_pass(oracle: MarkovChainOracle) -> float:
@@ -86,6 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the population flow",
         falsified_by="an algorithm that does not ascend E[reward], such as one with a penalty to the reference",
         formula="P(easy) of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
+        resolution=0.13,  # a quarter of the distance from the reference
         tolerance=0.002,
     ),
     flow_claim(
@@ -99,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "squeezing-noise",
-        NoiseExponent(),
+        NoiseExponent(prediction=lambda oracle: -0.5),
         source="squeezing",
         statement="Single runs scatter around the flow in proportion to (episodes per update)^(-1/2)",
         falsified_by="a bias of the runs that more episodes do not remove",
@@ -116,19 +114,20 @@ CLAIMS: tuple[Claim, ...] = (
         formula="P(easy) on the second task of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
         tolerance=0.0005,
     ),
-    claim(
+    flow_claim(
         "forgetting-prefix",
-        Training(policy="prefix", seeds=5).metric("task_1/easy"),
+        Training(policy="prefix").metric("easy"),
         source="forgetting; the contrast is ours",
-        statement="A policy that sees the whole prefix leaves the task not trained on exactly unchanged",
+        statement="A policy that sees the whole prefix pays nothing for what it gains on one task: P(easy), mean over "
+        "both tasks, rises with the flow of such policies from .41 to .68, where a Markov policy's ends at .48",
         falsified_by="a policy whose rows are shared between tasks",
-        formula="P(easy) on the second task of the reference",
-        tolerance=1e-6,
-        tolerance_reason="rounding of probabilities",
+        formula="half of P(easy) on the first task of the flow of prefix policies at i = 1000, and of the reference's",
+        resolution=0.05,
+        tolerance=0.002,
     ),
     claim(
         "consistency",
-        Crossing(),
+        crossing(Training()),
         source="consistency is not correctness",
         statement="Training raises pass@1 but lowers pass@K from some K on: the smallest such K is that of the "
         "population flow",
@@ -137,16 +136,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     flow_claim(
         "consistency-many-tries",
-        Training().metric("task_0/pass@128"),
+        lead(128, Training()),
         source="consistency is not correctness",
         statement="With 128 tries the trained policy falls short of the reference by as much as the flow predicts",
         falsified_by="an objective that rewards coverage, such as pass@6",
-        formula="pass@128 of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000",
-        tolerance=0.002,
+        formula="pass@128 of the flow theta_{i+1} = theta_i + .05 grad E[R] at i = 1000 less the reference's",
+        tolerance=0.001,
     ),
     claim(
         "consistency-limit",
-        Crossing(Training(learning_rate=0.5, updates=4000, seeds=16), limit=True),
+        crossing(Training(learning_rate=0.5, updates=4000, seeds=16), limit=True),
         source="E[reward] is linear in the CoT distribution, so its maximum is a point",
         statement="After long training pass@K is that of the easy CoT alone for every K: the reference is better from "
         "the K at which its pass@K exceeds the easy CoT's correctness",
@@ -162,6 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
         "CoTs after 1000 updates",
         falsified_by="training on every question, which squeezes",
         formula=f"entropy of the flow {_FLOW} at i = 1000",
+        resolution=0.14,  # a quarter of the distance from plain REINFORCE
         tolerance=0.004,
     ),
     flow_claim(
@@ -185,7 +185,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-limit",
-        limit_lead(6, LONG_REJECT_EASY),
+        lead(6, LONG_REJECT_EASY, limit=True),
         source="exploration preserves",
         statement="After long training reject-easy with 5 samples reaches the optimum of pass@6: its lead over the "
         "reference",
@@ -196,7 +196,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "exploration-coverage",
-        limit_lead(30, LONG_REJECT_EASY),
+        lead(30, LONG_REJECT_EASY, limit=True),
         source="exploration preserves",
         statement="That policy also beats the reference with 30 tries: its lead in pass@30",
         falsified_by="an objective that does not reward coverage, such as pass@1",
@@ -212,11 +212,12 @@ CLAIMS: tuple[Claim, ...] = (
         "as much as in its limit: early stopping is what preserves them",
         falsified_by="another weight of the penalty, or none",
         formula="retention of the flow theta_{i+1} = theta_i + .05 grad (E[M] - .1 KL(p || pi)) at i = 1000",
+        resolution=0.014,  # a quarter of the distance from that without a penalty
         tolerance=0.003,
     ),
     claim(
         "kl-limit",
-        limit_lead(30, LONG_KL),
+        lead(30, LONG_KL, limit=True),
         source="a KL penalty bounds squeezing",
         statement="The limit under a penalty is the base model tilted by exp(acc / beta); at weight 1 it is worse than "
         "the reference with 30 tries: its (negative) lead in pass@30",
@@ -228,22 +229,22 @@ CLAIMS: tuple[Claim, ...] = (
     # Search at inference time.
     claim(
         "best-of-n",
-        _searched("task_0/easy", "best-of-n", _best_of_n_easy, samples=SAMPLES),
+        easy_share(SAMPLES),
         source="outcome rewards",
-        statement="Best of 4 by expected correctness returns the easy CoT whenever it is among the answers",
+        statement="Best of 4 by mean rewards of other rollouts keeps the easy CoT whenever it is among the answers",
         falsified_by="an exact verifier, for which all valid CoTs are equally correct",
         formula="1 - (1 - P(easy))^4",
-        tolerance=1e-9,
-        tolerance_reason="rounding, since only the order of the scores matters",
+        resolution=0.04,  # a quarter of the distance from what an exact verifier keeps
     ),
     claim(
         "best-of-n-hard-share",
-        HardShare(),
+        hard_share(),
         source="outcome rewards",
         statement="With every doubling of N from 1 to 8, best-of-N lowers the share of the hard CoTs among the valid "
         "ones: the largest ratio of two such shares",
         falsified_by="an exact verifier, for which all valid CoTs are equally correct",
         formula="max over N of s(2N) / s(N), s = P(hard) / P(valid), P(o) = pi(o) (F_l^N - F_{l-1}^N) / q_l",
+        resolution=0.07,  # a quarter of the distance from 1
         tolerance=0.005,
         tolerance_reason="CoTs whose scores are equal in theory are ordered by chance",
     ),
@@ -266,6 +267,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the limit of training with a KL penalty of weight 1: their mass relative to the base chain's",
         falsified_by="an exact verifier, or sampling by the process rewards themselves",
         formula="sum over hard o of pi(o) exp(acc(o)) / (Z P(hard)), Z = E[exp(acc)]",
+        resolution=0.05,  # a quarter of the distance from 1, the base chain
         tolerance=0.001,
         tolerance_reason="bias of exp(score) at the scores' learning error",
     ),
@@ -280,7 +282,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     flow_claim(
         "hard-questions-lead",
-        LeastLead(Training(seeds=16)),
+        least_lead(Training(seeds=16)),
         source="rare CoTs solve hard questions",
         statement="On questions without the easy CoT the reference beats the squeezed policy for every K from 1 "
         "to 128: its smallest lead in pass@K",

@@ -2,22 +2,23 @@
 
 Predictions about training follow the population flow (`flow`), exact gradient ascent on the training tasks from the
 base chain's logits, or closed forms of its limit. Measurements train "rlvr" as the paper does: plain REINFORCE, no
-baseline, stochastic gradient ascent. Intervals are three standard errors wide on each side.
+baseline, stochastic gradient ascent; each run gives one value.
 """
 
 import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import SampleMean, TrainedMetric
-from theorybench.envs.core.evidence.interval import WIDTH, Interval, mean_interval, slope_interval
+from theorybench.envs.core.evidence.experiments import Sampled, SampleMean, SampleShare, TrainedMetric, metric_of
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, slope_interval, width
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, best_of_n, tilt
 from theorybench.envs.tree.markov_chain.flow import PopulationFlow
@@ -154,98 +155,139 @@ def gain(name: str, training: Training, other: Training) -> SampleMean:
     )
 
 
-def limit_lead(k: int, training: Training) -> SampleMean:
-    """pass@K on the first task after long training minus the reference's, compared with the closed-form limit."""
+def lead(k: int, training: Training, *, limit: bool = False) -> SampleMean:
+    """pass@K on the first task after training minus the reference's, compared with the flow's or that of its limit."""
 
-    def lead(lab: Lab, seed: int) -> np.ndarray:
+    def predicted(oracle: MarkovChainOracle) -> float:
+        reached = training.limit(oracle, [k]) if limit else passes(oracle, training.flow(oracle.setting), [k])
+        return float((reached - reference_passes(oracle, [k]))[0])
+
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         return training.run(lab, seed, [f"task_0/pass@{k}"])[:, 0] - reference_passes(lab.oracle, [k])
 
-    return SampleMean(
-        prediction=lambda oracle: (training.limit(oracle, [k]) - reference_passes(oracle, [k]))[0], sample=lead
-    )
+    return SampleMean(prediction=predicted, sample=sample)
 
 
-@dataclasses.dataclass(frozen=True)
-class NoiseExponent:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoiseExponent(Sampled):
     """Slope of ln(root mean square distance of P(easy) to the flow) against ln(episodes per update)."""
 
     batches: tuple[int, ...] = (1, 4, 16)  # episodes per update
     training: Training = Training(seeds=128)  # how to train
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """-1/2: the variance of a batch gradient falls as 1 / batch."""
-        return -0.5
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Least-squares slope; ln of a root mean square over n runs has standard error about 1 / sqrt(2 n)."""
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the squared distance of each run, float64 (batches, seeds)."""
         names = ["task_0/easy"]
         target = self.training.expected(lab.oracle, names)[0]
         runs = [dataclasses.replace(self.training, questions=batch).run(lab, seed, names) for batch in self.batches]
-        logs = [math.log(math.sqrt(np.mean((run[:, 0] - target) ** 2))) for run in runs]
-        error = 1 / math.sqrt(2 * self.training.seeds)
-        return slope_interval(np.log(self.batches), logs, [error] * len(logs))
+        return np.array([(run[:, 0] - target) ** 2 for run in runs])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Fit the slope of half the logarithms of mean squares."""
+        logs = 0.5 * np.log(found.mean(axis=1))
+        errors = [0.5 * standard_error(squares) / squares.mean() for squares in found]
+        return slope_interval(np.log(self.batches), logs.tolist(), errors, found.shape[1] - 1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Crossing:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Crossing(Sampled):
     """The smallest K at which pass@K on the trained task is below the reference's; infinite if there is none."""
 
-    training: Training = Training()  # how to train
-    limit: bool = False  # predict the limit of training instead of the flow at its last update
+    training: Training  # how to train
     ks: tuple[int, ...] = tuple(range(1, 33))  # the values of K to compare, ascending
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the metrics that are compared."""
-        return [f"task_0/pass@{k}" for k in self.ks]
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return how far each run's pass@K is above the reference's, float64 (seeds, ks)."""
+        found = self.training.run(lab, seed, [f"task_0/pass@{k}" for k in self.ks])
+        return found - reference_passes(lab.oracle, self.ks)
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The K at which the flow, or its limit, first falls below the reference."""
-        curve = self.training.limit(oracle, self.ks) if self.limit else self.training.expected(oracle, self.names)
-        return self._first_below(curve, oracle)
+    def summary(self, found: np.ndarray) -> Interval:
+        """The K at which the mean over runs falls below 0, and the same for the ends of its interval at each K."""
+        mean, reach = found.mean(axis=0), width(len(found) - 1) * found.std(axis=0, ddof=1) / math.sqrt(len(found))
+        return Interval(*(self.first_below(leads) for leads in (mean, mean - reach, mean + reach)))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """The K at which mean pass@K over runs falls below the reference, and the same for its interval's ends."""
-        passes = self.training.run(lab, seed, self.names)
-        mean, spread = passes.mean(axis=0), WIDTH * passes.std(axis=0, ddof=1) / math.sqrt(len(passes))
-        return Interval(*(self._first_below(curve, lab.oracle) for curve in (mean, mean - spread, mean + spread)))
-
-    def _first_below(self, passes: np.ndarray, oracle: Any) -> float:
-        below = passes < reference_passes(oracle, self.ks)
-        return float(min(np.array(self.ks)[below], default=math.inf))
+    def first_below(self, leads: np.ndarray) -> float:
+        """Return the first K whose lead (ks,) is negative."""
+        return float(min(np.array(self.ks)[leads < 0], default=math.inf))
 
 
-@dataclasses.dataclass(frozen=True)
-class HardShare:
-    """The largest ratio by which the share of hard CoTs among the valid ones changes when best-of-N doubles N."""
+def crossing(training: Training, *, limit: bool = False) -> Crossing:
+    """Compare the crossing after training with that of the flow at its last update, or of its limit."""
 
-    sizes: tuple[int, ...] = (1, 2, 4, 8)  # the values of N, each twice the one before
-    scored: int = 2**18  # number of rollouts from which the score of each CoT is learned
-    questions: int = 2**17  # number of groups, each of as many answers as the largest N
-    batches: int = 16  # number of batches of groups, for the interval
+    def predicted(oracle: MarkovChainOracle) -> float:
+        ks = found.ks
+        curve = training.limit(oracle, ks) if limit else passes(oracle, training.flow(oracle.setting), ks)
+        return found.first_below(curve - reference_passes(oracle, ks))
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The largest ratio of the share at N to that at N / 2; below 1 if the share falls with every doubling."""
-        shares = [outcome_shares(oracle.setting, 0, partial(best_of_n, samples=n)).hard_of_valid for n in self.sizes]
+    found = Crossing(training=training, prediction=predicted)
+    return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExtremeMean(SampleMean):
+    """The least or the largest of several means, from values float64 (means, n)."""
+
+    of: Callable[..., Any]  # np.min or np.max
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the extreme of the means and of either end of their intervals."""
+        return Interval(*self.of([mean_interval(row) for row in found], axis=0).tolist())
+
+
+class Kept(NamedTuple):
+    """What best-of-N keeps in each group of answers, bool (sizes, groups)."""
+
+    easy: np.ndarray  # whether it is a valid CoT of high edges
+    hard: np.ndarray  # whether it is another valid CoT
+
+
+def keep_best(lab: Lab, seed: int, sizes: Sequence[int], scored: int = 2**18, groups: int = 2**17) -> Kept:
+    """Score the base chain's CoTs by their mean reward in some rollouts, and keep the best of N answers of others.
+
+    Args:
+        lab: the laboratory.
+        seed: of both simulations.
+        sizes: N, ascending; the first N answers of a group count.
+        scored: number of rollouts from which the score of each CoT is learned.
+        groups: number of groups of as many answers as the largest N.
+    """
+    setting = lab.setting
+    reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
+    learned = lab.simulate(reference, scored, 2 * seed)
+    paths = learned.actions @ numbers
+    visits = np.bincount(paths, minlength=setting.M ** (setting.L - 1))
+    scores = np.bincount(paths, learned.rewards, len(visits)) / np.maximum(visits, 1)
+    answers = lab.simulate(reference, groups * sizes[-1], 2 * seed + 1)
+    nodes = setting.nodes(answers.observations.reshape(-1, setting.L)).reshape(answers.actions.shape)
+    high = setting.tree.high[nodes, answers.actions].all(axis=1).reshape(groups, -1)
+    valid = (answers.actions[:, -1] == setting.tree.targets[0]).reshape(groups, -1)
+    each, score = np.arange(groups), scores[answers.actions @ numbers].reshape(groups, -1)
+    best = [(each, score[:, :size].argmax(axis=1)) for size in sizes]
+    return Kept(*(np.array([kind[kept] for kept in best]) for kind in (valid & high, valid & ~high)))
+
+
+def easy_share(samples: int) -> SampleShare:
+    """How often the best of N answers is the easy CoT, compared with how often one of N is."""
+    return SampleShare(
+        prediction=lambda oracle: 1 - (1 - metric_of(oracle, oracle.reference_policy, "task_0/easy")) ** samples,
+        sample=lambda lab, seed: keep_best(lab, seed, (samples,)).easy[0],
+    )
+
+
+def hard_share(sizes: tuple[int, ...] = (1, 2, 4, 8), batches: int = 16) -> ExtremeMean:
+    """The largest ratio by which the share of hard CoTs among the valid ones changes when best-of-N doubles N.
+
+    It is below 1 if the share falls with every doubling. Each batch of groups gives one value.
+    """
+
+    def predicted(oracle: MarkovChainOracle) -> float:
+        shares = [outcome_shares(oracle.setting, 0, partial(best_of_n, samples=n)).hard_of_valid for n in sizes]
         return max(after / before for before, after in itertools.pairwise(shares))
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Score the base chain's CoTs by mean reward, keep the best of N answers, and count the hard ones."""
-        setting = lab.setting
-        reference, numbers = lab.oracle.reference_policy, setting.M ** np.arange(setting.L - 1)
-        scored = lab.simulate(reference, self.scored, 2 * seed)
-        paths = scored.actions @ numbers
-        visits = np.bincount(paths, minlength=setting.M ** (setting.L - 1))
-        scores = np.bincount(paths, scored.rewards, len(visits)) / np.maximum(visits, 1)
-        answers = lab.simulate(reference, self.questions * self.sizes[-1], 2 * seed + 1)
-        nodes = setting.nodes(answers.observations.reshape(-1, setting.L)).reshape(answers.actions.shape)
-        easy = setting.tree.high[nodes, answers.actions].all(axis=1).reshape(self.questions, -1)
-        valid = (answers.actions[:, -1] == setting.tree.targets[0]).reshape(self.questions, -1)
-        each, score = np.arange(self.questions), scores[answers.actions @ numbers].reshape(self.questions, -1)
-        shares = []
-        for size in self.sizes:
-            kept = each, score[:, :size].argmax(axis=1)
-            hard, right = (x[kept].reshape(self.batches, -1).sum(axis=1) for x in (valid & ~easy, valid))
-            shares.append(hard / right)
-        ratios = np.stack([after / before for before, after in itertools.pairwise(shares)])
-        return mean_interval(ratios[ratios.mean(axis=1).argmax()])
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        kept = keep_best(lab, seed, sizes)
+        easy, hard = (kind.reshape(len(sizes), batches, -1).sum(axis=2) for kind in kept)
+        shares = hard / (easy + hard)
+        return np.asarray(shares[1:] / shares[:-1])
+
+    return ExtremeMean(prediction=predicted, sample=sample, of=np.max)

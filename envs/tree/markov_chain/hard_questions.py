@@ -11,15 +11,14 @@ moved mass from every hard CoT to the easy one is worse than the reference at ev
 Source: arXiv 2511.07368 (rare CoTs solve hard questions).
 """
 
-import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import SampleMean
-from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
-from theorybench.envs.tree.markov_chain.experiments import Training, missed_shares
+from theorybench.envs.tree.markov_chain.experiments import ExtremeMean, Training, missed_shares
 from theorybench.envs.tree.markov_chain.metrics.cots import cot_probabilities, valid_cots
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
 from theorybench.envs.tree.markov_chain.questions import Question
@@ -74,24 +73,29 @@ def reference_pass(k: int, blocks: int = 16, questions: int = 2000) -> SampleMea
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class LeastLead:
-    """The smallest lead over K of the reference over a trained policy in pass@K on hard questions of the first task."""
+def least_lead(
+    training: Training, ks: Sequence[int] = (1, 2, 4, 8, 16, 32, 64, 128), questions: int = 1000
+) -> ExtremeMean:
+    """The smallest lead over K of the reference over a trained policy in pass@K on hard questions of the first task.
 
-    training: Training  # how to train
-    ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)  # values of K
-    questions: int = 1000  # number drawn for each run, before questions with an easy CoT are removed
+    It is positive if the reference is better for every K. Both policies see the same questions.
 
-    def predicted(self, oracle: MarkovChainOracle) -> float:
-        """The smallest lead over the flow; positive if the reference is better for every K."""
-        policies = (oracle.reference_policy, self.training.flow(oracle.setting))
-        return float(np.subtract(*(hard_question_passes(oracle, p, 0, list(self.ks)) for p in policies)).min())
+    Args:
+        training: how to train.
+        ks: values of K, at most `TRIES`.
+        questions: number drawn for each run, before questions with an easy CoT are removed.
+    """
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Minimum over K of the mean over runs and of its interval's ends; both policies see the same questions."""
+    def predicted(oracle: MarkovChainOracle) -> float:
+        policies = (oracle.reference_policy, training.flow(oracle.setting))
+        return float(np.subtract(*(hard_question_passes(oracle, p, 0, list(ks)) for p in policies)).min())
+
+    def sample(lab: Lab, seed: int) -> np.ndarray:
         leads = []
-        for run, policy in zip(run_seeds(seed, self.training.seeds), self.training.policies(lab, seed), strict=True):
-            prompts = draw_hard_questions(lab.setting, self.questions, run)
-            both = (counted_passes(lab, p, prompts, list(self.ks), run) for p in (lab.oracle.reference_policy, policy))
+        for run, policy in zip(run_seeds(seed, training.seeds), training.policies(lab, seed), strict=True):
+            prompts = draw_hard_questions(lab.setting, questions, run)
+            both = (counted_passes(lab, p, prompts, list(ks), run) for p in (lab.oracle.reference_policy, policy))
             leads.append(np.subtract(*both))
-        return Interval(*np.min([mean_interval(lead) for lead in np.transpose(leads)], axis=0).tolist())
+        return np.transpose(leads)
+
+    return ExtremeMean(prediction=predicted, sample=sample, of=np.min)

@@ -1,7 +1,7 @@
 """Statements of arXiv 2502.01694 about MetastableChain, as executable claims; `experiments` measures them."""
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
-from theorybench.envs.tree.metastable_chain.experiments import Distilled, Raised, Slope
+from theorybench.envs.tree.metastable_chain.experiments import Raised, Slope, distilled
 
 claim = ClaimMaker("metastable", "arXiv 2502.01694", words={"source": "hitting times of the base model"})
 
@@ -14,6 +14,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The hitting time of the target is inversely proportional to the probability eps of hard steps",
         falsified_by="hard steps of another probability than eps, such as sqrt(eps)",
         formula=f"-1 {_SMALL}",
+        resolution=0.12,  # a quarter of the distance from -1/2
         parameters={"K": 3},
     ),
     claim(
@@ -40,6 +41,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="hard steps that cannot be taken back",
         formula="2 for many hops; here the slope of (M / (2 eps) + 1 / (1-eps)) ((1+eps) (K-1)^2 + (1-3 eps) "
         "(K-1)) + O(1)",
+        resolution=0.25,  # a quarter of the distance from 1, without steps back
         parameters={"M": 2, "eps": 0.3, "two_way": True},
     ),
     claim(
@@ -49,24 +51,29 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Raising hard steps from eps to eps_max = .5 divides the hitting time by eps_max / eps within 5 %",
         falsified_by="probabilities that do not follow the weights, such as eps / (1 + eps)",
         formula="1 in units of eps_max / eps",
+        resolution=0.06,  # a quarter of the distance from leaps of probability eps / (1 + eps)
         tolerance=0.05,
         tolerance_reason="the 5 % of the statement, which holds for M >= 10",
         parameters={"K": 3, "M": 10},
     ),
     claim(
         "raised-small",
-        Raised(finite=True),
+        Raised(finite=True, episodes=32_000),
         source="fine-tuning towards sparse edges",
         statement="In small clusters this gains less, because the first step from an entry cannot be a leap",
         falsified_by="probabilities that do not follow the weights, such as eps / (1 + eps)",
         formula="((K-1) M + (K-2) eps) / ((K-1) M + (K-2) eps_max), in units of eps_max / eps",
+        resolution=0.015,  # a quarter of the distance from 1
     ),
     claim(
         "distilled",
-        Distilled(),
+        distilled(),
         source="distillation to a macro-chain",
-        statement="A macro-chain of clusters, distilled from walks of the base model, needs K - 1 hops whatever eps is",
-        falsified_by="hard steps that can be taken back, or a shortcut",
-        formula="K - 1",
+        statement="If hard steps can be taken back, a macro-chain of clusters distilled from walks needs about n^2 "
+        "jumps for n = K - 1 hops, however large clusters are: each walk turns round with probability (1 + eps) / 2",
+        falsified_by="hard steps that cannot be taken back, or a shortcut",
+        formula="n + n (n - 1) (1 + eps) / (1 - eps), n = K - 1",
+        resolution=2.0,  # less than a quarter of the distance from n, without steps back
+        parameters={"eps": 0.2, "two_way": True},
     ),
 )

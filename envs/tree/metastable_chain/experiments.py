@@ -3,7 +3,6 @@
 Predictions solve (I - P) h = 1. Measurements step the setting's own dynamics under its reference policy and count steps
 until a reward, with a horizon that truncates no walk; only unfinished walks are kept in memory. The statements are
 about small eps / M; at finite size the prediction is the slope of the exact hitting times between the same points.
-Intervals are three standard errors wide on each side.
 """
 
 import dataclasses
@@ -13,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, slope_interval
+from theorybench.envs.core.evidence.experiments import SampleMean
+from theorybench.envs.core.evidence.interval import Interval, ratio_of_means, slope_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.oracle import Oracle
@@ -30,7 +30,7 @@ class Walks(NamedTuple):
     """n walks of the reference."""
 
     times: np.ndarray  # float64 (n,), steps to the target; NaN for a walk that did not reach it
-    jumps: np.ndarray  # int64 (K, K), how often a walk went from one cluster to another
+    jumps: np.ndarray  # int64 (n, K, K), how often a walk went from one cluster to another
 
 
 def simulate(lab: Lab, episodes: int, seed: int, patience: float = PATIENCE) -> Walks:
@@ -40,14 +40,14 @@ def simulate(lab: Lab, episodes: int, seed: int, patience: float = PATIENCE) -> 
     streams = Streams(environment_keys(seed, episodes, "walks", setting.fingerprint), setting.world, np)
     state = setting.initial(streams.begin(slice(None)), episodes)
     times, running = np.full(episodes, math.nan), np.arange(episodes)
-    jumps = np.zeros((setting.K, setting.K), np.int64)
+    jumps = np.zeros((episodes, setting.K, setting.K), np.int64)
     for step in range(1, setting.horizon + 1):
         rng = streams.step(running, np.full(len(running), step))
         actions = inverse_cdf(setting.reference_probs(setting.observe(state)), rng.uniform(0))
         moved, rewards, terminated = setting.transition(state, actions, rng)
         times[running[rewards > 0]] = step
         jumped = moved.cluster != state.cluster
-        np.add.at(jumps, (state.cluster[jumped], moved.cluster[jumped]), 1)
+        jumps[running[jumped], state.cluster[jumped], moved.cluster[jumped]] += 1
         running, state = running[~terminated], type(moved)(*(field[~terminated] for field in moved))
         if not len(running):
             break
@@ -112,35 +112,28 @@ class Raised:
         return Interval(*(end * lab.setting.eps / self.eps_max for end in ratio_of_means(slow, fast)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Distilled:
-    """Steps to the target of a macro-chain whose rows are the jumps between clusters in walks of the reference."""
+def _reversals(oracle: Oracle[MetastableChain]) -> float:
+    """Return n + n (n - 1) (1 + eps) / (1 - eps) with n = K - 1 hops; n where hard steps cannot be taken back.
 
-    #: values of eps at which walks are distilled, into one macro-chain each
-    values: tuple[float, ...] = (0.05, 0.2, 0.8)
-    episodes: int = 500  # number of distilled walks, and of walks of the macro-chain
-    patience: int = 1000  # steps after which a walk of the macro-chain is stopped, in multiples of K
+    A walk that has come to an entry steps back at once with probability eps; otherwise its next place is uniform, and
+    it leaves by either edge with probability 1/2: it turns round with probability r = (1 + eps) / 2. Such a walk,
+    reflected at 0, takes n + n (n - 1) r / (1 - r) jumps to n.
+    """
+    hops, eps = oracle.setting.K - 1, oracle.setting.eps
+    return hops + hops * (hops - 1) * (1 + eps) / (1 - eps)
 
-    def predicted(self, oracle: Oracle[MetastableChain]) -> float:
-        """Return K - 1: without steps back the only jump from a cluster is to the next."""
-        return oracle.setting.K - 1.0
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Mean over the walks of all macro-chains."""
-        rng = np.random.default_rng(seed)
-        steps = []
-        for eps in self.values:
-            jumps = simulate(lab.at(eps=eps, H=MAX_HORIZON), self.episodes, seed).jumps
-            steps.append(self._walk(jumps / np.maximum(jumps.sum(axis=1, keepdims=True), 1), rng))
-        return mean_interval(np.concatenate(steps))
+def distilled(batches: int = 20, walks: int = 200) -> SampleMean:
+    """Mean jumps to the target of macro-chains, whose rows are the shares of jumps between clusters.
 
-    def _walk(self, chain: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Walk from the first state of a chain to its last: float64 (episodes,), NaN for a walk that is stopped."""
-        target = len(chain) - 1
-        at, steps = np.zeros(self.episodes, np.int64), np.full(self.episodes, math.nan)
-        for step in range(1, self.patience * len(chain) + 1):
-            at = np.where(at == target, target, inverse_cdf(chain, rng.random(len(at)), at))
-            steps[np.isnan(steps) & (at == target)] = step
-            if (at == target).all():
-                break
-        return steps
+    Every batch of walks of the reference gives one macro-chain.
+    """
+
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        jumps = simulate(lab, batches * walks, seed).jumps
+        counts = jumps.reshape(batches, walks, *jumps.shape[1:]).sum(axis=1)[:, :-1]
+        chains = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1)
+        size = counts.shape[1]
+        return np.asarray(np.linalg.solve(np.eye(size) - chains[:, :, :size], np.ones((batches, size, 1)))[:, 0, 0])
+
+    return SampleMean(sample=sample, prediction=_reversals)

@@ -8,8 +8,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.envs.core.validation import choice
-from theorybench.envs.preference.good_bad_labels.claims import SIZES
-from theorybench.envs.preference.good_bad_labels.experiments import DPO, average_limit, rejected
+from theorybench.envs.preference.good_bad_labels.experiments import DPO, rejected
 from theorybench.envs.preference.good_bad_labels.oracle import GoodBadLabelsOracle
 from theorybench.envs.preference.good_bad_labels.setting import GoodBadLabels
 from theorybench.envs.preference.good_bad_labels.studies import LEARNERS, DistanceToTarget
@@ -77,7 +76,7 @@ FAULTS = (
 @pytest.mark.parametrize(("name", "faults"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, faults):
     result = check_claim(CLAIM[name], **faults)
-    assert not result.holds, result
+    assert result.verdict == "fails", result
 
 
 @pytest.mark.rotating
@@ -86,25 +85,17 @@ def test_dpo_does_not_see_the_mixture_weight_of_labels(check_claim):
     assert check_claim(CLAIM["dpo"], **labelled(".3")).holds
 
 
-@pytest.mark.parametrize("responses", SIZES)
-@pytest.mark.parametrize("parameters", [{"good_share": 0.1}, {"concentration": 3.0}, {"beta": 2.0}])
-def test_averages_are_of_these_laws(responses, parameters):
-    claim, others = CLAIM[f"dpo-{responses}"], dict(parameters)
-    learner = dataclasses.replace(DPO, known={"beta": others.pop("beta", 1.0)})
-    setting = dataclasses.replace(claim.setting, **others)
-    assert not dataclasses.replace(claim, measure=average_limit(learner).measure, setting=setting).check().holds
-
-
 def test_predictions_are_far_from_nothing():
     """The responses that KTO empties hold a quarter of the mass of p+."""
     oracles = {name: claim.bound()[0] for name, claim in CLAIM.items()}
     predicted = {name: claim.predicted(oracles[name]) for name, claim in CLAIM.items()}
-    assert all(predicted[name] == 0 for name in ("ddro", "two-term", "cyclic", "kto-empties"))
+    assert predicted["kto-empties"] == 0
+    for name in ("ddro", "two-term", "cyclic"):
+        assert 0 < 30 * predicted[name] < oracles[name].distance(oracles[name].setting.reference)
     for name in ("dpo", "dpo-cyclic", "kto", "wrong-reference", "wrong-reference-two-term"):
         assert predicted[name] > 0.1
     for name in ("wrong-share", "wrong-share-two-term"):
         assert predicted[name] > 8 * CLAIM[name].tolerance
-    assert [predicted[f"dpo-{size}"] for size in SIZES] == pytest.approx([0.3, 0.43, 0.56], abs=0.01)
     assert predicted["rate"] > 10 * CLAIM["rate"].tolerance
     oracle = oracles["kto-empties"]
     assert rejected(oracle, oracle.setting.tables.good) > 0.2

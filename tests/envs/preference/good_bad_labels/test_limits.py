@@ -1,5 +1,7 @@
 """Limits of losses of labels against direct minimisation; rates of convergence against simulated fits."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -166,6 +168,23 @@ def test_no_small_change_of_its_limit_lowers_the_loss_of_kto():
     for _ in range(200):
         moved = 0.99 * limit + 0.01 * rng.dirichlet(np.full(8, 0.3))
         assert kto_loss(moved, *arguments) > kto_loss(limit, *arguments)
+
+
+@pytest.mark.parametrize(("responses", "average"), [(6, 0.293), (20, 0.4325), (100, 0.5523)])
+def test_dpo_ends_far_away_on_average_over_laws(responses, average):
+    """E TV(p+, q / Z) with q = (p+/2 + p-/2) p+/p-, from 10^5 pairs of Dirichlet(1) laws; of the instances alike."""
+    laws = np.random.default_rng(responses).dirichlet(np.ones(responses), (2, 10_000))
+    good, bad = np.maximum(laws, 1e-300)
+    tilted = (good + bad) * good / bad
+    apart = np.abs(tilted / tilted.sum(axis=1, keepdims=True) - good).sum(axis=1) / 2
+    setting = GoodBadLabels(num_responses=responses, num_contexts=1)
+    oracles = [GoodBadLabelsOracle(dataclasses.replace(setting, instance=number)) for number in range(300)]
+    far = np.array([oracle.distance(oracle.limit("dpo")) for oracle in oracles])
+    for found in (apart, far):
+        assert found.mean() == pytest.approx(average, abs=3.5 * found.std() / np.sqrt(len(found)))
+    for parameters in ({"good_share": 0.1}, {"concentration": 3.0}):
+        others = (GoodBadLabelsOracle(dataclasses.replace(oracle.setting, **parameters)) for oracle in oracles)
+        assert abs(np.mean([other.distance(other.limit("dpo")) for other in others]) - average) > 0.04
 
 
 def test_limits_that_are_not_known_are_refused():

@@ -216,6 +216,31 @@ def test_the_plain_optimum_is_best_of_one():
     assert free.table(free.plain_optimum)[20] == 1.0
 
 
+@pytest.mark.parametrize(("samples", "left"), [(1, 0.0), (2, 0.05)])
+def test_with_one_sample_one_step_without_proximity_is_enough(samples, left):
+    """The first variation is then the reward, whatever the policy."""
+    oracle = InferenceAlignmentOracle(InferenceAlignment(samples=samples))
+    *_, probs = oracle.prox_path(1, smoothness=0.0)
+    missed = 1 - oracle.score(oracle.policy(probs))
+    assert missed == pytest.approx(0, abs=1e-9) if samples == 1 else missed > left
+
+
+def test_opposed_optima_are_a_point_then_uniform_then_u_shaped():
+    """The end points of the grid are left out, for each stands for half a step."""
+    setting = InferenceAlignment(beta=0.0, tilt=-1.0)
+    for samples in (1, 2, 3, 4, 5, 6, 8, 12, 16):
+        probs = dataclasses.replace(setting, samples=samples).optimum.probs
+        inner = probs[1:-1]
+        slopes = np.diff(inner) / inner.mean()
+        half = len(slopes) // 2
+        if samples == 1:
+            assert probs[setting.num_points // 2] == pytest.approx(1, abs=1e-9)
+        elif samples == 2:
+            np.testing.assert_allclose(slopes, 0, atol=1e-5)
+        else:
+            assert (slopes[: half - 1] < -1e-6).all() and (slopes[-half + 1 :] > 1e-6).all()
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.02])
 def test_prox_steps_maximise_what_they_should(beta):
     setting = InferenceAlignment(num_points=9, beta=beta)

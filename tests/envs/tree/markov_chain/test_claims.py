@@ -76,7 +76,8 @@ FAULTS: list[tuple[str, Any]] = [
     ("kl-limit", {"kl": 0.0, "reject_easy": 5, "episodes_per_update": 6 * 64}),
     ("hard-questions", OnlyEasyTree),
     ("hard-questions-lead", EXPLORES),
-    ("best-of-n", "soft-best-of-n"),
+    ("best-of-n", AccurateTree),
+    ("best-of-n-hard-share", AccurateTree),
     ("prm-greedy", "dprm-sample"),
     ("dprm-sample", "prm-sample"),
 ]
@@ -88,7 +89,7 @@ FAULTS: list[tuple[str, Any]] = [
 )
 def test_claims_fail_when_broken(check_claim, name, fault):
     result = broken(check_claim, name, fault)
-    assert not result.holds, result
+    assert result.verdict == "fails", result
 
 
 @pytest.mark.rotating
@@ -99,7 +100,7 @@ def test_claims_fail_when_broken(check_claim, name, fault):
 def test_search_under_a_judge_of_accuracy(check_claim, name, measured):
     """All valid CoTs are then one level: their shares among themselves are the base chain's."""
     result = broken(check_claim, name, AccurateTree)
-    assert not result.holds and result.measured == pytest.approx(measured, abs=0.01), result
+    assert result.verdict == "fails" and result.measured == pytest.approx(measured, abs=0.01), result
 
 
 @pytest.mark.rotating

@@ -80,7 +80,7 @@ def taken_back(setting):
 def test_claims_fail_when_broken(check_claim, name, fault):
     kind = fault if fault is taken_back else lambda setting: fault(**setting.parameters)
     result = check_claim(CLAIM[name], kind=kind)
-    assert math.isfinite(result.measured) and not result.holds, result
+    assert math.isfinite(result.measured) and result.verdict == "fails", result
 
 
 def test_predictions():
@@ -89,7 +89,7 @@ def test_predictions():
     assert predicted["size"] == pytest.approx(1, abs=0.03) and predicted["size"] < 1
     assert predicted["hops"] == pytest.approx(1, abs=0.03) and predicted["hops"] > 1
     assert predicted["two-way"] == pytest.approx(2, abs=0.01)
-    assert predicted["raised"] == 1 and predicted["distilled"] == 3
+    assert predicted["raised"] == 1 and predicted["distilled"] == pytest.approx(12)
     assert predicted["raised-small"] == pytest.approx((12 + 2 * 0.1) / (12 + 2 * 0.5))
 
 
@@ -106,7 +106,7 @@ def test_walks_are_those_of_the_setting():
     walks = simulate(lab, 2000, 3)
     assert np.array_equal(walks.times, simulate(lab, 2000, 3).times)
     assert not np.array_equal(walks.times, simulate(lab, 2000, 4).times)
-    assert walks.jumps.tolist() == [[0, 2000, 0], [0, 0, 2000], [0, 0, 0]]
+    assert (walks.jumps == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]).all()
     assert walks.times.min() >= 3
 
 
