@@ -72,8 +72,8 @@ BORDA_FAVOURITE = SampleShare(sample=_at_borda, prediction=lambda oracle: 1.0)
 def reply_gains(setting: CyclicPreference) -> np.ndarray:
     """Return what the best reply to the best score wins beyond one half, c a - (1 - c) (sigma(d) - 1/2), float64 (X,).
 
-    d is how far the best score is above the first response that the table S lets beat it, which is the best reply unless
-    c is small. Negative where the score counts for more than the table.
+    d is how far the best score is above the first response that the table S lets beat it: the best reply, unless c is
+    small. Negative where the score counts for more than the table.
     """
     place = 1 if setting.structure == "rival" else setting.num_responses // 2 + 1
     scores = np.sort(setting.scores, axis=1)[:, ::-1]
