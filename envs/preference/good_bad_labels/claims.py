@@ -46,7 +46,7 @@ _LOSSES = (
 
 small = ClaimMaker("labels", parameters=SMALL)
 cyclic = dataclasses.replace(small, parameters={**SMALL, "labels": "cyclic", "instance": 2})
-consistency = {
+consistency: dict[str, Any] = {
     "falsified_by": _MIXTURE,
     "formula": "E[TV] = sum_i sqrt(2 / pi) s_i / (2 sqrt(n)), n = 40,000, s^2 the diagonal of D^-1 Cov(gradient) D^-1",
     "tolerance": 0.0002,
