@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, share_interval
+from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.interval import Interval, ratio_of_means, share_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 
@@ -65,69 +66,70 @@ safe_batch = batch(1e-5)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Learner:
+class _Learner(Sampled):
     """An exact learner in rounds of n labels each."""
 
-    prediction: Callable[[PreferenceBanditOracle, int], float]  # theory's value, given the oracle and n
     agent: str = "dpo-on-policy"  # its registered name
     labels: Callable[[PreferenceBanditOracle], int] = safe_batch  # n, given the oracle
     rounds: int = 1  # number of rounds
     seeds: int = 200  # number of runs
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further hyper-parameters
+    metric: str = "error"  # "coverage" or "error"
 
-    def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """Return theory's value."""
-        return self.prediction(oracle, self.labels(oracle))
-
-    def values(self, lab: Lab, seed: int, metric: str) -> tuple[np.ndarray, int]:
-        """Train; return the metric of each run after the last round, (seeds,), and n."""
-        n = self.labels(lab.oracle)
-        return final_values(lab, self.agent, seed, self.seeds, n, metric, rounds=self.rounds, **self.options), n
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the metric of each run after the last round, float64 (seeds,)."""
+        n, options = self.labels(lab.oracle), {"rounds": self.rounds, **self.options}
+        return final_values(lab, self.agent, seed, self.seeds, n, self.metric, **options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SmallShare(_Learner):
     """Share of the runs that end with a small error or coverage."""
 
-    metric: str = "coverage"  # "coverage" or "error"
     level: float  # the largest value that counts as small
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the share and its Wilson interval."""
-        return share_interval(self.values(lab, seed, self.metric)[0] <= self.level)
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the share and its exact interval."""
+        return share_interval(found <= self.level)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaledError(_Learner):
     """n times the mean error after the last round."""
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the mean of n ||theta - theta*||^2 and its interval."""
-        errors, n = self.values(lab, seed, "error")
-        return mean_interval(n * errors)
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return n ||theta - theta*||^2 of each run, float64 (seeds,)."""
+        return self.labels(lab.oracle) * super().values(lab, seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OfflineRatio:
+class OfflineRatio(Sampled):
     """Ratio of the mean error of offline DPO to that of on-policy DPO, with the same total number of labels."""
 
     seeds: int  # number of runs of each
-    labels: Callable[[PreferenceBanditOracle], int] = safe_batch  # n per round, given the oracle
-    rounds: int = 6  # number of rounds of on-policy DPO
+    labels: Callable[[PreferenceBanditOracle], int]  # n per round, given the oracle
+    rounds: int  # number of rounds of on-policy DPO
 
-    def predicted(self, oracle: PreferenceBanditOracle) -> float:
-        """Return tr(Sigma* I(pi_init)^-1) / (6 tr(Sigma* I(pi*)^-1)): on-policy uses only the last of 6 rounds."""
-        return oracle.offline_variance(self.rounds) / oracle.floor(1)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the ratio of means, with an interval from the standard errors of the logarithms."""
-        return ratio_of_means(*self.errors(lab, seed))
-
-    def errors(self, lab: Lab, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Train; return the errors of offline and of on-policy runs, (seeds,) each."""
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the errors of offline and of on-policy runs, float64 (2, seeds)."""
         n, runs = self.labels(lab.oracle), (seed, self.seeds)
         offline = final_values(lab, "dpo-offline", *runs, n * self.rounds, "error")
-        return offline, final_values(lab, "dpo-on-policy", *runs, n, "error", rounds=self.rounds)
+        return np.array([offline, final_values(lab, "dpo-on-policy", *runs, n, "error", rounds=self.rounds)])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the ratio of means."""
+        return ratio_of_means(*found)
+
+
+def offline_ratio(
+    seeds: int, *, rounds: int = 6, labels: Callable[[PreferenceBanditOracle], int] = safe_batch
+) -> OfflineRatio:
+    """The ratio is tr(Sigma* I(pi_init)^-1) / (T tr(Sigma* I(pi*)^-1)): on-policy uses only the last of T rounds."""
+
+    def prediction(oracle: PreferenceBanditOracle) -> float:
+        return oracle.offline_variance(rounds) / oracle.floor(1)
+
+    return OfflineRatio(prediction=prediction, seeds=seeds, labels=labels, rounds=rounds)
 
 
 def spanning_probability(oracle: PreferenceBanditOracle, pairs: int) -> float:

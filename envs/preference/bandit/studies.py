@@ -23,7 +23,7 @@ from theorybench.envs.core.evidence.study import (
     Table,
     measured,
 )
-from theorybench.envs.preference.bandit.experiments import OfflineRatio, final_values, learning_curves, safe_batch
+from theorybench.envs.preference.bandit.experiments import final_values, learning_curves, offline_ratio, safe_batch
 from theorybench.envs.preference.bandit.separation import GROUPS, OFFLINE, ON_POLICY, Separation
 from theorybench.envs.preference.bandit.transition import Transition
 
@@ -102,13 +102,13 @@ class Offline:
         places = [(f"{init:g}", lab.at(theta_init=init)) for init in self.inits]
         for name, there in [*places, ("gaussian", gaussian)]:
             oracle = there.oracle
-            ratio_of = OfflineRatio(seeds=seeds, rounds=self.rounds)
+            ratio_of = offline_ratio(seeds, rounds=self.rounds)
             if there is gaussian:
                 ratio_of = dataclasses.replace(
                     ratio_of, seeds=self.gaussian_runs * seeds, labels=lambda _: self.gaussian_labels
                 )
             total = ratio_of.labels(oracle) * self.rounds
-            pooled, moving = (total * errors_of for errors_of in ratio_of.errors(there, seed))
+            pooled, moving = (total * errors_of for errors_of in ratio_of.values(there, seed))
             expected = oracle.offline_variance(1), self.rounds * oracle.floor(1)
             ratio = ratio_of_means(pooled, moving)
             coverage = oracle.evaluate(oracle.initial_policy, ["coverage"])["coverage"]

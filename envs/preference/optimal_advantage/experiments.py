@@ -1,27 +1,32 @@
 """Experiments of the claims about OptimalAdvantage: what they predict and what they measure.
 
 Predictions are the closed forms of `optimal_value`, `regression` and `pass_at_k`. Measurements use only sampled
-responses and their rewards (`sampling`), or train "astar-po". Intervals are three standard errors wide on each side.
+responses and their rewards (`sampling`), or train "astar-po" and evaluate the policy of each run exactly: intervals of
+trained policies are those of independent runs.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import SampleMean
-from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.experiments import Sampled, SampleMean, metric_of
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.preference.optimal_advantage.optimal_value import estimate_moments, estimated_value, optimal_value
 from theorybench.envs.preference.optimal_advantage.oracle import OptimalAdvantageOracle
 from theorybench.envs.preference.optimal_advantage.pass_at_k import filtered_pass, pass_at, reference_tries
 from theorybench.envs.preference.optimal_advantage.regression import (
     best_value,
+    expected_training,
     gradient_variance,
     objective_gradient,
     off_policy_success,
     path_probs,
+    stationary_divergence,
 )
 from theorybench.envs.preference.optimal_advantage.sampling import (
     PARTS,
@@ -36,8 +41,8 @@ from theorybench.envs.preference.optimal_advantage.setting import OptimalAdvanta
 
 #: Number of responses from which the variance and the mean of gradients are measured.
 VARIED, AVERAGED = 2**17, 2**20
-#: Number of groups of K responses to each prompt, or of draws of stage 1, from which pass@K is estimated.
-GROUPS = 2048
+#: Number of repetitions of stage 1 from which each run counts the prompts that it skips.
+DRAWS = 4096
 
 
 # The two stages, in rollouts of fixed policies.
@@ -86,10 +91,26 @@ def least_variance(tilt: float) -> SampleMean:
     )
 
 
-def variance_at_optimal_value(tilt: float) -> SampleMean:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _VarianceRatio(Sampled):
+    tilt: float  # of the policy
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Simulate; return the variances at V-hat = V* and at 0 in each part, float64 (parts, 2)."""
+        values = np.append(optimal_value(lab.setting.chances, lab.setting.beta), 0.0)
+        return sampled_variances(lab, self.tilt, values, VARIED, seed)
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the ratio of means; its interval comes from the parts' deviations from it."""
+        at_optimal, at_zero = found.T
+        ratio = at_optimal.mean() / at_zero.mean()
+        return mean_interval(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
+
+
+def variance_at_optimal_value(tilt: float) -> Sampled:
     """The variance of the gradient of stage 2 at V-hat = V* divided by that at V-hat = 0; `tilt` of the policy.
 
-    Measured on one prompt; the interval comes from the deviations of the parts from the ratio of means.
+    Measured on one prompt.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
@@ -98,13 +119,7 @@ def variance_at_optimal_value(tilt: float) -> SampleMean:
         at_optimal, at_zero = (gradient_variance(rewards, probs, beta, v) for v in (oracle.values, 0.0))
         return float(at_optimal[0] / at_zero[0])
 
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        values = np.append(optimal_value(lab.setting.chances, lab.setting.beta), 0.0)
-        at_optimal, at_zero = sampled_variances(lab, tilt, values, VARIED, seed).T
-        ratio = at_optimal.mean() / at_zero.mean()
-        return np.asarray(ratio + (at_optimal - ratio * at_zero) / at_zero.mean())
-
-    return SampleMean(prediction=prediction, sample=sample)
+    return _VarianceRatio(prediction=prediction, tilt=tilt)
 
 
 def estimate(moment: int) -> SampleMean:
@@ -121,22 +136,25 @@ def estimate(moment: int) -> SampleMean:
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def off_policy(value: Callable[[float, float], Any]) -> SampleMean:
+def off_policy(value: float | None = None) -> SampleMean:
     """Success probability when stage 2 regresses on responses of the reference, in a setting with one prompt.
 
-    Predicted by the minimiser of the expected loss with V-hat = value(p, beta), measured by the softmax with the least
-    squared error on samples.
+    Predicted by the minimiser of the expected loss, measured by the softmax with the least squared error on samples.
+
+    Args:
+        value: V-hat; None for V* in the prediction, and for what stage 1 makes of as many responses in the measurement.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
         p, beta = float(oracle.setting.chances[0]), oracle.setting.beta
-        return off_policy_success(p, beta, float(value(p, beta)))
+        return off_policy_success(p, beta, float(oracle.values[0]) if value is None else value)
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
-        setting = lab.setting
-        played = lab.simulate(lab.oracle.reference_policy, PARTS * 4096, seed)
-        guess, found = float(value(float(setting.chances[0]), setting.beta)), []
-        for actions, rewards in zip(*(a.reshape(PARTS, -1) for a in (played.actions, played.rewards)), strict=True):
+        setting, found = lab.setting, []
+        played = lab.simulate(lab.oracle.reference_policy, 2 * PARTS * 4096, seed)
+        stages = zip(*(a.reshape(PARTS, 2, -1) for a in (played.actions, played.rewards)), strict=True)
+        for (_, actions), (before, rewards) in stages:
+            guess = float(estimated_value(before, setting.beta)) if value is None else value
             counts = np.bincount(actions, minlength=setting.num_responses)
             earned = np.bincount(actions, rewards, setting.num_responses) / np.maximum(counts, 1)
             found.append(earned @ fit_regression(counts / counts.sum(), earned, setting.beta, guess))
@@ -145,18 +163,22 @@ def off_policy(value: Callable[[float, float], Any]) -> SampleMean:
     return SampleMean(prediction=prediction, sample=sample)
 
 
-# Policies that A*-PO trains, long enough that the remaining gap is small compared with a claim's tolerance.
+# Policies that A*-PO trains.
 
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """A*-PO with both temperatures at the setting's beta."""
+    """A*-PO with both temperatures at the setting's beta, by plain gradient descent.
+
+    With batches that are large beside the learning rate the mean over runs is that of exact gradients; see
+    `regression.expected_training`.
+    """
 
     samples: int = 8  # the number N of responses per prompt in stage 1
-    updates: int = 600  # number of updates in stage 2
+    updates: int = 200  # number of updates in stage 2
     episodes: int = 256  # number of episodes per update
-    learning_rate: float = 0.03  # learning rate of Adam
-    seeds: int = 4  # number of runs
+    learning_rate: float = 20.0  # step size of gradient descent
+    seeds: int = 16  # number of runs
 
     def policies(self, lab: Lab, seed: int) -> list[Any]:
         """Train; return the policy of each run."""
@@ -169,116 +191,114 @@ class Training:
             reference_samples=self.samples,
             episodes_per_update=self.episodes,
             learning_rate=self.learning_rate,
+            optimizer="sgd",
         )
 
+    def expected(self, setting: OptimalAdvantage) -> np.ndarray:
+        """Return P(right) of each prompt after so many updates with exact gradients, float64 (X,)."""
+        rewards = setting.tables.rewards
+        probs = expected_training(rewards, setting.beta, self.learning_rate, self.updates)
+        return np.asarray((probs * rewards).sum(axis=1))
 
-def success(training: Training) -> SampleMean:
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedValue(Sampled):
+    """Mean over runs of a number that an exact evaluation of the run's policy gives."""
+
+    training: Training  # how the policies are trained
+    found: Callable[[OptimalAdvantageOracle, Any], float]  # (oracle, policy) -> the number
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the number of each run, float64 (seeds,)."""
+        return np.array([self.found(lab.oracle, policy) for policy in self.training.policies(lab, seed)])
+
+
+def success(training: Training) -> TrainedValue:
     """Success probability after A*-PO, which is that of the optimum, E P*."""
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        return np.array([lab.oracle.chances(policy).mean() for policy in training.policies(lab, seed)])
-
-    return SampleMean(prediction=lambda oracle: np.mean(oracle.optimal_chances), sample=sample)
-
-
-def solved_share() -> SampleMean:
-    """Share of prompts solved in 1024 tries of policies trained by A*-PO: that of prompts with p > 0."""
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        policies = Training().policies(lab, seed)
-        return np.array([count_passes(lab, policy, 1024, 1, seed).mean() for policy in policies])
-
-    return SampleMean(prediction=lambda oracle: oracle.ceiling, sample=sample)
-
-
-def pass_gain(k: int, groups: int) -> SampleMean:
-    """pass@K of A*-PO's policies minus the reference's: E[(1 - p)^K - (1 - P*)^K].
-
-    Estimated on every prompt from groups of K responses; the samples are the groups' means over prompts.
-    """
-
-    def prediction(oracle: OptimalAdvantageOracle) -> float:
-        failures = 1.0 - oracle.setting.chances, 1.0 - oracle.optimal_chances
-        return float(np.mean(failures[0] ** k - failures[1] ** k))
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        policies = [lab.oracle.reference_policy, *Training().policies(lab, seed)]
-        reference, *trained = (
-            count_passes(lab, policy, k, groups, 64 * seed + number).mean(axis=0)
-            for number, policy in enumerate(policies)
-        )
-        return np.asarray(np.mean(trained, axis=0) - reference)
-
-    return SampleMean(prediction=prediction, sample=sample)
-
-
-def one_against(k: int, training: Training) -> SampleMean:
-    """pass@1 after A*-PO minus pass@K of the reference, E P* - E[1 - (1 - p)^K]; estimated as in `pass_gain`."""
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        policies = training.policies(lab, seed)
-        passed = [count_passes(lab, p, 1, GROUPS, 64 * seed + number) for number, p in enumerate(policies)]
-        reference = count_passes(lab, lab.oracle.reference_policy, k, GROUPS, 64 * seed + 63)
-        return np.asarray(np.mean(passed, axis=0).mean(axis=0) - reference.mean(axis=0))
-
-    return SampleMean(
-        prediction=lambda oracle: np.mean(oracle.optimal_chances - pass_at(oracle.setting.chances, k)), sample=sample
+    return TrainedValue(
+        prediction=lambda oracle: np.mean(oracle.optimal_chances),
+        training=training,
+        found=lambda oracle, policy: metric_of(oracle, policy, "success"),
     )
 
 
-def filtered(samples: int, k: int, training: Training) -> SampleMean:
+def residual_divergence(training: Training) -> TrainedValue:
+    """KL divergence to the optimum at which steps of constant size end: that of the noise of a wrong V-hat.
+
+    All p of the setting are the same, and training is so long that nothing of the start is left.
+    """
+
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
+        setting = oracle.setting
+        mean, deviation = estimate_moments(float(setting.chances[0]), training.samples, setting.beta)
+        squared = (mean - float(oracle.values[0])) ** 2 + deviation**2
+        optimum = oracle.table(oracle.optimal_policy)
+        return float(stationary_divergence(optimum, training.learning_rate, training.episodes, squared).mean())
+
+    return TrainedValue(
+        prediction=prediction,
+        training=training,
+        found=lambda oracle, policy: metric_of(oracle, policy, "kl_to_optimal"),
+    )
+
+
+def pass_gain(training: Training, k: int, *, than: int | None = None) -> TrainedValue:
+    """pass@K after A*-PO minus pass@J of the reference: E[(1 - p)^J - (1 - s)^K], s after so many exact updates.
+
+    Args:
+        training: how the policies are trained.
+        k: K, tries after training.
+        than: J, tries of the reference; as many by default.
+    """
+    other = than or k
+
+    def prediction(oracle: OptimalAdvantageOracle) -> float:
+        failures = 1.0 - oracle.setting.chances, 1.0 - training.expected(oracle.setting)
+        return float(np.mean(failures[0] ** other - failures[1] ** k))
+
+    def found(oracle: OptimalAdvantageOracle, policy: Any) -> float:
+        before = metric_of(oracle, oracle.reference_policy, f"pass@{other}")
+        return metric_of(oracle, policy, f"pass@{k}") - before
+
+    return TrainedValue(prediction=prediction, training=training, found=found)
+
+
+def tries_worth(training: Training) -> TrainedValue:
+    """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), if all p agree.
+
+    Measured as the ratio of the logarithms of the probabilities of a wrong response, after A*-PO and of the reference.
+    """
+
+    def found(oracle: OptimalAdvantageOracle, policy: Any) -> float:
+        after, before = (metric_of(oracle, one, "success") for one in (policy, oracle.reference_policy))
+        return math.log1p(-after) / math.log1p(-before)
+
+    return TrainedValue(
+        prediction=lambda oracle: float(reference_tries(oracle.setting.chances[0], oracle.setting.beta)),
+        training=training,
+        found=found,
+    )
+
+
+def filtered(training: Training, k: int) -> SampleMean:
     """pass@K after A*-PO of a table if prompts that none of N samples of the reference solved are skipped.
 
     A table has a row for each prompt, so a skipped prompt stays at the reference and does not affect the others: the
     filtered policy has the trained row if stage 1 saw a right response, and the reference's otherwise. Its pass@K is
-    E[1 - q^(N + K) - (1 - q^N) (1 - P*)^K], q = 1 - p.
+    E[1 - q^(N + K) - (1 - q^N) (1 - s)^K], q = 1 - p, with s after so many updates with exact gradients. Each run
+    counts which prompts many repetitions of stage 1 skip.
     """
 
     def prediction(oracle: OptimalAdvantageOracle) -> float:
-        return float(np.mean(filtered_pass(oracle.setting.chances, oracle.optimal_chances, samples, k)))
+        after = training.expected(oracle.setting)
+        return float(np.mean(filtered_pass(oracle.setting.chances, after, training.samples, k)))
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         found, reference = [], lab.oracle.reference_policy
         for number, policy in enumerate(training.policies(lab, seed)):
-            key = 64 * seed + 3 * number
-            kept = count_passes(lab, reference, samples, GROUPS, key)
-            passed = (count_passes(lab, p, k, GROUPS, key + i) for i, p in enumerate((policy, reference), 1))
-            found.append(np.where(kept, *passed).mean(axis=0))
-        return np.concatenate(found)
+            kept = count_passes(lab, reference, training.samples, DRAWS, seed_of(seed, number)).mean(axis=1)
+            trained, untrained = (pass_at(lab.oracle.chances(one), k) for one in (policy, reference))
+            found.append(np.mean(kept * trained + (1.0 - kept) * untrained))
+        return np.array(found)
 
     return SampleMean(prediction=prediction, sample=sample)
-
-
-def tries_worth(training: Training) -> SampleMean:
-    """Tries of the reference that one try after A*-PO is worth, T = 1 + V* / (beta ln(1 / (1 - p))), if all p agree.
-
-    Measured as the ratio of the logarithms of the shares of wrong responses, after A*-PO and of the reference.
-    """
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        worth = []
-        for number, policy in enumerate(training.policies(lab, seed)):
-            key, pair = 64 * seed + 2 * number, (policy, lab.oracle.reference_policy)
-            passed = (count_passes(lab, p, 1, 2 * GROUPS, key + i).mean() for i, p in enumerate(pair))
-            after, before = (np.log(1.0 - share) for share in passed)
-            worth.append(after / before)
-        return np.array(worth)
-
-    return SampleMean(
-        prediction=lambda oracle: float(reference_tries(oracle.setting.chances[0], oracle.setting.beta)),
-        sample=sample,
-    )
-
-
-def distance_from_reference(training: Training) -> SampleMean:
-    """How far A*-PO's policies move on prompts without a right response, where every residual of the regression is 0.
-
-    The largest total variation distance to the reference over these prompts.
-    """
-
-    def sample(lab: Lab, seed: int) -> np.ndarray:
-        unsolvable = lab.setting.chances == 0
-        tables = np.stack([lab.oracle.table(policy)[unsolvable] for policy in training.policies(lab, seed)])
-        return np.asarray(np.abs(tables - 1 / lab.setting.num_responses).sum(axis=-1).max(axis=-1) / 2)
-
-    return SampleMean(prediction=lambda oracle: 0.0, sample=sample)

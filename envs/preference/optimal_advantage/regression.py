@@ -13,6 +13,17 @@ differentiated through the sampling. The policy is a softmax of free logits, so 
 It is a parabola in V-hat whose least value lies at E[(r - beta ln(pi / pi_ref)) w] / E w. At the uniform reference w is
 constant and this is p; its variance at V-hat is 4 beta^2 (1 - 1/m) (V-hat^2 - 2 p V-hat + p) - |E grad L|^2, so V* is
 worse than 0 exactly if V* > 2 p. At pi* with V-hat = V* every A is 0, and so is the variance.
+
+*Noise.* Near pi* let F = diag(pi*) - pi* pi*^T, the Fisher information, and delta the deviation of the logits. There
+J* - J = beta / 2 delta^T F delta, so the mean of grad L is 2 beta^2 F delta; and A is the constant V-hat - V*, so that
+the covariance of grad L is 4 beta^2 (V-hat - V*)^2 E g g^T = 4 beta^2 (V-hat - V*)^2 F. Descent with a learning rate
+eta on means of B responses therefore ends with the covariance C of delta for which
+2 beta^2 (F C + C F) = eta / B 4 beta^2 (V-hat - V*)^2 F, that is C = eta (V-hat - V*)^2 / B on the range of F, to first
+order in eta / B, and with
+
+    E KL(pi || pi*) = tr(F C) / 2 = eta (V-hat - V*)^2 (1 - |pi*|^2) / (2 B).
+
+With X prompts, one of which is drawn for each response, drift and noise are both 1 / X times as large: it is the same.
 """
 
 import numpy as np
@@ -55,6 +66,29 @@ def best_value(rewards: np.ndarray, probs: np.ndarray, beta: float) -> np.ndarra
     """Return the V-hat of least variance for each prompt, (X,)."""
     weights = probs * score_norms(probs)
     return np.sum(weights * penalised_rewards(rewards, probs, beta), axis=-1) / weights.sum(axis=-1)
+
+
+def expected_training(rewards: np.ndarray, beta: float, learning_rate: float, updates: int) -> np.ndarray:
+    """Return the policies to which so many exact updates lead from the reference, (X, m).
+
+    An update averages grad L over prompts, so each prompt's logits move by 2 beta learning_rate / X times grad J.
+    """
+    logits = np.zeros_like(rewards)
+    for _ in range(updates):
+        logits = logits + 2 * beta * learning_rate / len(rewards) * objective_gradient(rewards, softmax(logits), beta)
+    return softmax(logits)
+
+
+def stationary_divergence(optimum: np.ndarray, learning_rate: float, episodes: int, squared: float) -> np.ndarray:
+    """Return the mean KL(pi || pi*) of each prompt at which descent of constant steps ends, (X,).
+
+    Args:
+        optimum: pi*, (X, m).
+        learning_rate: step size of plain gradient descent.
+        episodes: responses of an update.
+        squared: mean of (V-hat - V*)^2.
+    """
+    return learning_rate * squared * (1.0 - np.sum(optimum**2, axis=-1)) / (2 * episodes)
 
 
 def off_policy_success(p: float, beta: float, value: float) -> float:

@@ -62,7 +62,7 @@ SAMPLES, DRAWS = 8, 1024
 #: Responses of each run and policy from which one try is compared with tries of the reference.
 TRIED = 2**15
 #: How policies are trained.
-TRAINING = Training(samples=SAMPLES, episodes=128, learning_rate=0.02)
+TRAINING = Training(samples=SAMPLES)
 
 
 def value_bias(lab: Lab, seed: int, seeds: int) -> StudyResult:

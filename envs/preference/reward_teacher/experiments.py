@@ -1,19 +1,27 @@
 """Experiments of the claims about RewardTeacher: what they predict and what they measure.
 
-Times are predicted by the exact gradient flow (`flow`) and measured by training on sampled rewards (`training`).
-Intervals are three standard errors wide on each side.
+Times are predicted by the exact gradient flow (`flow`) and measured by training on sampled rewards (`training`), one
+value for each run.
 """
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Computed, SampleMean
-from theorybench.envs.core.evidence.interval import Interval, interval, point, ratio_of_means, slope_interval
-from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.experiments import Computed, Sampled, SampleMean
+from theorybench.envs.core.evidence.interval import (
+    Interval,
+    interval,
+    mean_interval,
+    point,
+    ratio_of_means,
+    slope_interval,
+)
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.preference.reward_teacher.flow import time_bound, two_response_time
 from theorybench.envs.preference.reward_teacher.oracle import RewardTeacherOracle
 from theorybench.envs.preference.reward_teacher.setting import RewardTeacher
@@ -109,50 +117,68 @@ def bound_holds(settings: int = 24, even: int = 6) -> Computed:
     return Computed(prediction=lambda oracle: 1.0, value=value)
 
 
-@dataclasses.dataclass(frozen=True)
-class Exponent:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Exponent(Sampled):
     """Slope of ln(time to a gain) against ln(variance) of one reward model at several scales."""
 
     variances: tuple[float, ...]  # at least three variances
     training: Training  # how to train
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Return -1/2: r -> c r makes the flow c times as fast and the variance c^2 times as large."""
-        return -0.5
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the time of each run at each variance, float64 (variances, seeds)."""
+        labs = [lab.at(variance=variance) for variance in self.variances]
+        return np.array([self.training.times(one, seed_of(seed, number)) for number, one in enumerate(labs)])
 
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the least-squares slope."""
-        times = np.array([self.training.times(lab.at(variance=variance), seed) for variance in self.variances])
-        if not np.isfinite(times).all():
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the least-squares slope through the logarithms of mean times."""
+        if not np.isfinite(found).all():
             return point(-math.inf)
-        means = times.mean(axis=1)
-        errors = times.std(axis=1, ddof=1) / means / math.sqrt(times.shape[1])
-        return slope_interval(np.log(self.variances), np.log(means), errors)
+        means = found.mean(axis=1)
+        errors = [standard_error(times) / mean for times, mean in zip(found, means, strict=True)]
+        return slope_interval(np.log(self.variances), np.log(means).tolist(), errors, found.shape[1] - 1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Race:
+def exponent(variances: tuple[float, ...], training: Training) -> Exponent:
+    """The slope is -1/2: r -> c r makes the flow c times as fast and the variance c^2 times as large."""
+    return Exponent(prediction=lambda oracle: -0.5, variances=variances, training=training)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Race(Sampled):
     """Time to a gain with one reward model divided by that with another."""
 
-    first: Mapping[str, Any]  # parameters of the first model
-    second: Mapping[str, Any]  # parameters of the second
+    settings: Callable[[RewardTeacher], Sequence[RewardTeacher]]  # those of both models, given the claim's
     training: Training  # how to train
-    full_range: bool = False  # scale both models to [-1, 1] instead of the given variance
 
-    def settings(self, setting: RewardTeacher) -> list[RewardTeacher]:
-        """Return the settings of both models."""
-        both = [dataclasses.replace(setting, **model) for model in (self.first, self.second)]
-        return [widest(one) for one in both] if self.full_range else both
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the time of each run with each model, float64 (2, seeds)."""
+        labs = [lab.at(**one.parameters) for one in self.settings(lab.setting)]
+        return np.array([self.training.times(one, seed_of(seed, number)) for number, one in enumerate(labs)])
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Return the ratio of the flows' times."""
-        first, second = (self.training.exact(one) for one in self.settings(oracle.setting))
-        return first / second
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
+    def summary(self, found: np.ndarray) -> Interval:
         """Return the ratio of mean times."""
-        times = [self.training.times(lab.at(**one.parameters), seed) for one in self.settings(lab.setting)]
-        return ratio_of_means(*times)
+        return ratio_of_means(*found)
+
+
+def race(first: Mapping[str, Any], second: Mapping[str, Any], training: Training, *, full_range: bool = False) -> Race:
+    """The ratio is that of the flows' times.
+
+    Args:
+        first: parameters of the first model.
+        second: parameters of the second.
+        training: how to train.
+        full_range: scale both models to [-1, 1] instead of the given variance.
+    """
+
+    def settings(setting: RewardTeacher) -> list[RewardTeacher]:
+        both = [dataclasses.replace(setting, **model) for model in (first, second)]
+        return [widest(one) for one in both] if full_range else both
+
+    def prediction(oracle: RewardTeacherOracle) -> float:
+        times = [training.exact(one) for one in settings(oracle.setting)]
+        return times[0] / times[1]
+
+    return Race(prediction=prediction, settings=settings, training=training)
 
 
 # Rollouts of the initial policy.
@@ -178,40 +204,40 @@ def gradient_share(episodes: int = 20_000) -> SampleMean:
     return SampleMean(prediction=prediction, sample=sample)
 
 
-def gradient_holds(settings: int = 40, episodes: int = 1000) -> Computed:
-    """Share of random settings in which the interval of `gradient_share` reaches down to 1/2: all of them."""
-
-    def value(lab: Lab, seed: int) -> float:
-        labs = (lab.at(**one.parameters) for one in random_settings(seed, settings))
-        return float(np.mean([gradient_share(episodes).measure(one, seed).low <= 0.5 for one in labs]))
-
-    return Computed(prediction=lambda oracle: 1.0, value=value)
-
-
-@dataclasses.dataclass(frozen=True)
-class BestOfN:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BestOfN(Sampled):
     """E r_G of the best of N responses by one reward model, or the difference between two reward models."""
 
-    models: tuple[Mapping[str, Any], ...] = ({},)  # parameters of each model
-    samples: int = 8  # the number N of responses
+    models: tuple[Mapping[str, Any], ...]  # parameters of each model
+    samples: int  # the number N of responses
     groups: int = 60_000  # number of groups of N responses
 
-    def predicted(self, oracle: RewardTeacherOracle) -> float:
-        """Return the exact value, which depends on r_M through its ranking only."""
-        settings = [dataclasses.replace(oracle.setting, **model) for model in self.models]
-        values = [RewardTeacherOracle(setting).best_of_n(self.samples) for setting in settings]
-        return values[0] - sum(values[1:])
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Return the mean r_G of the responses with the largest r_M in groups of N rollouts."""
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return r_G of the response with the largest r_M in each group of rollouts, float64 (models, groups)."""
         labs = [lab.at(**model) for model in self.models]
-        kept = [self.kept(one, seed * len(labs) + number) for number, one in enumerate(labs)]
-        error = math.sqrt(sum(sample.var(ddof=1) / len(sample) for sample in kept))
-        return interval(kept[0].mean() - sum(other.mean() for other in kept[1:]), error)
+        return np.array([self._kept(one, seed * len(labs) + number) for number, one in enumerate(labs)])
 
-    def kept(self, lab: Lab, seed: int) -> np.ndarray:
-        """Roll out the initial policy in groups; return r_G of the response with the largest r_M in each, (groups,)."""
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the mean, or the difference of the means."""
+        if len(found) == 1:
+            return mean_interval(found[0])
+        error = math.hypot(*map(standard_error, found))
+        return interval(float(found[0].mean() - found[1].mean()), error, found.shape[1] - 1)
+
+    def _kept(self, lab: Lab, seed: int) -> np.ndarray:
         played = lab.simulate(lab.oracle.initial_policy, self.groups * self.samples, seed, group_size=self.samples)
         truth = lab.setting.tables.truth[played.prompts, played.actions[:, 0]].reshape(self.groups, self.samples)
         best = played.rewards.reshape(self.groups, self.samples).argmax(axis=1)
         return truth[np.arange(self.groups), best]
+
+
+def best_of_n(*models: Mapping[str, Any], samples: int = 8) -> BestOfN:
+    """The exact value depends on r_M through its ranking only; `models` are one or two, by default the claim's own."""
+    asked = models or ({},)
+
+    def prediction(oracle: RewardTeacherOracle) -> float:
+        settings = [dataclasses.replace(oracle.setting, **model) for model in asked]
+        values = [RewardTeacherOracle(setting).best_of_n(samples) for setting in settings]
+        return values[0] - sum(values[1:])
+
+    return BestOfN(prediction=prediction, models=asked, samples=samples)

@@ -31,7 +31,7 @@ class Training:
     gain: float  # the gain gamma of E r_G
     learning_rate: float  # the learning rate eta
     episodes: int = 512  # episodes per update
-    seeds: int = 16  # number of runs
+    seeds: int = 8  # number of runs
     patience: float = 1.3  # length of a run, in multiples of the exact gain time
     points: int = 100  # number of policies evaluated during a run
 

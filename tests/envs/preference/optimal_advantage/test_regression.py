@@ -168,3 +168,13 @@ def test_the_fit_has_no_slope_left():
     logits, known = np.log(fit_regression(shares, rewards, 0.3, 0.2)), (rewards, 0.3, 0.2, shares)
     slopes = [(loss(logits + e, *known) - loss(logits - e, *known)) / 2e-5 for e in 1e-5 * np.eye(6)]
     np.testing.assert_allclose(slopes, 0, atol=1e-6)
+
+
+def test_expected_training_averages_gradients_over_prompts_and_ends_at_the_optimum():
+    rewards, beta = np.eye(4)[:3], 0.7
+    expected = np.stack([gradients(row[None], np.full((1, 4), 0.25), beta, 0.3).mean(axis=0) for row in rewards]) / 3
+    once = regression.expected_training(rewards, beta, 2.0, 1)
+    np.testing.assert_allclose(np.log(once / once[:, :1]), -2.0 * (expected - expected[:, :1]), atol=1e-12)
+    np.testing.assert_allclose(
+        regression.expected_training(rewards, beta, 2.0, 1000), regression.path_probs(rewards, beta, 1.0), atol=1e-12
+    )
