@@ -7,8 +7,13 @@ import theorybench as tb
 CLAIMS = {claim.id: claim for id in tb.list_envs() if id.startswith("TheoryBench/") for claim in tb.claims(id)}
 #: How the ids begin of claims whose training takes more than a few seconds.
 SLOW = (
+    "advantage-filter",
+    "advantage-noise",
+    "advantage-on-policy",
+    "advantage-tries",
     "countdown-learning",
     "parity-learners",
+    "preference-coverage-level-2",
     "preference-distillation",
     "preference-offline-ratio",
     "semiautomaton-learners",
@@ -22,8 +27,6 @@ SLOW = (
 )
 #: Claims whose intervals are still too wide, or that do not say yet how wide they may be.
 OPEN = (
-    "advantage-pass-128",
-    "advantage-variance-of-optimum",
     "cyclic-sppo-distance",
     "k-fold-hard",
     "k-fold-learners",
@@ -35,14 +38,10 @@ OPEN = (
     "parity-blind",
     "parity-learners",
     "parity-no-gradient",
-    "preference-coverage-below",
-    "preference-hybrid-beside-on-policy",
-    "preference-offline-ratio-4",
     "reasoning-tree-learners",
     "relative-budget-stationary",
     "semiautomaton-learners",
     "semiautomaton-no-gradient",
-    "teacher-best-of-n-variance",
 )
 #: Seeds other than 0, by setting.
 SEEDS = {"TheoryBench/OptimalAdvantage-v0": 3, "TheoryBench/RewardTeacher-v0": 2}

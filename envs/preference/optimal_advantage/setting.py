@@ -64,7 +64,8 @@ class OptimalAdvantage(ContextualBandit):
     Stage 1 of A*-PO draws N responses of the reference and sets V-hat = beta ln mean e^{r / beta}. Stage 2 minimises
     (beta ln(pi / pi_ref) + V-hat - r)^2 without differentiating through the sampling.
 
-    1. On-policy, the expected gradient is -2 beta grad J for every V-hat: a wrong V-hat only adds variance.
+    1. On-policy, the expected gradient is -2 beta grad J for every V-hat: a wrong V-hat only adds variance. Steps of a
+       constant size eta on B responses then end at E KL(pi || pi*) = eta (V-hat - V*)^2 (1 - sum pi*^2) / (2 B).
     2. That variance is least at E[(r - beta ln(pi / pi_ref)) w] / E w, w = |grad ln pi|^2: p at the reference, where
        V* is worse than 0 if V* > 2 p, and V* at the optimum, where the variance is then 0.
     3. Off-policy, with responses of the reference, the minimiser moves unless V-hat = V*, on prompts with 0 < p < 1.
