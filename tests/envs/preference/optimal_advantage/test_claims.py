@@ -82,11 +82,15 @@ def test_claim_fails_when_its_mechanism_is_broken(name, faults, check_claim):
     assert result.verdict == "fails", result
 
 
-@pytest.mark.parametrize(("policy", "moves"), [("prompt", False), ("mlp", True)])
-def test_where_the_reference_is_never_right_a_table_stays_and_shared_parameters_move(policy, moves):
+@pytest.mark.parametrize(
+    ("moves", "hyperparameters"),
+    # Adam would blow rounding errors up, as it divides by the size of the gradient.
+    [(False, {"optimizer": "sgd", "learning_rate": 20.0}), (True, {"policy": "mlp", "learning_rate": 0.01})],
+)
+def test_where_the_reference_is_never_right_a_table_stays_and_shared_parameters_move(moves, hyperparameters):
     (study,) = (study for study in tb.studies(ID) if study.id == "advantage-pass-at-k")
     lab = study.make_lab(study.setting)
-    (trained,) = lab.train("astar-po", [3], 4000, policy=policy, learning_rate=0.01)
+    (trained,) = lab.train("astar-po", [3], 4000, **hyperparameters)
     never = lab.setting.chances == 0
     shift = np.abs(lab.oracle.table(trained)[never] - 1 / lab.setting.num_responses).max()
     assert shift > 1e-3 if moves else shift < 1e-12

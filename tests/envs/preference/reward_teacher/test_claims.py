@@ -143,6 +143,7 @@ def test_best_of_n_is_that_of_the_ranking():
     ).best_of_n(8)
 
 
+@pytest.mark.slow
 def test_the_bound_is_checked_in_many_settings():
     lab = CLAIM["bound"].make_lab(RewardTeacher())
     assert bound_holds(settings=2, even=1).measure(lab, 5) == (1.0, 1.0, 1.0)
