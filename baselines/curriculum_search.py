@@ -28,6 +28,7 @@ import numpy as np
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.policies.shown import AUTO, INFORMED, shown_by, table_policy
 from theorybench.agents.policies.softmax import TabularSoftmax
 from theorybench.agents.training.curriculum import CURRICULA, SubTask, sub_tasks
 from theorybench.envs.core.policy import Policy
@@ -43,6 +44,7 @@ class CurriculumSearch(ConfiguredAgent):
     curriculum: str = choice("depth", (*CURRICULA, "none"), "what is raised; none: the full task alone")
     episodes_per_round: int = integer(16, 1, 1_000_000, "responses between looks at what they earned")
     threshold: float = real(0.9, 0.0, 1.0, "share of rewarded responses of a round from which a sub-task is done")
+    view: str = choice(AUTO, (AUTO, INFORMED), "auto: the setting's own; informed: even one of what is hidden")
     confirmations: int = integer(8, 1, 1_000_000, "faultless rounds in a row on the full task that end the search")
 
     @property
@@ -55,11 +57,15 @@ class CurriculumSearch(ConfiguredAgent):
         """Whether it searches sub-task by sub-task."""
         return "direct" if self.curriculum == "none" else "curriculum"
 
+    def sees(self, setting: Setting) -> str:
+        """What its table is shown; raise ParameterError where that is hidden and it was not told to use it."""
+        return shown_by(setting, table_policy(setting, self.view))
+
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Search."""
-        setting = envs.unwrapped.setting
+        setting, rng = envs.unwrapped.setting, np.random.default_rng(seed)
+        self.sees(setting)
         envs.reset(seed=seed)
-        rng = np.random.default_rng(seed)
         found = _Found(setting)
         direct = self.curriculum == "none"
         tasks = [SubTask(setting.num_stages, 0)] if direct else sub_tasks(setting, self.curriculum)
@@ -68,9 +74,8 @@ class CurriculumSearch(ConfiguredAgent):
             stage, hint = tasks[number].stage, tasks[number].hint if setting.max_hint else None
             episodes = rollout(envs, found.policy(), episodes=self.episodes_per_round, stage=stage, hint=hint, rng=rng)
             found.learn(episodes)
-            share = float((episodes.rewards > 0).mean())
-            reward, kept = float(episodes.rewards.mean()), float((found.kept >= 0).sum())
-            log(found.policy(), reward=reward, rung=number + 1.0, kept=kept)
+            share, kept = float((episodes.rewards > 0).mean()), float((found.kept >= 0).sum())
+            log(found.policy(), reward=float(episodes.rewards.mean()), rung=number + 1.0, kept=kept)
             if number == len(tasks) - 1:
                 faultless = faultless + 1 if share == 1 else 0
             elif share >= self.threshold:
@@ -80,11 +85,7 @@ class CurriculumSearch(ConfiguredAgent):
 
 
 class _Found:
-    """A table that keeps rewarded actions.
-
-    Args:
-        setting: the setting, whose own view the table uses.
-    """
+    """A table of a setting's own view that keeps rewarded actions."""
 
     def __init__(self, setting: Setting) -> None:
         self._class = TabularSoftmax(setting, "reference", view=setting.policy_view)

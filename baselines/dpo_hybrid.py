@@ -33,6 +33,7 @@ from theorybench.agents.feedback.pairs import prompt_observations, prompt_probs
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.envs.core.policy import inverse_cdf
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer, real
 from theorybench.envs.preference.design import preferential_design
 
@@ -46,6 +47,11 @@ class DPOHybrid(DPOOnPolicy):
         1e-2, 0.0, 1000.0, "a design is finished when max g - d is below this", open_low=True, search=()
     )
     design_steps: int = integer(5000, 1, 1_000_000, "most updates of a design", search=())
+
+    def sees(self, setting: Setting) -> str:
+        """What the policy class is shown, and the features that designs are made of."""
+        shown = super().sees(setting)
+        return "structure" if shown == "tokens" and setting.has_features else shown
 
     def round(self, trainer: Trainer, labels: int) -> None:
         """Find each run's design, label pairs, fit."""

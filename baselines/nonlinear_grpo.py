@@ -38,6 +38,7 @@ import numpy as np
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.training.trainer import Trainer
 from theorybench.baselines.grpo import GRPO
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer, preset
 from theorybench.envs.preference.inference_alignment.operators import Inference
 
@@ -62,6 +63,11 @@ class NonlinearGRPO(GRPO):
             away = (data.sampled - data.reference).sum(-1)
             learner.step(trainer, data._replace(rewards=data.values - (self.beta - learner.beta) * away))
             trainer.report(data)
+
+    def sees(self, setting: Setting) -> str:
+        """What the policy class is shown, and the criteria of responses where the setting has them."""
+        shown = super().sees(setting)
+        return "structure" if shown == "tokens" and hasattr(setting, "inference") else shown
 
     def variations(self, setting: Any, episodes: Episodes) -> np.ndarray:
         """Return the estimated first variation at each response, float64 (episodes,)."""

@@ -58,7 +58,8 @@ class Row:
 
     environment: str  # its label
     agent: str  # its label
-    rank: int | None  # on this environment; None where it is unranked
+    #: the best and the worst that it may have on this environment, among agents of its division; None: unranked
+    rank: tuple[int, int] | None
     score: float  # interquartile mean of the clipped scores
     low: float  # lower end of its 95 % interval
     high: float  # upper end likewise
@@ -66,6 +67,7 @@ class Row:
     queries: float  # of a reward model for each response at test time
     seconds: float  # wall time of a run, of runs trained together the share of one
     failed: int  # number of runs that failed
+    division: str = ""  # of the agents it is ranked among, in words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
         Row(
             environment=entry.environment.label,
             agent=row.label,
-            rank=row.rank,
+            rank=None if row.rank is None else (row.rank.best, row.rank.worst),
             score=_rounded(row.score.value),
             low=_rounded(row.score.low if is_known(row.score) else row.score.value),
             high=_rounded(row.score.high if is_known(row.score) else row.score.value),
@@ -139,6 +141,7 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
             queries=row.queries_per_response,
             seconds=float(f"{row.seconds_wall:.2g}"),
             failed=row.failed,
+            division=row.division,
         )
         for row in entry.standing.rows
     ]

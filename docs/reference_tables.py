@@ -49,8 +49,7 @@ def agent_numbers(name: str) -> str:
     for numbers in all_numbers():
         found = numbers.of_agent(name)
         if found:
-            ranked = {env.label: _ranked(numbers, env.label) for env, _, _ in found}
-            rows = [_agent_row(*entry, ranked[entry[0].label]) for entry in found]
+            rows = [_agent_row(*entry, _ranked(numbers, entry[2])) for entry in found]
             caption = f"Suite `{numbers.suite}`, {len(numbers.seeds)} seeds: {suite_command(numbers.suite)}."
             header = (
                 "environment",
@@ -85,11 +84,13 @@ def setting_numbers(id: str) -> str:
 
 def ranking(numbers: Numbers, environment: str) -> str:
     """Return the table of agents on an environment, the best first."""
-    header = ("rank", "agent", "score", "95 % interval", *_TRIES, "queries", "time")
-    rows = [
-        (row.rank or "", _link(agent, "../agents"), *_score(row), *_costs(row))
-        for agent, row in numbers.of_environment(environment)
-    ]
+    header = ("rank", "agent", "score", "95 % interval", "ranked among agents", *_TRIES, "queries", "time")
+    found = numbers.of_environment(environment)
+    several = len({row.division for _, row in found if row.rank}) > 1
+    rows = []
+    for agent, row in found:
+        rivals = row.division if several and row.rank else ""
+        rows.append((_rank(row), _link(agent, "../agents"), *_score(row), rivals, *_costs(row)))
     return _without_empty(header, rows)
 
 
@@ -153,22 +154,30 @@ def study_tables(study: dict[str, Any]) -> str:
 
 _LEGEND = (
     "Score: 0 is the reference policy, 1 the optimum, exact; interquartile mean of the seeds, each clipped to [-1, 1], "
-    "with its bootstrap interval. pass@K of the final policies, mean of the seeds. Queries: of a reward model for each "
-    "response at test time. Time: of one run, of runs trained together its share."
+    "with its 95 % interval. Rank: the best and the worst that are not excluded. pass@K of the final policies, mean of "
+    "the seeds. Queries: of a reward model for each response at test time. Time: of one run, of runs trained together "
+    "its share."
 )
 _TRIES = tuple(f"pass@{k}" for k in data.TRIES)
 
 
 def _agent_row(environment: Environment, agent: Agent, row: Row, of: int) -> tuple[object, ...]:
     options = "" if agent.label == agent.agent else agent.label.removeprefix(f"{agent.agent}, ")
-    rank = f"{row.rank} of {of}" if row.rank else ""
+    rank = f"{_rank(row)} of {of}" if row.rank else ""
     place = f"[{environment.label}](../settings/{environment.env_id.partition('/')[2]}.md)"
     *passes, queries, seconds = _costs(row)
     return (place, options, *_score(row), rank, *passes, queries, f"{environment.budget:,}", seconds)
 
 
-def _ranked(numbers: Numbers, environment: str) -> int:
-    return sum(row.rank is not None for _, row in numbers.of_environment(environment))
+def _ranked(numbers: Numbers, row: Row) -> int:
+    """Return how many agents are ranked together with one on its environment."""
+    rivals = [other for _, other in numbers.of_environment(row.environment) if other.division == row.division]
+    return sum(other.rank is not None for other in rivals)
+
+
+def _rank(row: Row) -> str:
+    """Return the ranks that an agent may have, such as "3" or "2-5"."""
+    return "-".join(map(str, dict.fromkeys(row.rank or ())))
 
 
 def _score(row: Row) -> tuple[str, str]:
@@ -185,7 +194,7 @@ def _costs(row: Row) -> tuple[str, ...]:
 def _ranked_score(row: Row | None) -> str:
     if row is None:
         return ""
-    return format_number(row.score) + (f" ({row.rank})" if row.rank else "")
+    return format_number(row.score) + (f" ({_rank(row)})" if row.rank else "")
 
 
 def _mean(cells: dict[tuple[str, str], Row], agent: str, labels: Sequence[str]) -> float:

@@ -40,6 +40,8 @@ class Agent:
             missing, sweeps skip the agent and say how to install it.
         num_threads: how many threads torch computes on while it trains.
 
+    An agent that is shown more of the setting than tokens says so in a method `sees(setting)`, see below.
+
     If an agent also has a method `train_runs(envs, budgets, seeds, logs)`, several seeds are trained together by it,
     unless its attribute `batch_seeds` is False.
     """
@@ -52,6 +54,18 @@ class Agent:
     objective: ClassVar[Literal["setting", "reward"]] = "setting"
     requires: tuple[str, ...] = ()
     num_threads: ClassVar[int] = 1
+
+    def sees(self, setting: Setting) -> str:
+        """Return what the agent is shown of a setting; boards rank agents among those that are shown as much.
+
+        Returns:
+            "tokens" for the tokens of prompt and response alone; "structure" for a feature map or a view that the
+            setting defines, the same for all instances; "secret" for one that uses what an instance hides.
+
+        Raises:
+            ParameterError: the agent cannot run there without a hyper-parameter that says that it may see more.
+        """
+        return "tokens"
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train a policy.
@@ -92,9 +106,27 @@ def missing_modules(names: Iterable[str]) -> str:
     return f"{' and '.join(missing)} {verb} not installed: pip install {' '.join(wanted)}"
 
 
-def can_batch_seeds(agent: Any) -> bool:
-    """Return whether an agent trains several seeds together: it has `train_runs`, and not `batch_seeds = False`."""
-    return callable(getattr(agent, "train_runs", None)) and getattr(agent, "batch_seeds", True)
+def can_batch_seeds(agent: Any, setting: Setting | None = None) -> bool:
+    """Return whether an agent trains several seeds together: it has `train_runs`, and not `batch_seeds = False`.
+
+    Networks are trained one run at a time; whether a policy is one may depend on the setting.
+    """
+    if not callable(getattr(agent, "train_runs", None)) or not getattr(agent, "batch_seeds", True):
+        return False
+    network = getattr(agent, "trains_network", None)
+    return setting is None or network is None or not network(setting)
+
+
+def shown_to(agent: Any, setting: Setting) -> str:
+    """Return what an agent is shown of a setting: see `Agent.sees`; "privileged" where it reads the oracle.
+
+    Raises:
+        ParameterError: the agent cannot run there without a hyper-parameter that says that it may see more.
+    """
+    if getattr(agent, "privileged", False):
+        return "privileged"
+    sees = getattr(agent, "sees", None)
+    return str(sees(setting)) if callable(sees) else "tokens"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -114,7 +114,7 @@ def train(
     check_feedback(agent, env_id)
     runs = len(seeds)
     each = [None] * runs if checkpoints is None else checkpoints
-    if runs > 1 and not can_batch_seeds(agent):
+    if runs > 1 and not can_batch_seeds(agent, lookup(env_id).make_setting(parameters)):
         return [
             outcome
             for seed, checkpoint in zip(seeds, each, strict=True)

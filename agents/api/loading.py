@@ -129,8 +129,10 @@ class AgentSpec:
     feedback: str  # what it learns from; see `Agent`
     privileged: bool  # whether it is shown the oracle; see `Agent`
     strategy: str  # "direct" or "curriculum"; see `Agent`
+    objective: str  # "setting" or "reward"; see `Agent`
     batch_seeds: bool  # whether several seeds are trained together; see `Agent`
     missing: str  # which modules that it needs are not installed, and how to install them; "" where none is missing
+    ships: bool  # whether its class is part of this package
     _made: Any = dataclasses.field(repr=False, compare=False)
 
     @property
@@ -175,8 +177,10 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         feedback=getattr(made, "feedback", "reward"),
         privileged=bool(getattr(made, "privileged", False)),
         strategy=getattr(made, "strategy", "direct"),
+        objective=getattr(made, "objective", "setting"),
         batch_seeds=can_batch_seeds(made),
         missing=missing_modules(getattr(made, "requires", ())),
+        ships=type(made).__module__.partition(".")[0] == __name__.partition(".")[0],
         _made=made,
     )
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from theorybench.agents.policies.mlp import MLPSoftmax
+from theorybench.agents.policies.shown import AUTO, INFORMED, resolve_policy, shown_by
 from theorybench.agents.policies.sizes import SHAPES, SIZES
 from theorybench.agents.policies.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
 from theorybench.agents.policies.transformer import TransformerSoftmax
@@ -46,7 +47,10 @@ class PolicyOptions:
     """Which policy class is trained, where training begins, and how large networks are: fields of agents."""
 
     policy: str = choice(
-        "auto", ("auto", *CATALOGUE), "policy class; auto: linear where the setting has features, else its own view"
+        AUTO,
+        (AUTO, INFORMED, *CATALOGUE),
+        "policy class; auto: linear where the setting has features, else a table of its own view, or an mlp where that "
+        "view uses what is hidden; informed: that view",
     )
     start: str = choice("initial", ("initial", "reference"), "the policy that training begins from")
     hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers", search=())
@@ -58,7 +62,14 @@ class PolicyOptions:
 
     def build(self, setting: Setting) -> SoftmaxClass:
         """Return the policy class on a setting."""
-        if self.policy == "auto" and not setting.has_features:
-            return TabularSoftmax(setting, self.start, view=setting.policy_view)
-        entry = CATALOGUE["linear" if self.policy == "auto" else self.policy]
+        name = resolve_policy(setting, self.policy)
+        entry = CATALOGUE.get(name) or PolicyEntry(partial(TabularSoftmax, view=name))
         return entry.make(setting, self.start, **{size: getattr(self, size) for size in entry.sizes})
+
+    def sees(self, setting: Setting) -> str:
+        """Return what the policy class is shown of a setting: "tokens", "structure" or "secret"."""
+        return shown_by(setting, self.policy)
+
+    def trains_network(self, setting: Setting) -> bool:
+        """Return whether the policy class is a network on a setting."""
+        return resolve_policy(setting, self.policy) in NETWORKS

@@ -14,6 +14,7 @@ from theorybench.agents.policies.sizes import SHAPES
 from theorybench.agents.training.samples import Samples
 from theorybench.agents.training.trainer import Trainer, TrainerOptions
 from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import integer
 
 
@@ -43,6 +44,10 @@ class GradientAgent(ConfiguredAgent, TrainerOptions):
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
         """Modules that the policy class needs beyond those of a plain install."""
         return ("transformers",) if self.policy in SHAPES else ()
+
+    def sees(self, setting: Setting) -> str:
+        """What the policy class is shown."""
+        return TrainerOptions.sees(self, setting)
 
     @abstractmethod
     def run(self, trainer: Trainer) -> None:

@@ -85,6 +85,7 @@ class Dynamics(ABC):
     feedback: ClassVar[str] = "reward"
     payoff: ClassVar[str] = "reward"
     policy_view: ClassVar[str] = "prefix"
+    secret_views: ClassVar[tuple[str, ...]] = ()
     reference_depends_on: ClassVar[str] = "prefix"
     state_in_prompt: ClassVar[bool] = False
 

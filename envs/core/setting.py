@@ -33,6 +33,8 @@ class Setting(Dynamics):
         payoff: what the objective weighs against its KL term, if it has one, whose weight is then a parameter `beta`:
             "reward", or "win rate" where it is P(y beats y').
         policy_view: the view of the observation that tabular agents use unless told otherwise.
+        secret_views: those of its views ("local", "state") that use what the instance hides, or what a solver found.
+            Learners use them only when told to (`policy="informed"`), and boards rank them apart.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
         state_in_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
     """

@@ -1,5 +1,6 @@
 """Charts of a board: learning curves, performance profiles, pass@K. Series are named by the labels of agents."""
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Series
 from theorybench.leaderboard.comparing.groups import FAILED_SCORE, EnvironmentInfo, Group
 from theorybench.leaderboard.comparing.statistics import (
+    CLIP,
     bootstrap_interval,
     clip_scores,
     interquartile_mean,
@@ -45,7 +47,8 @@ def profile_chart(title: str, groups: Sequence[Group], draws: int) -> Chart:
     found = []
     for label in labels:
         scores = [group.scores for group in groups if group.agent.label == label]
-        interval = bootstrap_interval(lambda sample: performance_profile(sample, THRESHOLDS), scores, draws=draws)
+        shares = functools.partial(performance_profile, thresholds=THRESHOLDS)
+        interval = bootstrap_interval(shares, scores, draws=draws, bounds=(0.0, 1.0))
         found.append(_series(label, THRESHOLDS, *interval))
     score, share = Axis("score", range=(-1.02, 1.02)), Axis("share of runs above it", range=(-0.02, 1.04))
     return Chart(title, score, share, tuple(found), points="share of runs", bars=BARS)
@@ -84,7 +87,7 @@ def _curve(group: Group, draws: int) -> Series:
     start = max(line[0][0] for line in lines)
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
     scores = np.array([[_held(line, episodes) for line in lines] for episodes in grid])
-    interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws)
+    interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, bounds=CLIP)
     return _series(group.agent.label, grid, *interval)
 
 

@@ -10,6 +10,7 @@ Each statistic returns float64 (...). Each raises ParameterError where there is 
 runs, or a score that is NaN.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -84,48 +85,108 @@ def performance_profile(scores: Scores, thresholds: Sequence[float] | np.ndarray
     return np.stack([_mean_of_environments([array > threshold for array in arrays]) for threshold in thresholds])
 
 
+@dataclasses.dataclass(frozen=True)
+class Resampled:
+    """A statistic, its bootstrap draws, and what is needed to correct them for few runs."""
+
+    value: Any  # of the runs themselves, float64 (...)
+    drawn: np.ndarray  # float64 (..., draws)
+    #: of each environment of each agent: variance of its mean, float64 (...), and number of runs
+    spreads: tuple[tuple[np.ndarray, int], ...]
+
+    def __sub__(self, other: "Resampled") -> "Resampled":
+        """Return the difference of the statistics of two agents, whose runs are independent."""
+        return Resampled(self.value - other.value, self.drawn - other.drawn, self.spreads + other.spreads)
+
+    def interval(self, confidence: float = 0.95, bounds: tuple[float, float] = (-math.inf, math.inf)) -> Interval:
+        """Return the interval that contains both an expanded percentile interval and Student's.
+
+        Percentiles of the bootstrap alone cover 67 to 91 % where 95 % are asked for and there are five runs: draws
+        with replacement vary too little, by a factor (n - 1)/n in their variance, and the normal law knows nothing of
+        the few runs that the variance is estimated from. Both are mended in two ways: percentiles further out, at
+        Phi(-sqrt(n/(n - 1)) t) with t Student's quantile (Hesterberg 2015, arXiv 1411.5279, section 5.3), which follow
+        skewed laws; and value +- t sqrt(n/(n - 1)) standard deviations of the draws, which reaches beyond the runs.
+        Degrees of freedom are Satterthwaite's where environments have different variances.
+
+        Args:
+            confidence: of the interval.
+            bounds: the least and the largest value that the statistic can have.
+
+        Raises:
+            ParameterError: a confidence outside of (0, 1).
+        """
+        from scipy.special import ndtr, stdtrit
+
+        if not 0 < confidence < 1:
+            raise ParameterError("confidence", confidence, "a number in (0, 1)")
+        value: Any = np.asarray(self.value)[()]
+        if min(runs for _, runs in self.spreads) < 2:
+            unknown: Any = np.full(np.shape(value), np.nan)[()]
+            return Interval(value, unknown, unknown)
+        total = sum(variance for variance, _ in self.spreads)
+        drawn = sum(variance * (runs - 1) / runs for variance, runs in self.spreads)
+        squares = sum(variance**2 / (runs - 1) for variance, runs in self.spreads)
+        known = np.asarray(squares) > 0  # else all runs of an environment are equal
+        freedom = np.where(known, total**2 / np.where(known, squares, 1.0), min(runs for _, runs in self.spreads) - 1)
+        lost = np.sqrt(np.where(known, total / np.where(known, drawn, 1.0), 1.0))  # the factor sqrt(n/(n - 1))
+        quantile = stdtrit(freedom, (1 + confidence) / 2) * lost
+        tail = np.broadcast_to(ndtr(-quantile), self.drawn.shape[:-1])
+        ordered, reach = np.sort(self.drawn, axis=-1), quantile * self.drawn.std(axis=-1)
+        low = np.clip(np.minimum(_quantile(ordered, tail), value - reach), *bounds)
+        high = np.clip(np.maximum(_quantile(ordered, 1 - tail), value + reach), *bounds)
+        return Interval(value, low[()], high[()])
+
+
+def resample(statistic: Callable[..., Any], *samples: Scores, draws: int = 2000, seed: int = 0) -> Resampled:
+    """Draw runs with replacement within each environment, for each agent apart (the stratified bootstrap).
+
+    Args:
+        statistic: a function of one sample or more, such as those of this module; leading axes must be kept.
+        samples: for each agent one array (..., n_e) for each environment.
+        draws: number of bootstrap draws.
+        seed: of the draws; the same seed gives the same draws.
+
+    Raises:
+        ParameterError: draws below 1.
+    """
+    if draws < 1:
+        raise ParameterError("draws", draws, "an integer >= 1")
+    checked = [_checked_all(sample) for sample in samples]
+    rng = np.random.default_rng(seed)
+    drawn = [
+        [array[..., rng.integers(0, array.shape[-1], (draws, array.shape[-1]))] for array in sample]
+        for sample in checked
+    ]
+    spreads = tuple(
+        (array.var(axis=-1, ddof=min(1, array.shape[-1] - 1)) / array.shape[-1] / len(sample) ** 2, array.shape[-1])
+        for sample in checked
+        for array in sample
+    )
+    return Resampled(statistic(*checked), np.asarray(statistic(*drawn)), spreads)
+
+
 def bootstrap_interval(
     statistic: Callable[..., Any],
     *samples: Scores,
     draws: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """Stratified percentile bootstrap: runs are drawn with replacement within each environment, for each agent apart.
+    """Return a statistic with its interval: see `resample` and `Resampled.interval` for arguments and errors.
 
-    Args:
-        statistic: a function of one sample or more, such as those of this module; leading axes must be kept.
-        samples: for each agent one array (..., n_e) for each environment.
-        draws: number of bootstrap draws.
-        confidence: of the interval.
-        seed: of the draws; the same seed gives the same interval.
-
-    Returns:
-        The statistic of the samples and the ends of its interval, which are NaN where an environment has one run only:
-        one run says nothing about the spread.
-
-    Raises:
-        ParameterError: draws below 1, or a confidence outside of (0, 1).
+    The ends are NaN where an environment has one run only: one run says nothing about the spread.
     """
-    if draws < 1:
-        raise ParameterError("draws", draws, "an integer >= 1")
-    if not 0 < confidence < 1:
-        raise ParameterError("confidence", confidence, "a number in (0, 1)")
-    checked = [_checked_all(sample) for sample in samples]
-    value: Any = np.asarray(statistic(*checked))[()]
-    if min(array.shape[-1] for sample in checked for array in sample) < 2:
-        unknown: Any = np.full(np.shape(value), np.nan)[()]
-        return Interval(value, unknown, unknown)
-    rng = np.random.default_rng(seed)
-    drawn = [
-        [array[..., rng.integers(0, array.shape[-1], (draws, array.shape[-1]))] for array in sample]
-        for sample in checked
-    ]
-    tail = (1 - confidence) / 2
-    low: Any
-    high: Any
-    low, high = np.quantile(statistic(*drawn), [tail, 1 - tail], axis=-1)
-    return Interval(value, low, high)
+    return resample(statistic, *samples, draws=draws, seed=seed).interval(confidence, bounds)
+
+
+def _quantile(ordered: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return quantiles of sorted values (..., n), one share (...) for each row, linear between neighbours."""
+    place = share * (ordered.shape[-1] - 1)
+    below = np.floor(place).astype(np.int64)
+    pair = np.stack([below, np.minimum(below + 1, ordered.shape[-1] - 1)], axis=-1)
+    ends = np.take_along_axis(ordered, pair, axis=-1)
+    return np.asarray(ends[..., 0] + (place - below) * (ends[..., 1] - ends[..., 0]))
 
 
 def _mean_of_environments(arrays: Scores) -> Any:

@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 
 from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
-from theorybench.agents.api.loading import make_agent
+from theorybench.agents.api.loading import agent_class, make_agent, split_reference
 from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.policies.shown import INFORMED
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.registry import Entry, lookup, resolve_env
@@ -125,12 +126,19 @@ class TrainingLab:
         fractions: Sequence[float] = FRACTIONS,
     ) -> list[Trained]:
         """Train as many runs at a time as is worth it."""
-        agent, runs = make_agent(agent_name, **hyperparameters), []
+        agent, runs = make_agent(agent_name, **{**self._informed(agent_name), **hyperparameters}), []
         for i in range(0, len(seeds), TRAINED_TOGETHER):
             part = slice(i, i + TRAINED_TOGETHER)
             watched = None if checkpoints is None else checkpoints[part]
             runs += train(agent, self._id, self.setting.parameters, seeds[part], budget, watched, fractions=fractions)
         return runs
+
+    def _informed(self, agent_name: str) -> dict[str, Any]:
+        """Return what lets an agent train the table that theory is about, where that uses what the setting hides."""
+        if self.setting.policy_view not in self.setting.secret_views:
+            return {}
+        fields = {field.name for field in dataclasses.fields(agent_class(split_reference(agent_name)[0]))}
+        return {name: INFORMED for name in ("policy", "view") if name in fields}
 
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Episodes:
         """Roll out `episodes` episodes of a policy.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from theorybench.agents.api.agent import shown_to
 from theorybench.agents.api.loading import AgentSpec
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.record import Request, json_value, record_key, validated
@@ -46,6 +47,7 @@ def identify(
 
     Raises:
         RecordError: a value that no record can hold.
+        ParameterError: the agent cannot run there without being shown more than it was told to see.
     """
     values = {
         "env_id": env_id,
@@ -63,6 +65,9 @@ def identify(
         "seed": seed,
         "budget": budget,
         "rung": rung,
+        "sees": shown_to(agent.agent, setting),
+        "objective": agent.objective,
+        "preset": getattr(agent, "preset", None),
     }
     return validated(Identity, values, f"{agent.name} on {env_id}")
 

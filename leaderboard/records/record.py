@@ -47,6 +47,8 @@ KEY_FIELDS = (
 )
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
+#: Fields that older records lack; they are written where they are known, so that old records keep their text.
+_LATER = ("sees", "objective", "preset")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -128,6 +130,11 @@ class Request(Strict):
     seed: Count  # of the run
     budget: Annotated[int, Field(ge=1, lt=2**63)]  # episodes granted
     rung: LadderLevel | None = None  # None for runs that use their whole budget
+    #: what the agent was shown of the setting; None in older records
+    sees: Literal["tokens", "structure", "secret", "privileged"] | None = None
+    #: what the agent maximises; None in older records
+    objective: Literal["setting", "reward"] | None = None
+    preset: Name | None = None  # of tuned hyper-parameters, by name; None for defaults and what was given
 
 
 class Record(Request):
@@ -199,7 +206,8 @@ class Record(Request):
 
     def to_json(self) -> str:
         """Return canonical JSON: one line, sorted keys, ASCII; equal records have equal JSON."""
-        return _canonical(self.model_dump(mode="json", by_alias=True))
+        values = self.model_dump(mode="json", by_alias=True)
+        return _canonical({name: value for name, value in values.items() if value is not None or name not in _LATER})
 
 
 def record_key(values: Mapping[str, Any]) -> str:

@@ -24,8 +24,9 @@ A suite names environments, agents and seeds; everything else has a default:
     budget = 600000
 
 Optional, with their defaults: `description = ""`, `budget` (of environments that name none), `workers` (processes; the
-number of cores), `timeout = 600` (seconds of one run, evaluation included), `batch_seeds = true` (train seeds
-together where the agent can), `target = 0.9`.
+number of cores), `timeout = 600` (seconds of one run, evaluation included), `memory = 8.0` (gigabytes of one process),
+`batch_seeds = true` (train seeds together where the agent can), `target = 0.9`. An agent's table may also hold
+`environments`, the labels or ids of those that it runs on.
 """
 
 import os
@@ -96,6 +97,8 @@ class AgentEntry(Strict):
     agent: str  # a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class"
     hyperparameters: dict[str, Any] = Field(default_factory=dict)  # they win over those in brackets
     label: Label | None = None  # how the board calls it; None for its name and the hyper-parameters that were given
+    #: labels or ids of the environments that it runs on; None for all that give its feedback
+    environments: list[str] | None = None
 
 
 class Suite(Strict):
@@ -113,6 +116,8 @@ class Suite(Strict):
     workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=lambda: os.cpu_count() or 1)
     #: seconds that one run may take, evaluation included; runs trained together get the sum of theirs
     timeout: Annotated[float, Field(gt=0, le=1e7)] = 600.0
+    #: gigabytes (10^9 bytes) of memory that the process of a run may hold, with all that it starts
+    memory: Annotated[float, Field(gt=0, le=1e6)] = 8.0
     #: train the seeds of an agent together where it can; False for comparisons of time and memory
     batch_seeds: bool = True
     target: Annotated[float, Field(gt=0, le=1)] = 0.9  # score at which a run on a ladder ends, having learnt its task
@@ -152,8 +157,21 @@ def load_suite(path: str | Path) -> Suite:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is no TOML: {error}") from error
     suite = make_suite({"name": path.stem.replace(" ", "-"), **values}, str(path))
+    known = {name for entry in suite.environments for name in (entry.label, entry.id) if name}
+    for i, entry in enumerate(suite.agents):
+        for name in set(entry.environments or ()) - known:
+            error = UnknownNameError("environment", name, known)
+            raise ConfigurationError(f"{path}: agents[{i}].environments: {error}")
     environments = [e.model_copy(update={"id": _beside(path.parent, e.id)}) for e in suite.environments]
-    agents = [a.model_copy(update={"agent": _beside(path.parent, a.agent)}) for a in suite.agents]
+    agents = [
+        entry.model_copy(
+            update={
+                "agent": _beside(path.parent, entry.agent),
+                "environments": entry.environments and [_beside(path.parent, name) for name in entry.environments],
+            }
+        )
+        for entry in suite.agents
+    ]
     return suite.model_copy(update={"environments": environments, "agents": agents})
 
 

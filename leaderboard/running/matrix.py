@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from theorybench.agents.api.agent import learns_from
+from theorybench.agents.api.agent import can_batch_seeds, learns_from, shown_to
 from theorybench.agents.api.harness import FRACTIONS
 from theorybench.agents.api.loading import AgentSpec, resolve_agent
-from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.comparing.labels import short_name
@@ -18,7 +18,7 @@ from theorybench.leaderboard.records.identity import Identity, identify, with_va
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
-from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, train_and_score
+from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, refused, train_and_score
 from theorybench.leaderboard.running.workers import Event, execute
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
@@ -40,6 +40,13 @@ class Job:
     seconds: float  # time limit of one run
     #: of the budget at which policies are scored; they are no part of a run's key
     fractions: tuple[float, ...] = FRACTIONS
+    memory: int | None = None  # bytes that its process may hold
+    values: tuple[float, float] | None = None  # of the reference policy and of the optimal one
+
+    @property
+    def alone(self) -> bool:
+        """Whether it gets a process that does nothing before it and nothing after it: agents that do not ship."""
+        return not self.agent.ships
 
     @property
     def timeout(self) -> float:
@@ -74,7 +81,7 @@ class Plan:
     """The runs of a suite."""
 
     jobs: list[Job]  # in the order of the suite
-    skipped: list[tuple[str, str]]  # names of the (environment, agent) pairs whose feedback does not match
+    skipped: list[tuple[str, str, str]]  # environment, agent, and why the agent cannot run there
     #: names of the pairs for which theory predicts more episodes than the budget holds
     infeasible: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     #: names of agents that need what is not installed, and how to install it
@@ -148,11 +155,12 @@ def fulfil(
     events = execute(queue, workers, Path(folder) / "output.log")
     try:
         for event in events:
-            records = []
+            records: list[Record] = []
             if event.kind == "killed" and len(event.job.runs) > 1:
                 queue.extend(event.job.split())  # so that none fails because of another
             elif event.kind == "done":
-                records = event.value
+                values = event.job.values  # computed here, where no agent has trained
+                records = event.value if values is None else [refused(record, *values) for record in event.value]
             elif event.kind not in ("started", "progress"):
                 records = event.job.failures(event)
             # Another sweep may have saved the same run meanwhile.
@@ -173,26 +181,32 @@ def plan(suite: Suite) -> Plan:
         ConfigurationError: an environment or agent that is unknown or listed twice, a parameter out of its range, an
             instance whose optimum is hardly better than its reference, or an agent that matches no environment.
     """
-    environments, settings = [], []
+    places: list[tuple[set[str | None], EnvironmentEntry, str, Setting]] = []  # its names, each level of it
     for i, named in enumerate(suite.environments):
-        levels = _checked(f"environments[{i}]", _levels, named)
-        environments += levels
-        settings += [_checked(f"environments[{i}]", _setting, level) for level in levels]
+        for level in _checked(f"environments[{i}]", _levels, named):
+            id, setting = _checked(f"environments[{i}]", _setting, level)
+            places.append(({named.id, named.label, id}, level, id, setting))
     agents = [
         _checked(f"agents[{i}]", lambda named: resolve_agent(named.agent, **named.hyperparameters), entry)
         for i, entry in enumerate(suite.agents)
     ]
     jobs: list[Job] = []
-    skipped: list[tuple[str, str]] = []
+    skipped: list[tuple[str, str, str]] = []
     infeasible: list[tuple[str, str]] = []
     unavailable: dict[str, str] = {}
-    for environment, (id, setting) in zip(environments, settings, strict=True):
+    for called, environment, id, setting in places:
         for entry, agent in zip(suite.agents, agents, strict=True):
-            rung = {"ladder": environment.ladder, "target": suite.target, "way": agent.strategy}
             names = (_env_name(environment), entry.label or with_values(short_name(entry.agent), entry.hyperparameters))
+            if entry.environments is not None and not called & set(entry.environments):
+                continue
             if agent.missing:
                 unavailable[names[1]] = agent.missing
                 continue
+            refusal = _refusal(agent, setting)
+            if refusal:
+                skipped.append((*names, refusal))
+                continue
+            rung = {"ladder": environment.ladder, "target": suite.target, "way": agent.strategy}
             identity = identify(
                 id,
                 setting,
@@ -203,9 +217,6 @@ def plan(suite: Suite) -> Plan:
                 agent_label=entry.label,
                 rung=rung if environment.ladder else None,
             )
-            if not learns_from(agent, setting.feedback):
-                skipped.append(names)
-                continue
             if environment.ladder:
                 difficulty = lookup(id).difficulty(environment.ladder)
                 if (difficulty.queries(oracle_of(id, setting), agent.strategy) or 0.0) > identity.budget:
@@ -213,9 +224,11 @@ def plan(suite: Suite) -> Plan:
                     continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = _fine_fractions(identity.budget) if environment.ladder else FRACTIONS
-            job = Job(names, environment.id, agent, runs, suite.timeout, fractions)
-            jobs += [job] if suite.batch_seeds and agent.batch_seeds else job.split()
-    _refuse_mismatch(suite, agents, {setting.feedback for _, setting in settings})
+            oracle = oracle_of(id, setting)
+            values = float(oracle.reference_value), float(oracle.optimal_value)
+            job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), values)
+            jobs += [job] if suite.batch_seeds and can_batch_seeds(agent.agent, setting) else job.split()
+    _refuse_mismatch(suite, agents, {setting.feedback for *_, setting in places})
     _refuse_twice(jobs)
     if unavailable and len(unavailable) == len(agents):
         raise ConfigurationError("; ".join(f"{name}: {reason}" for name, reason in unavailable.items()))
@@ -277,6 +290,17 @@ def _refuse_mismatch(suite: Suite, agents: Sequence[AgentSpec], offered: set[str
                 f"agents[{i}]: {suite.agents[i].agent} learns from feedback {agent.feedback!r}; the environments give "
                 f"{' and '.join(sorted(offered))}"
             )
+
+
+def _refusal(agent: AgentSpec, setting: Setting) -> str:
+    """Say why an agent cannot run on a setting; "" where it can."""
+    if not learns_from(agent, setting.feedback):
+        return "other feedback"
+    try:
+        shown_to(agent.agent, setting)
+    except ParameterError as error:
+        return str(error)
+    return ""
 
 
 def _refuse_twice(jobs: Sequence[Job]) -> None:

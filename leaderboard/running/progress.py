@@ -31,9 +31,9 @@ class ProgressWatcher(Watcher):
         """Show how much there is to do."""
         self._total = len(plan.keys)
         self._done = self._total - sum(len(job.runs) for job in jobs)
-        for environment in dict.fromkeys(where for where, _ in plan.skipped):
-            agents = ", ".join(agent for where, agent in plan.skipped if where == environment)
-            self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: other feedback[/dim]")
+        for environment, why in dict.fromkeys((where, why) for where, _, why in plan.skipped):
+            agents = ", ".join(agent for where, agent, said in plan.skipped if (where, said) == (environment, why))
+            self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: {escape(why)}[/dim]")
         for agent, reason in plan.unavailable:
             self._print(f"[yellow]{escape(agent)} is skipped: {escape(reason)}[/yellow]")
         for agent in dict.fromkeys(who for _, who in plan.infeasible):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.agents.api.agent import can_batch_seeds
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.harness import FRACTIONS, check_feedback, train
 from theorybench.agents.api.loading import AgentSpec, agent_digest, resolve_agent
@@ -45,6 +46,9 @@ from theorybench.leaderboard.running.provenance import (
 
 #: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
 REPORTED = "train/"
+#: How far rounding takes a score above 1, how many standard errors an estimate may err, and how closely a score must be
+#: what its objective says.
+EXACT, SURE, AGREES = 1e-9, 6.0, 1e-6
 #: Called with the share of the budget that is spent.
 Progress = Callable[[float], None]
 
@@ -154,7 +158,7 @@ def train_and_score(
         raise AgentError(f"the source of {agent.name} has changed since its runs were planned: give the command again")
     if agent.batch_seeds:
         warm_up()
-    together = batch_seeds and agent.batch_seeds and len(runs) > 1
+    together = batch_seeds and len(runs) > 1 and can_batch_seeds(agent.agent, setting)
     attempts = _attempt(agent.agent, runs, setting, progress, fractions) if together else []
     if not attempts:
         attempts = [_attempt(agent.fresh(), [run], setting, progress, fractions)[0] for run in runs]
@@ -295,8 +299,42 @@ def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
         attempt.queries_per_response = float(queries)
     else:
         attempt.fail(PolicyError(f"queries_per_response = {queries!r}: expected a finite number >= 0"))
-    if attempt.status == "ok" and not math.isfinite(attempt.curve[-1]["metrics"]["score"]):
-        attempt.fail(NonFiniteError(f"the score is {attempt.curve[-1]['metrics']['score']}"))
+    if attempt.status == "ok":
+        metrics = attempt.curve[-1]["metrics"]
+        if not math.isfinite(metrics["score"]):
+            attempt.fail(NonFiniteError(f"the score is {metrics['score']}"))
+        wrong = impossible(metrics["score"], metrics, oracle.reference_value, oracle.optimal_value)
+        if wrong:
+            attempt.fail(PolicyError(wrong))
+
+
+def impossible(score: float, metrics: Mapping[str, float], reference: float, optimum: float) -> str:
+    """Say why a score is none that a policy can earn; "" where one can.
+
+    Args:
+        score: of a run.
+        metrics: of its final policy.
+        reference: the value of the reference policy.
+        optimum: the value of the optimal policy.
+    """
+    gap, objective = optimum - reference, metrics.get("objective", math.nan)
+    noise = SURE * metrics.get("objective_se", 0.0) / gap  # values of some policies are estimates
+    most = 1.0 + EXACT + (noise if math.isfinite(noise) else 0.0)
+    if not score <= most:
+        return f"score = {score!r}: expected at most 1, which the optimal policy earns"
+    expected = (objective - reference) / gap
+    if not abs(score - expected) <= AGREES * max(1.0, abs(expected)):
+        return f"score = {score!r}: expected {expected!r}, which follows from the objective {objective!r}"
+    return ""
+
+
+def refused(record: Record, reference: float, optimum: float) -> Record:
+    """Return a record as failed where its score is none that a policy can earn, else as it is; see `impossible`."""
+    wrong = "" if record.score is None else impossible(record.score, record.metrics, reference, optimum)
+    if not wrong:
+        return record
+    fields = {name: value for name, value in record.to_dict().items() if name not in ("schema", "key")}
+    return make_record(**{**fields, "score": None, "status": "failed", "error": f"PolicyError: {wrong}"})
 
 
 def measure(oracle: Oracle[Any], policy: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:

@@ -1,8 +1,10 @@
 """Worker processes: each trains one job at a time, and none can take the sweep down with it.
 
-A worker is a fresh interpreter (spawn) with one thread for arithmetic and a process group of its own. What happens in
-it is told through a pipe; when it dies, hangs beyond its job's time, or ends its own process, the job is reported as
-such and another worker takes its place. A worker whose parent has died ends itself.
+A worker is a fresh interpreter with one thread for arithmetic and a process group of its own: the fork of a server that
+has imported what all runs need and has never run an agent, or where systems cannot fork, a new one. What happens in it
+is told through a pipe; when it dies, takes more time or memory than its job has, or ends its own process, the job is
+reported as such and another worker takes its place. A worker whose parent has died ends itself. After the job of an
+agent that does not ship a worker ends: what such code has changed in its process is gone with it.
 """
 
 import contextlib
@@ -29,8 +31,12 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 START_ATTEMPTS = 3
 #: Seconds that a worker may take to start, and to leave when there is nothing more to do.
 START_SECONDS, LEAVE_SECONDS = 120.0, 2.0
-#: Seconds that the parent sleeps at most.
-LONGEST_WAIT = 3600.0
+#: Seconds that the parent sleeps at most, and between looks at memory.
+LONGEST_WAIT, MEMORY_SECONDS = 3600.0, 0.25
+#: Bytes of a page of memory.
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+#: What the server of workers imports: all of torch that trainers load on first use, which takes seconds.
+PRELOADED = ["torch._dynamo", "theorybench.leaderboard.running.matrix"]
 
 
 class Work(Protocol):
@@ -39,6 +45,14 @@ class Work(Protocol):
     @property
     def timeout(self) -> float:
         """Seconds that the job may take."""
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes that its process, with all that it starts, may hold; None for any number."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether its process ends with it."""
 
     def execute(self, progress: Callable[[float], None]) -> Any:
         """Do the work, calling `progress` with the share that is done; return something picklable."""
@@ -83,8 +97,9 @@ def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, Non
                     worker.give(queue.popleft())
                     yield worker.event("started")
             remaining = min(worker.deadline for worker in pool) - time.monotonic()
+            watched = any(worker.job is not None and worker.job.memory is not None for worker in pool)
             handles = [handle for worker in pool for handle in (worker.connection, worker.process.sentinel)]
-            wait(handles, min(max(remaining, 0.0), LONGEST_WAIT))
+            wait(handles, min(max(remaining, 0.0), MEMORY_SECONDS if watched else LONGEST_WAIT))
             for worker in list(pool):
                 started = worker.ready
                 yield from worker.listen()
@@ -104,7 +119,7 @@ class _Worker:
     """The parent's side of one worker process."""
 
     def __init__(self, output: Path) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = _context()
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, str(output)))
         with _single_threaded(), _undisturbed(), _without_main():
@@ -119,7 +134,10 @@ class _Worker:
         """Tell what happened to the job; an ending leaves the worker without one."""
         event = Event(self.job, kind, value, time.monotonic() - self._since)
         if kind not in ("started", "progress"):
+            alone = self.job is not None and self.job.alone
             self.job, self.deadline = None, float("inf")
+            if alone and not self.gone:
+                self.stop(0.0)
         return event
 
     def give(self, job: Work) -> None:
@@ -133,7 +151,7 @@ class _Worker:
         """Yield what the worker has told, and what became of it."""
         ended = not self.process.is_alive()  # asked first, so that nothing it said before its death is missed
         try:
-            while self.connection.poll():
+            while not self.gone and self.connection.poll():
                 kind, value = self.connection.recv()
                 if kind == "ready":
                     self.ready, self.deadline = True, float("inf")
@@ -141,15 +159,18 @@ class _Worker:
                     yield self.event(kind, value)
         except (EOFError, OSError):
             ended = True
-        late = time.monotonic() >= self.deadline
-        if not ended and not late:
+        late, limit = time.monotonic() >= self.deadline, None if self.job is None else self.job.memory
+        large = limit is not None and not ended and _resident(self.process.pid) > limit
+        if self.gone or not (ended or late or large):
             return
         self.stop(LEAVE_SECONDS if ended else 0.0)
         if self.job is not None:
             if ended:
                 yield self.event("killed", _cause(self.process.exitcode))
-            else:
+            elif late:
                 yield self.event("timeout", f"took longer than {self.job.timeout:g} seconds")
+            else:
+                yield self.event("killed", f"held more than its limit of {(limit or 0) / 1e9:g} GB of memory")
 
     def stop(self, patience: float) -> None:
         """End the process: hang up, wait `patience` seconds, then kill it with all that it has started."""
@@ -160,6 +181,25 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.gone = True
+
+
+def _context() -> Any:
+    """Return how processes are started: forks of a server that has imported what they need, where there are any."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+def _resident(group: int | None) -> int:
+    """Return the resident memory of a process group in bytes; 0 where the system does not say (all but Linux)."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            fields = path.read_text().rpartition(")")[2].split()  # from the third on: state, parent, group, ...
+            total += int(fields[21]) * PAGE if int(fields[2]) == group else 0
+    return total
 
 
 @contextlib.contextmanager

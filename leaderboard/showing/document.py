@@ -17,6 +17,7 @@ from theorybench.leaderboard.showing.words import (
     format_interval,
     format_number,
     format_queries,
+    format_rank,
     format_seconds,
     format_share,
     is_known,
@@ -78,6 +79,7 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
     environment.filters |= {
         "number": format_number,
         "interval": format_interval,
+        "rank": format_rank,
         "share": format_share,
         "queries": format_queries,
         "seconds": format_seconds,

@@ -25,7 +25,7 @@ from theorybench.leaderboard.showing.ladder_chart import (
 from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.still import Sheet, bare, draw_panels, line_handle, panels, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_styles, group_styles
-from theorybench.leaderboard.showing.words import is_known, plain
+from theorybench.leaderboard.showing.words import format_rank, is_known, plain
 
 #: Panels of studies, of ladders and of learning curves.
 STUDY = Sheet(width=5.6, height=3.7, columns=2, dpi=160, font=8.5)
@@ -144,7 +144,7 @@ def _standing(axes: Any, standing: Standing, styles: Mapping[str, Style]) -> Non
 def _name(row: Row) -> str:
     """Return rank and label, shortened."""
     label = textwrap.shorten(row.label, 36, placeholder="...") if " " in row.label else row.label[:36]
-    return f"{plain(label)}  {row.rank or '–'}"
+    return f"{plain(label)}  {format_rank(row.rank).replace('-', '–')}"
 
 
 def _ladders(board: Board) -> Any:

@@ -20,6 +20,7 @@ from theorybench.leaderboard.showing.words import (
     format_interval,
     format_number,
     format_queries,
+    format_rank,
     format_seconds,
     format_share,
     is_text,
@@ -39,6 +40,8 @@ SPARK, SHOWN, NAME, LEAST_NAME = 12, 5, 34, 15
 QUERIES = "queries"
 #: Columns of a standing that are shown on the narrowest terminal.
 ESSENTIAL = ("agent", "score")
+#: Columns that only standings of several environments have.
+OF_SEVERAL = ("min", "<.1")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _GLYPHS = {"measured": "●", "line": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○"}
 _GLYPHS |= {"censored": "↥"}
@@ -48,9 +51,13 @@ _HEADS = {
     "agent": False,
     "score": True,
     "95 % interval": False,
-    "> ref": True,
+    "mean": True,
+    "min": True,
+    "<.1": True,
     "failed": True,
+    "sees": False,
     QUERIES: True,
+    "> ref": True,
     "time": True,
     "memory": True,
 }
@@ -168,9 +175,13 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
     if standing.title not in names:
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
     yield title
-    heads = [(head, number) for head, number in _HEADS.items() if head != QUERIES or standing.queried]
-    grid = _grid(heads, ESSENTIAL)
+    absent = {*(() if standing.queried else (QUERIES,)), *(OF_SEVERAL if len(names) == 1 else ())}
+    heads = [(head, number) for head, number in _HEADS.items() if head not in absent]
+    grid, division = _grid(heads, ESSENTIAL), ""
     for row in standing.rows:
+        if len(standing.divisions) > 1 and not row.privileged and row.division != division:
+            division = row.division
+            grid.add_row("", Text(plain(division), style="italic"))
         cells = dict(zip(_HEADS, _cells(row), strict=True))
         grid.add_row(*(cells[str(column.header)] for column in grid.columns), style="" if row.rank else "dim")
     yield grid
@@ -183,13 +194,17 @@ def _cells(row: Row) -> tuple[RenderableType, ...]:
     """Return what a standing says of an agent, in the order of its heads."""
     together = "°" * row.lifted
     return (
-        str(row.rank or "-"),
-        Text(plain(row.label), style="bold" if row.rank == 1 else ""),
+        format_rank(row.rank),
+        Text(plain(row.label), style="bold" if row.leads else ""),
         format_number(row.score.value),
         format_interval(row.score),
-        format_share(row.improvement),
+        format_number(row.mean),
+        format_number(row.minimum),
+        Text(str(row.below), style="" if row.below else "dim"),
         Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim"),
+        row.sees,
         format_queries(row.queries_per_response),
+        format_share(row.improvement),
         format_seconds(row.seconds_wall) + together,
         format_bytes(row.peak_memory_bytes) + together,
     )
@@ -212,8 +227,10 @@ def _notes(board: Board) -> Iterable[RenderableType]:
         yield Text(sentence, style="dim")
     if board.standings:
         yield Text(
-            "> ref: probability that a run beats one of the reference agent. Time and memory are those of a run; "
-            "°: runs were trained together, so that time is a share and memory that of all.",
+            "min: lowest score on one environment. <.1: number of environments below. sees: tokens alone; structure, "
+            "features or a view that the setting defines; secret, what it hides. > ref: probability that a run beats "
+            "one of the reference agent. Time and memory are those of a run; °: runs were trained together, so that "
+            "time is a share and memory that of all.",
             style="dim",
         )
 

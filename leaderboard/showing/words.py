@@ -6,6 +6,7 @@ from theorybench.envs.core.evidence.interval import MISS, Interval
 from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.growth import Growth
 from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult
+from theorybench.leaderboard.comparing.ranking import Rank
 from theorybench.leaderboard.evidence.report import Tally
 
 #: Smaller exponents are written as 0.
@@ -25,6 +26,11 @@ def format_number(value: float) -> str:
 def format_interval(interval: Interval) -> str:
     """Such as "[0.812, 0.934]"; a dash where it is not known."""
     return f"[{format_number(interval.low)}, {format_number(interval.high)}]" if is_known(interval) else "-"
+
+
+def format_rank(rank: Rank | None) -> str:
+    """Such as "3" or "2-5"; a dash where there is none."""
+    return "-" if rank is None else str(rank.best) if rank.best == rank.worst else f"{rank.best}-{rank.worst}"
 
 
 def format_seconds(seconds: float | None) -> str:

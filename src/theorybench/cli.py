@@ -121,6 +121,10 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long one run may take.", show_default=False)
     ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(metavar="GB", help="Memory that the process of a run may hold.", show_default=False),
+    ] = None,
     batch_seeds: Annotated[
         bool | None,
         typer.Option("--batch-seeds/--no-batch-seeds", help="Train the seeds of an agent together where it can."),
@@ -143,6 +147,7 @@ def run(
         budget=budget,
         workers=workers,
         timeout=timeout,
+        memory=memory,
         batch_seeds=batch_seeds,
     )
     folder = out or Path("results") / chosen.name

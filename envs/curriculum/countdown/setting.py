@@ -99,9 +99,10 @@ class Countdown(Setting):
     dynamic programming over multisets of numbers. J_ref is the mean of p over prompts, and
     V*_beta(s) = beta ln(1 + p(s) (e^(1/beta) - 1)) is the optimal value under a KL penalty.
 
-    Tabular agents see the view "state": one row for each state from which the target can still be reached, and one
-    row for all others, from which no reward is possible. Policies are restricted to legal moves in evaluation as in
-    training.
+    Agents train a network on the digits by default. With `policy="informed"` they train a table of the view "state":
+    one row for each state from which the target can still be reached, and one row for all others, from which no reward
+    is possible. That a state is lost is the solver's knowledge, so boards rank such agents apart. Policies are
+    restricted to legal moves in evaluation as in training.
 
     Evaluation of `objective` is exact where the winnable prefixes number at most 10^6, and of `kl` where all of them
     do; policies that depend on the state only (state tables, the base model, the solver's) are evaluated over states
@@ -125,6 +126,7 @@ class Countdown(Setting):
     question: ClassVar[str] = "how much do stages save in searching for an arithmetic solution?"
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "state"
+    secret_views: ClassVar[tuple[str, ...]] = ("state",)
     state_in_prompt: ClassVar[bool] = True
 
     numbers: int = integer(4, 2, 6, "n, the numbers of a prompt")

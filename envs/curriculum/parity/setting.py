@@ -58,10 +58,11 @@ class Parity(Setting):
     `MultiDiscrete`, d + k integers (d + 1 without a chain of thought): the bits of the prompt, then the claims so far,
     padded with 0. Bit b is token b + 1 in either.
 
-    Tabular agents use the view "local". With a chain of thought its rows are (number of claims j, x_{s_{j+1}}, last
-    claim), 4 k in all, the last claim being 0 at the start. Without, they are the k secret bits, 2^k in all. So a table
-    is told *which* bits to use and must learn *how*; networks (`policy="mlp"`) see all bits and must also find S. The
-    view "prefix" is a table on the whole prompt; it memorises 2^d answers regardless of k.
+    Agents train a network on all bits by default and must find S. With `policy="informed"` they train a table of the
+    view "local". With a chain of thought its rows are (number of claims j, x_{s_{j+1}}, last claim), 4 k in all, the
+    last claim being 0 at the start. Without, they are the k secret bits, 2^k in all. So such a table is told *which*
+    bits to use and must learn *how*: theory's laws below are about it, and boards rank it apart. The view "prefix" is a
+    table on the whole prompt; it memorises 2^d answers regardless of k.
 
     ## Starting State
     A prompt index is x itself, x_i being its bit i: 2^d prompts, drawn uniformly. `options={"stage": j}` with j in 1..k
@@ -108,6 +109,7 @@ class Parity(Setting):
     question: ClassVar[str] = "what can be learnt from outcomes if near misses get no reward, and with stages?"
     track: ClassVar[str] = "curriculum"
     policy_view: ClassVar[str] = "local"
+    secret_views: ClassVar[tuple[str, ...]] = ("local",)
     reference_depends_on: ClassVar[str] = "position"
 
     d: int = integer(12, 1, 48, "bits of the prompt")

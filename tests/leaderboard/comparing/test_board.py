@@ -64,19 +64,24 @@ def test_a_track_that_teaches_by_rewards_by_comparisons_and_by_labels_has_a_stan
     ]
     found = {s.title: [(row.label, row.rank) for row in s.rows] for s in make_board(records, draws=50).standings}
     assert found == {
-        "Preference, comparisons": [("dpo-offline", 1), ("reference", 2)],
-        "Preference, labels": [("kto", 1), ("rlvr", 2)],
-        "Preference, rewards": [("rlvr", 1), ("reference", 2)],
+        "Preference, comparisons": [("dpo-offline", (1, 1)), ("reference", (2, 2))],
+        "Preference, labels": [("kto", (1, 1)), ("rlvr", (2, 2))],
+        "Preference, rewards": [("rlvr", (1, 1)), ("reference", (2, 2))],
     }
 
 
 @pytest.mark.parametrize(
-    ("scores", "ranks"), [((0.5, 0.5, 0.1), [1, 1, 3]), ((0.5, 0.4995), [1, 1]), ((0.5, 0.498), [1, 2])]
+    ("scores", "ranks"),
+    [
+        ((0.5, 0.5, 0.1), [(1, 2), (1, 2), (3, 3)]),
+        ((0.5, 0.4995), [(1, 2), (1, 2)]),
+        ((0.5, 0.498), [(1, 1), (2, 2)]),
+    ],
 )
 def test_scores_that_differ_by_less_than_is_shown_share_a_rank(synthetic_run, scores, ranks):
     records = [r for name, score in zip("abc", scores, strict=False) for r in seeds(synthetic_run, name, [score] * 5)]
     rows = make_board(records).standings[0].rows
-    assert [row.rank for row in rows] == ranks and rows[0].lead.value == (1 if ranks[1] == 2 else 0.5)
+    assert [row.rank for row in rows] == ranks and rows[0].lead.value == (1 if ranks[1] == (2, 2) else 0.5)
 
 
 def test_a_score_is_the_interquartile_mean_of_clipped_scores_and_a_failed_run_is_minus_one(board, synthetic_sweep):
@@ -92,14 +97,89 @@ def test_a_score_is_the_interquartile_mean_of_clipped_scores_and_a_failed_run_is
     assert rows_of(board, "reasoning")["sb3-ppo"].failed == 1
 
 
-def test_ranks_follow_from_intervals(board):
+def test_rows_are_sorted_by_score_and_ranks_are_intervals(board):
     for standing in (*board.standings, *(entry.standing for entry in board.environments)):
-        ranked = [row for row in standing.rows if row.rank]
-        assert [row.rank for row in ranked] == sorted(row.rank for row in ranked) and ranked[0].rank == 1
-        for row in ranked:
-            assert row.rank == 1 + sum(other.score.low > row.score.high for other in ranked)
-        assert all(row.lead is not None for row in ranked[:-1]) and ranked[-1].lead is None
-        assert "optimal" not in [row.label for row in ranked]
+        for division in standing.divisions:
+            ranked = [row for row in standing.rows if row.rank and row.division == division]
+            scores = [row.score.value for row in ranked]
+            assert scores == sorted(scores, reverse=True)
+            for place, row in enumerate(ranked, 1):
+                assert 1 <= row.rank.best <= place <= row.rank.worst <= len(ranked)
+            assert all(row.lead is not None for row in ranked[:-1]) and ranked[-1].lead is None
+        assert all(row.rank is None for row in standing.rows if row.label == "optimal")
+
+
+def test_a_wide_interval_is_no_way_to_a_better_place(synthetic_run):
+    """The audit's inversion: .667 [0, 1] was ranked before .996 [.996, .997]."""
+    records = [
+        *seeds(synthetic_run, "gambles", [1.0, 1.0, 1.0, 0.0, 0.0]),
+        *seeds(synthetic_run, "steady", [0.9962, 0.9965, 0.9961, 0.9957, 0.9967]),
+        *seeds(synthetic_run, "perfect", [1.0] * 5),
+    ]
+    rows = make_board(records).standings[0].rows
+    assert [row.label for row in rows] == ["perfect", "steady", "gambles"]
+    assert [row.rank for row in rows] == [(1, 2), (2, 3), (1, 3)]
+
+
+def test_the_mean_and_the_lowest_score_stand_beside_an_aggregate_that_hides_a_failure(synthetic_run):
+    places = [{"parameters": {"L": i}, "env_label": f"L{i}"} for i in range(8)]
+    records = [r for i, place in enumerate(places) for r in seeds(synthetic_run, "a", [0.96 * (i > 0)] * 5, **place)]
+    (row,) = make_board(records, draws=50).standings[0].rows
+    assert row.score.value == pytest.approx(0.96) and row.mean == pytest.approx(0.84)
+    assert (row.minimum, row.below) == (0.0, 1)
+
+
+def test_agents_are_ranked_among_those_that_are_shown_as_much_have_one_objective_and_are_tuned_or_not(synthetic_run):
+    priced = {"parameters": {"beta": 0.1}}
+    records = [
+        *seeds(synthetic_run, "plain", [0.5] * 5, sees="tokens", objective="setting", **priced),
+        *seeds(synthetic_run, "rewarded", [0.6] * 5, sees="tokens", objective="reward", **priced),
+        *seeds(synthetic_run, "tuned", [0.7] * 5, sees="tokens", objective="setting", preset="preference", **priced),
+        *seeds(synthetic_run, "featured", [0.8] * 5, sees="structure", objective="setting", **priced),
+        *seeds(synthetic_run, "told", [0.9] * 5, sees="secret", objective="setting", **priced),
+        *seeds(synthetic_run, "optimal", [1.0] * 5, sees="privileged", objective="setting", **priced),
+    ]
+    (standing,) = make_board(records, draws=50).standings
+    assert [(row.label, row.sees, row.rank, row.division) for row in standing.rows] == [
+        ("plain", "tokens", (1, 1), "shown tokens alone"),
+        ("tuned", "tokens", (1, 1), "shown tokens alone, tuned"),
+        ("rewarded", "tokens", (1, 1), "shown tokens alone, rewarded without the KL price"),
+        ("featured", "structure", (1, 1), "shown the setting's structure"),
+        ("told", "secret", (1, 1), "shown what the setting hides"),
+        ("optimal", "privileged", None, "shown the answers"),
+    ]
+    free = [
+        *seeds(synthetic_run, "plain", [0.5] * 5, sees="tokens", objective="setting"),
+        *seeds(synthetic_run, "rewarded", [0.6] * 5, sees="tokens", objective="reward"),
+    ]
+    (standing,) = make_board(free, draws=50).standings
+    assert [row.rank for row in standing.rows] == [(1, 1), (2, 2)], "without a price both maximise the same"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "hyperparameters", "sees"),
+    [
+        ("Parity", {"policy": "auto"}, "secret"),  # as it was when such records were made
+        ("Parity", {"policy": "mlp"}, "tokens"),
+        ("Countdown", {"policy": "auto"}, "secret"),
+        ("KFoldComposition", {"policy": "auto"}, "structure"),
+        ("ReasoningTree", {"policy": "auto"}, "tokens"),
+        ("PreferenceBandit", {"policy": "auto"}, "structure"),
+        ("PreferenceBandit", {}, "tokens"),
+    ],
+)
+def test_old_records_are_placed_by_what_their_policy_saw(synthetic_run, env_id, hyperparameters, sees):
+    parameters = {}
+    records = seeds(
+        synthetic_run,
+        "some-agent",
+        [0.5] * 5,
+        env_id=f"TheoryBench/{env_id}-v0",
+        parameters=parameters,
+        hyperparameters=hyperparameters,
+    )
+    assert records[0].sees is None and '"sees"' not in records[0].to_json()
+    assert make_board(records, draws=20).standings[0].rows[0].sees == sees
 
 
 def test_comparison_with_the_reference_is_on_common_environments(synthetic_run):
@@ -120,7 +200,7 @@ def test_few_seeds_are_shown_unranked(synthetic_run):
     records = [*seeds(synthetic_run, "few", [0.9] * 4), *seeds(synthetic_run, "many", [0.1] * 5)]
     board = make_board(records)
     rows = rows_of(board, "reasoning")
-    assert (rows["few"].rank, rows["few"].remark, rows["many"].rank) == (None, "4 of 5 seeds", 1)
+    assert (rows["few"].rank, rows["few"].remark, rows["many"].rank) == (None, "4 of 5 seeds", (1, 1))
     assert board.standings[0].rows[0].label == "many"
     assert make_board(records[:4]).summary == "1 agent on 1 environment, 4 runs, none failed. No agent is ranked yet."
 
@@ -198,14 +278,15 @@ def test_the_order_of_records_does_not_matter(board, synthetic_sweep):
 
 def test_json_is_strict_and_says_what_the_board_says(board):
     values = json.loads(board.to_json(), parse_constant=pytest.fail)
-    assert values["schema"] == 3
+    assert values["schema"] == 4
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
         "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",
             "method",
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
-        "agent", "label", "privileged", "rank", "remark", "score", "optimality_gap", "improvement", "lead", "runs",
+        "agent", "label", "privileged", "sees", "objective", "preset", "division", "rank", "remark", "score", "mean",
+        "minimum", "below", "optimality_gap", "improvement", "lead", "runs",
         "failed", "seeds", "queries_per_response", "environments", "of_environments", "seconds_wall", "seconds_cpu",
         "peak_memory_bytes", "lifted",
     }  # fmt: skip

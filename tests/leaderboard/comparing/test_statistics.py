@@ -7,16 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu, trim_mean
+from scipy.stats import mannwhitneyu, norm, trim_mean
+from scipy.stats import t as student
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.leaderboard.comparing.statistics import (
+    CLIP,
     bootstrap_interval,
     clip_scores,
     interquartile_mean,
     optimality_gap,
     performance_profile,
     probability_of_improvement,
+    resample,
 )
 
 RUNS = st.lists(st.floats(-1, 1) | st.sampled_from([-1.0, 0.0, 0.5, 1.0]), min_size=1, max_size=9)
@@ -98,7 +101,7 @@ def test_leading_axes_are_as_good_as_a_loop(statistic):
     np.testing.assert_allclose(statistic(scores), looped, atol=1e-12)
 
 
-def test_the_bootstrap_agrees_with_all_resamples_of_a_small_case():
+def test_the_draws_agree_with_all_resamples_of_a_small_case():
     """Two environments with two and three runs: 4 x 27 resamples, listed."""
     scores = [np.array([0.1, 0.7]), np.array([-0.2, 0.3, 0.9])]
     listed = np.array(
@@ -108,19 +111,98 @@ def test_the_bootstrap_agrees_with_all_resamples_of_a_small_case():
             for j in itertools.product(range(3), repeat=3)
         ]
     )
-    interval = bootstrap_interval(interquartile_mean, scores, draws=40_000, confidence=0.8)
-    assert interval.low == pytest.approx(np.quantile(listed, 0.1, method="inverted_cdf"), abs=0.02)
-    assert interval.high == pytest.approx(np.quantile(listed, 0.9, method="inverted_cdf"), abs=0.02)
+    drawn = resample(interquartile_mean, scores, draws=40_000).drawn
+    for share in (0.1, 0.5, 0.9):
+        assert np.quantile(drawn, share) == pytest.approx(np.quantile(listed, share, method="inverted_cdf"), abs=0.02)
 
 
-def test_intervals_cover_as_often_as_they_say():
-    """The median of a uniform law is inside 90 % intervals of 20 runs close to nine times in ten."""
+def test_an_interval_by_hand():
+    """Of the mean of one environment: Student's, unless the expanded percentiles reach further."""
+    runs = np.array([0.1, 0.2, 0.4, 0.5, 0.9])
+    value, low, high = bootstrap_interval(lambda sample: sample[0].mean(axis=-1), [runs], draws=200_000)
+    reach = student.ppf(0.975, 4) * runs.std(ddof=1) / math.sqrt(5)
+    assert value == pytest.approx(0.42) and low == pytest.approx(0.42 - reach, abs=2e-3)
+    tail = norm.sf(student.ppf(0.975, 4) * math.sqrt(5 / 4))  # of all resamples, the mean of the largest is .9
+    further = np.quantile([np.mean(draw) for draw in itertools.product(runs, repeat=5)], 1 - tail)
+    assert further > 0.42 + reach and high == pytest.approx(further, abs=2e-2)
+    assert bootstrap_interval(interquartile_mean, [runs], bounds=(0.3, 0.5))[1:] == (0.3, 0.5)
+
+
+def normal(spread):
+    return lambda rng, size: rng.normal(0.5, spread, size)
+
+
+def bimodal(share):
+    return lambda rng, size: (rng.random(size) < share) + rng.normal(0, 0.01, size)
+
+
+#: Laws of one run's score, the share of 95 % intervals of the interquartile mean of five runs that hold the true one,
+#: at least, and the same of percentiles of the bootstrap alone, about.
+LAWS = {
+    "normal": (normal(0.1), 0.95, 0.89),
+    "uniform": (lambda rng, size: rng.random(size), 0.94, 0.90),
+    "skewed": (lambda rng, size: 1 - 0.05 * rng.lognormal(size=size), 0.94, 0.87),
+    "half": (bimodal(0.5), 0.93, 0.94),
+    "one in ten fails": (bimodal(0.9), 0.93, 0.88),
+    # No statistic of five runs can do better by far: one time in six all five runs are alike.
+    "three in ten fail": (bimodal(0.7), 0.80, 0.79),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_of_five_runs_cover_as_often_as_they_say(law):
+    draw, least, percentile = LAWS[law]
     rng = np.random.default_rng(3)
-    inside = 0
-    for trial in range(300):
-        interval = bootstrap_interval(interquartile_mean, [rng.uniform(size=20)], draws=400, confidence=0.9, seed=trial)
-        inside += interval.low <= 0.5 <= interval.high
-    assert 0.82 < inside / 300 < 0.94
+    truth = float(interquartile_mean([draw(rng, 200_000)]))
+    drawn = resample(interquartile_mean, [clip_scores(draw(rng, (800, 5)))], draws=400)
+    low, high = drawn.interval(bounds=CLIP)[1:]
+    assert np.mean((low <= truth) & (truth <= high)) >= least - 0.01
+    low, high = np.quantile(drawn.drawn, [0.025, 0.975], axis=-1)
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx(percentile, abs=0.05)
+
+
+def test_intervals_of_several_environments_cover_as_often_as_they_say():
+    rng, trials = np.random.default_rng(4), 400
+    laws = [bimodal(0.7), bimodal(0.5), bimodal(0.3), LAWS["normal"][0], LAWS["skewed"][0]]
+    truth = float(interquartile_mean([clip_scores(law(rng, 200_000)) for law in laws]))
+    runs = [clip_scores(law(rng, (trials, 5))) for law in laws]
+    low, high = resample(interquartile_mean, runs, draws=200).interval(bounds=CLIP)[1:]
+    assert 0.92 < np.mean((low <= truth) & (truth <= high)) < 0.99
+
+
+#: Pairs of laws with the same interquartile mean, and how often one of them may be called surely better.
+TIES = {
+    "normal": (LAWS["normal"][0], LAWS["normal"][0], 0.05),
+    "skewed": (LAWS["skewed"][0], LAWS["skewed"][0], 0.05),
+    "bimodal": (bimodal(0.6), bimodal(0.6), 0.05),
+    "of other spread": (
+        lambda rng, size: rng.normal(0.5, 0.01, size),
+        lambda rng, size: rng.normal(0.5, 0.2, size),
+        0.05,
+    ),
+    "steady and bimodal": (lambda rng, size: np.full(size, 0.5), bimodal(0.5), 0.09),
+}
+
+
+@pytest.mark.parametrize("pair", TIES)
+def test_agents_that_are_as_good_are_hardly_ever_told_apart(pair):
+    first, second, most = TIES[pair]
+    rng = np.random.default_rng(5)
+    one, other = (
+        resample(interquartile_mean, [clip_scores(law(rng, (800, 5)))], draws=400, seed=seed)
+        for seed, law in enumerate((first, second))
+    )
+    low, high = (one - other).interval()[1:]
+    assert np.mean((low > 0) | (high < 0)) <= most
+
+
+def test_agents_that_differ_by_three_spreads_are_told_apart():
+    rng = np.random.default_rng(6)
+    one, other = (
+        resample(interquartile_mean, [rng.normal(mean, 0.1, (600, 5))], draws=400, seed=seed)
+        for seed, mean in enumerate((0.8, 0.5))
+    )
+    assert np.mean((one - other).interval().low > 0) > 0.8
 
 
 def test_intervals_are_seeded_and_leave_the_global_generator_alone():

@@ -13,6 +13,7 @@ import theorybench as tb
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.lab import run_seeds
 from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, Series, StudyResult, Table, measured
+from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.registry import load_module
 
 TOYS = load_module(str(Path(__file__).parents[2] / "envs" / "core" / "toys.py"))
@@ -215,6 +216,32 @@ class Talks(Good):
     def train(self, envs, budget, *, seed, log):
         print("hello from the agent")
         return Half()
+
+
+class Forges(Good):
+    """Replaces what scores policies by what gives it 99, for itself and for whoever comes after it."""
+
+    def train(self, envs, budget, *, seed, log):
+        Oracle.normalise = lambda self, objective: 99.0
+        return super().train(envs, budget, seed=seed, log=log)
+
+
+class ForgesModestly(Good):
+    """The same, with a score that some policy earns."""
+
+    def train(self, envs, budget, *, seed, log):
+        Oracle.normalise = lambda self, objective: 0.99
+        return super().train(envs, budget, seed=seed, log=log)
+
+
+class Hoards(Good):
+    """Takes all the memory that there is."""
+
+    def train(self, envs, budget, *, seed, log):
+        hoard = []
+        while True:
+            hoard.append(np.ones(2**21))  # 16 MiB
+            time.sleep(0.005)
 
 
 class WantsLabels(Good):

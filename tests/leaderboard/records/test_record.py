@@ -95,6 +95,8 @@ def test_every_field_of_the_key_changes_it_so_that_an_altered_record_is_refused(
         ({"fingerprint": "xyz"}, "fingerprint = 'xyz'"),
         ({"started_at": "2025-01-31T12:00:00"}, "time zone"),
         ({"lifted": 0}, "lifted = 0"),
+        ({"sees": "everything"}, "sees = 'everything'"),
+        ({"objective": "both"}, "objective = 'both'"),
         ({"rung": {**RUNG, "target": 1.5}}, "rung.target = 1.5"),
         ({"seconds_wall": -1.0}, "seconds_wall = -1.0"),
         ({"queries_per_response": -1.0}, "queries_per_response = -1.0"),
@@ -121,7 +123,7 @@ def test_text_that_is_no_record_is_refused(text):
 
 def test_a_field_that_is_missing_is_named(synthetic_run):
     values = synthetic_run().to_dict()
-    for name in values.keys() - {"queries_per_response", "rung"}:
+    for name in values.keys() - {"queries_per_response", "rung", "sees", "objective", "preset"}:
         with pytest.raises(RecordError, match=name):
             parse_record({key: value for key, value in values.items() if key != name})
 

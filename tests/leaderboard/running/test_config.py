@@ -188,8 +188,35 @@ def test_agents_of_a_library_that_is_missing_are_skipped(monkeypatch):
 def test_what_does_not_match_is_skipped_in_a_matrix():
     environments = [{"id": ENV}, {"id": "PreferenceBandit", "parameters": {"dimension": 2}}]
     planned = plan(make_suite({**GOOD, "agents": ["rlvr", "dpo-offline", "random"], "environments": environments}))
-    assert planned.skipped == [("Toys/TwoArms", "dpo-offline"), ("PreferenceBandit[dimension=2]", "rlvr")]
+    assert planned.skipped == [
+        ("Toys/TwoArms", "dpo-offline", "other feedback"),
+        ("PreferenceBandit[dimension=2]", "rlvr", "other feedback"),
+    ]
     assert len(planned.keys) == 4 * 5
+
+
+def test_an_agent_that_would_use_what_a_setting_hides_is_skipped_until_it_is_told_to():
+    agents = ["curriculum-search", {"agent": "curriculum-search[view=informed]", "label": "informed"}, "rlvr"]
+    planned = plan(make_suite({**GOOD, "agents": agents, "environments": [{"id": "Parity", "parameters": {"k": 2}}]}))
+    ((_, agent, why),) = planned.skipped
+    assert agent == "curriculum-search" and "view='informed'" in why
+    assert {job.names[1]: {run.sees for run in job.runs} for job in planned.jobs} == {
+        "informed": {"secret"},
+        "rlvr": {"tokens"},
+    }
+    assert all(len(job.runs) == 1 for job in planned.jobs if job.names[1] == "rlvr"), "networks train one run at a time"
+
+
+def test_agents_of_a_suite_may_be_for_some_of_its_environments(tmp_path):
+    (tmp_path / "a.toml").write_text(
+        'agents = ["random", {agent = "reference", environments = ["few"]}]\n'
+        f'[[environments]]\nid = "{ENV}"\n[[environments]]\nid = "{ENV}"\nlabel = "few"\nbudget = 9\n'
+    )
+    jobs = plan(load_suite(tmp_path / "a.toml")).jobs
+    assert {(job.names) for job in jobs} == {("Toys/TwoArms", "random"), ("few", "random"), ("few", "reference")}
+    (tmp_path / "a.toml").write_text((tmp_path / "a.toml").read_text().replace('["few"]', '["fwe"]'))
+    with pytest.raises(ConfigurationError, match=r"agents\[1\]\.environments.*few"):
+        load_suite(tmp_path / "a.toml")
 
 
 def test_batching_seeds_changes_how_runs_are_grouped_and_not_their_keys():

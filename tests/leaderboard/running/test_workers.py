@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import theorybench as tb
 from theorybench.leaderboard.records.store import RecordStore, load_records
 from theorybench.leaderboard.running.config import load_suite, make_suite
 from theorybench.leaderboard.running.matrix import Watcher, plan, sweep
@@ -76,6 +77,28 @@ def test_a_sweep_survives_its_agents(rough):
 def test_what_agents_print_and_where_they_crash_is_kept(rough):
     output = (rough[0] / "output.log").read_text()
     assert "hello from the agent" in output and "Segmentation fault" in output
+
+
+def test_an_agent_cannot_change_the_record_of_another(tmp_path):
+    """One worker: agents that replace `Oracle.normalise` are refused, and the runs after them are as they would be."""
+    sweep(suite(["Forges", "reference", "ForgesModestly", "Talks", "rlvr"], workers=1, seeds=2), tmp_path)
+    found = by_agent(tmp_path)
+    for seed in (0, 1):
+        assert found["Forges", seed].status == found["ForgesModestly", seed].status == "failed"
+        assert "score = 99.0: expected at most 1" in found["Forges", seed].error
+        assert "score = 0.99: expected 0.0, which follows from the objective" in found["ForgesModestly", seed].error
+        assert found["reference", seed].score == 0 and found["Talks", seed].status == "ok"
+        for agent in ("rlvr", f"{TOYS}:Talks"):
+            alone = tb.run(ENV, agent, seed=seed)
+            record = found[agent.rpartition(":")[2], seed]
+            assert record.score == alone.score and record.metrics == alone.metrics
+
+
+def test_a_run_that_hoards_memory_is_ended(tmp_path):
+    outcome = sweep(suite(["Hoards", "Talks"], memory=1.0), tmp_path)
+    record = by_agent(tmp_path)["Hoards", 0]
+    assert (record.status, record.error) == ("killed", "held more than its limit of 1 GB of memory")
+    assert len(outcome.failed) == 1
 
 
 def test_nothing_is_run_twice(rough, tmp_path):

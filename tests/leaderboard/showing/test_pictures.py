@@ -6,6 +6,7 @@ from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.study import Axis, Chart, Picture, Series, StudyResult
 from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, write_pictures
+from theorybench.leaderboard.showing.words import format_rank
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_the_ranking_has_three_formats_each_the_same_every_time(tmp_path, synthe
 def test_the_ranking_names_agents_and_standings_even_hostile_ones(board, hostile_board, tmp_path):
     text = picture(board, tmp_path / "a.svg").read_text("utf-8")
     for row in board.standings[0].rows:
-        assert row.privileged or f"<!-- {row.label}  {row.rank} -->" in text
+        assert row.privileged or f"<!-- {row.label}  {format_rank(row.rank).replace('-', '–')} -->" in text
     assert picture(hostile_board, tmp_path / "b.svg").stat().st_size > 1000
 
 

@@ -1,0 +1,93 @@
+"""Divisions: agents are ranked among those that were shown as much, have one objective, and were tuned or not.
+
+Records say it (`sees`, `objective`, `preset`). For records of older versions it is derived from what they hold: their
+hyper-parameter `policy`, and what the agent of that name declares.
+"""
+
+import functools
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from theorybench.agents.api.loading import agent_class
+from theorybench.agents.policies.shown import INFORMED, SEES, shown_by
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.records.record import Record
+
+#: What agents are shown, by `Record.sees`, in phrases.
+PHRASES = {
+    "tokens": "shown tokens alone",
+    "structure": "shown the setting's structure",
+    "secret": "shown what the setting hides",
+    "privileged": "shown the answers",
+}
+
+
+class Division(NamedTuple):
+    """What agents that are ranked together have in common; divisions are ordered as tuples are."""
+
+    shown: int  # how much the agent was shown on any of the environments: its place in `SEES`
+    reward_alone: bool  # whether it maximises the reward where the objective has a price of leaving the reference
+    tuned: bool  # whether its hyper-parameters are a preset, found by a search on tuning instances
+
+    @property
+    def sees(self) -> str:
+        """One of `SEES`."""
+        return SEES[self.shown]
+
+    @property
+    def title(self) -> str:
+        """A phrase, such as "shown tokens alone, tuned"."""
+        objective = ["rewarded without the KL price"] if self.reward_alone else []
+        return ", ".join([PHRASES[self.sees], *objective, *["tuned"] * self.tuned])
+
+
+def division(records: Iterable[Record]) -> Division:
+    """Return the division of one agent's records, on all environments that are compared."""
+    held = list(records)
+    return Division(
+        shown=max(SEES.index(sees(record)) for record in held),
+        reward_alone=any(has_price(record) and objective(record) == "reward" for record in held),
+        tuned=any(record.preset is not None for record in held),
+    )
+
+
+def sees(record: Record) -> str:
+    """Return what the agent of a run was shown, one of `SEES`."""
+    if record.privileged:
+        return "privileged"
+    if record.sees is not None:
+        return record.sees
+    policy = record.hyperparameters.get("policy", "auto" if record.agent == "curriculum-search" else None)
+    if not isinstance(policy, str):
+        return "tokens"
+    # When such a record was made, the default was the setting's own view, whatever that knows.
+    return _shown(record.env_id, json.dumps(record.parameters), INFORMED if policy == "auto" else policy)
+
+
+def objective(record: Record) -> str:
+    """Return what an agent maximises: "setting", or "reward" where it never sees the price of leaving the reference."""
+    return record.objective or _declared_objective(record.agent)
+
+
+def has_price(record: Record) -> bool:
+    """Return whether the objective of a run's setting has a price: a weight `beta` of KL(pi || pi_ref) above 0."""
+    beta = record.parameters.get("beta")
+    return isinstance(beta, int | float) and beta > 0
+
+
+@functools.cache
+def _declared_objective(agent: str) -> str:
+    try:
+        return str(getattr(agent_class(agent), "objective", "setting"))
+    except TheoryBenchError:  # an agent of a file or of a package that is not here
+        return "setting"
+
+
+@functools.cache
+def _shown(env_id: str, parameters: str, policy: str) -> str:
+    try:
+        return shown_by(lookup(env_id).make_setting(json.loads(parameters)), policy)
+    except TheoryBenchError:  # an environment that is not registered here, or has changed
+        return "tokens"

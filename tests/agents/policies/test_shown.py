@@ -1,0 +1,74 @@
+"""What agents are shown: nothing that a setting hides, unless they are told to use it."""
+
+import dataclasses
+
+import pytest
+
+import theorybench as tb
+from theorybench.agents.api.agent import learns_from, shown_to
+from theorybench.agents.api.loading import list_agents, make_agent
+from theorybench.agents.policies.catalogue import CATALOGUE, PolicyOptions
+from theorybench.agents.policies.mlp import MLPSoftmax
+from theorybench.envs.core.checks.setting import check_setting
+from theorybench.envs.core.errors import CheckFailed, ParameterError
+from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.curriculum.parity.setting import Parity
+
+IDS = [id for id in list_envs() if id.startswith("TheoryBench/")]
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_no_learner_uses_by_default_what_a_setting_hides(id):
+    setting = lookup(id).make_setting({})
+    for name in list_agents():
+        agent = make_agent(name)
+        if not learns_from(agent, setting.feedback):
+            continue
+        try:
+            shown = shown_to(agent, setting)
+        except ParameterError as error:
+            assert "informed" in str(error) and setting.secret_views
+            continue
+        assert (shown == "privileged") == agent.privileged and shown != "secret", name
+
+
+def test_the_views_that_know_what_is_hidden_are_declared():
+    assert {id.partition("/")[2]: lookup(id).setting.secret_views for id in IDS if lookup(id).setting.secret_views} == {
+        "Parity-v0": ("local",),
+        "Countdown-v0": ("state",),
+    }
+
+
+def test_what_a_policy_class_is_shown():
+    def shown(id, **parameters):
+        setting = lookup(f"TheoryBench/{id}-v0").make_setting(parameters)
+        names = ("auto", "informed", "mlp")
+        return [PolicyOptions(policy=name).sees(setting) for name in names]
+
+    assert shown("Parity") == shown("Countdown") == ["tokens", "secret", "tokens"]
+    assert shown("KFoldComposition") == shown("Semiautomaton") == ["structure", "structure", "tokens"]
+    assert shown("PreferenceBandit") == ["structure", "structure", "tokens"]
+    assert shown("ReasoningTree") == shown("MetastableChain") == shown("RewardTeacher") == ["tokens"] * 3
+    assert {name for name in CATALOGUE if PolicyOptions(policy=name).sees(Parity()) != "tokens"} == {"linear"}
+
+
+def test_the_default_is_a_network_where_the_own_table_would_tell_what_is_hidden():
+    setting = lookup("TheoryBench/Parity-v0").make_setting({"k": 2})
+    assert isinstance(PolicyOptions().build(setting), MLPSoftmax)
+    assert PolicyOptions(policy="informed").build(setting).view.name == "local"
+    with pytest.raises(ParameterError, match="view='informed'"):
+        shown_to(make_agent("curriculum-search"), setting)
+    assert shown_to(make_agent("curriculum-search[view=informed]"), setting) == "secret"
+
+
+def test_records_say_what_was_shown():
+    told = tb.run("Parity", "curriculum-rlvr[policy=informed]", budget=640, k=2, d=4)
+    assert (told.sees, told.objective, told.preset) == ("secret", "setting", None)
+    assert tb.run("Parity", "reference", budget=1, k=2, d=4).sees == "tokens"
+    assert tb.run("Parity", "optimal", budget=1, k=2, d=4).sees == "privileged"
+
+
+def test_a_view_that_tells_what_instances_hide_must_say_so():
+    silent = dataclasses.dataclass(frozen=True, kw_only=True)(type("Silent", (Parity,), {"secret_views": ()}))
+    with pytest.raises(CheckFailed, match="secret_views"):
+        check_setting(silent(k=2, d=4))
