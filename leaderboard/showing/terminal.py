@@ -1,4 +1,4 @@
-"""Boards, claims and studies in the terminal: whole from 80 columns on; narrower ones show fewer columns."""
+"""Boards, claims and studies in the terminal: whole from 120 columns on; narrower ones show fewer columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -41,7 +41,7 @@ QUERIES = "queries"
 #: Columns of a standing that are shown on the narrowest terminal.
 ESSENTIAL = ("agent", "score")
 #: Columns that only standings of several environments have.
-OF_SEVERAL = ("min", "<.1")
+OF_SEVERAL = ("min", "below")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _GLYPHS = {"measured": "●", "line": "●", "band": "●", "simulated": "×", "predicted": "─", "published": "○"}
 _GLYPHS |= {"censored": "↥"}
@@ -53,7 +53,7 @@ _HEADS = {
     "95 % interval": False,
     "mean": True,
     "min": True,
-    "<.1": True,
+    "below": True,
     "failed": True,
     "sees": False,
     QUERIES: True,
@@ -227,10 +227,10 @@ def _notes(board: Board) -> Iterable[RenderableType]:
         yield Text(sentence, style="dim")
     if board.standings:
         yield Text(
-            "min: lowest score on one environment. <.1: number of environments below. sees: tokens alone; structure, "
-            "features or a view that the setting defines; secret, what it hides. > ref: probability that a run beats "
-            "one of the reference agent. Time and memory are those of a run; °: runs were trained together, so that "
-            "time is a share and memory that of all.",
+            "min: lowest score on one environment. below: number of environments with a score below .1. sees: tokens "
+            "alone; structure, features or a view that the setting defines; secret, what it hides. > ref: probability "
+            "that a run beats one of the reference agent. Time and memory are those of a run; °: runs were trained "
+            "together, so that time is a share and memory that of all.",
             style="dim",
         )
 

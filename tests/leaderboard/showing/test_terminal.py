@@ -44,7 +44,8 @@ def test_a_narrow_terminal_has_fewer_columns_and_whole_numbers(board, toys, widt
     narrow = printed(board_lines(board), width)
     assert "time, memory" in " ".join(narrow.partition("left out, the terminal is narrow:")[2].split())[:100]
     assert "astar-po" in narrow and "0.866" in narrow
-    assert "left out" not in printed(board_lines(board), 80)
+    assert "left out, the terminal is narrow: sees, > ref, time, memory\n" in printed(board_lines(board), 80)
+    assert "left out" not in printed(board_lines(board), 120)
 
 
 def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, read_page, board):
