@@ -32,7 +32,7 @@ def values(numbers: Numbers) -> dict[str, Any]:
 def draw(folder: Path) -> list[Path]:
     """Draw what training does to the policies of the tree, and walks on the metastable chain."""
     tree = TreeMarkovChain(train_tasks=(0,))
-    trained = {"REINFORCE, 1000 updates on task 0": 0, "reject-easy, 1000 updates on task 0": 5}
+    trained = {"REINFORCE, 1000 updates on task 1": 0, "reject-easy, 1000 updates on task 1": 5}
     policies: dict[str, Policy] = {"base model": SettingPolicy(tree, "reference")}
     policies |= {name: PopulationFlow(tree, 0.05, reject_easy=n).policies([1000])[0] for name, n in trained.items()}
     return [save(policy_picture(tree, policies), folder / "tree-policies.png"), _draw_walks(folder)]

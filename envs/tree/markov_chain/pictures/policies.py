@@ -112,7 +112,7 @@ class _Sheet:
         """Draw the panels of a task below a height."""
         setting = self.setting
         start, target = setting.tree.starts[task], setting.tree.targets[task]
-        words = f"Task {task}: from {start} to {target}"
+        words = f"Task {task + 1}: from {start} to {target}"
         axes.text(_MARGIN, top - 0.12, words, fontsize=10, weight="bold", color=INK, va="center")
         right = self.columns * (self.panel_width + _GAP) - _GAP + _MARGIN
         axes.plot([_MARGIN, right], [top - 0.28] * 2, color=HARD_STEP, linewidth=0.8)

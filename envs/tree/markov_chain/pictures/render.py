@@ -96,7 +96,7 @@ class TreeRenderer(Renderer):
         for layer, (state, following) in enumerate(itertools.pairwise(states)):
             easy = bool(setting.tree.high[setting.shape.layer(layer).start + state, following])
             _connect(grid, layer, shown.index(state), shown.index(following), _EASY_STEP if easy else _HARD_STEP)
-        lines = [headline(setting, scene), f"  task {task}: start {states[0]}, target {target}"]
+        lines = [headline(setting, scene), f"  task {task + 1}: start {states[0]}, target {target}"]
         lines.append("  state  " + "".join(f"S{layer + 1:<3}" for layer in range(setting.L)).rstrip())
         for number, state in enumerate(shown):
             cells = [_mark(setting, layer, state, states, target) + grid[number][layer] for layer in range(setting.L)]

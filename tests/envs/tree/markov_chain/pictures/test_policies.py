@@ -126,7 +126,7 @@ def test_pictures_of_policies_are_the_same_every_time(width: float) -> None:
 def test_pictures_say_what_they_show() -> None:
     setting = TreeMarkovChain(pass_k=6)
     words = [text.get_text() for text in draw_policies(setting, policies(setting), task=1).axes[0].texts]
-    assert "Task 1: from 1 to 1" in words and "Task 0: from 0 to 0" not in words
+    assert "Task 2: from 1 to 1" in words and "Task 1: from 0 to 0" not in words
     assert {"reference", "trained $x_1$ <&>", "optimal", "start 1", "target 1", "1 0 0 1", "1 1 0 1"} <= set(words)
     values = MarkovChainOracle(setting).evaluate(policies(setting)["optimal"], ["task_1/easy", "task_1/pass@6"])
     assert shown(values["task_1/easy"]) in words and shown(values["task_1/pass@6"]) in words and ".413" in words
@@ -176,7 +176,7 @@ def test_text_draws_the_path_through_the_layers() -> None:
     for action in (0, 1):
         env.step(action)
     assert env.render().splitlines()[1:5] == [
-        "  task 1: start 1, target 1",
+        "  task 2: start 1, target 1",
         "  state  S1  S2  S3  S4",
         "      0  ○ ┏━●╌┐ ○   ○",
         "      1  ●━┛ ○ └╌●   ◎",
