@@ -1,0 +1,42 @@
+"""The project's own files agree with each other, and what builds it needs a POSIX shell alone."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import theorybench as tb
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CITATION = dict(re.findall(r'^([a-z-]+): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
+
+
+def test_version_and_date_are_the_same_everywhere():
+    released = re.findall(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert released[0] == (CITATION["version"], CITATION["date-released"])
+    assert PROJECT["version"] == tb.__version__ == CITATION["version"]
+
+
+def test_links_and_classifiers():
+    assert {"Homepage", "Documentation", "Changelog", "Issues"} <= set(PROJECT["urls"])
+    assert all(url.startswith(CITATION["repository-code"]) for url in PROJECT["urls"].values())
+    versions = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if "Python :: 3." in name]
+    assert versions == ["3.11", "3.12", "3.13"] and PROJECT["requires-python"] == ">=3.11"
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_make_and_the_checks_need_no_bash():
+    makefile, checks = (ROOT / "Makefile").read_text("utf-8"), (ROOT / ".ci" / "run").read_text("utf-8")
+    assert "bash" not in makefile + checks and "pipefail" not in makefile + checks
+    shell = shutil.which("dash") or "/bin/sh"
+    targets = re.findall(r"^\.PHONY: (\w+)", makefile, re.MULTILINE)
+    listed = subprocess.run(["make", f"SHELL={shell}", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == targets
+    for target in targets:
+        planned = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        subprocess.run([shell, "-n"], input=planned, text=True, check=True)
+    subprocess.run([shell, "-n", ".ci/run"], cwd=ROOT, check=True)
