@@ -19,6 +19,8 @@ from theorybench.envs.preference.bandit.oracle import PreferenceBanditOracle
 FOUND = 1.0
 #: Labels per round of designed pairs, and number of comparisons of each pair over which label noise averages out.
 DESIGNED, REPEATS = 2000, 60
+#: Number of comparisons of each pair where the noise of labels is measured.
+NOISY = 32
 
 _ONE_ROUND = "P(s(-2 beta b) <= k/N <= s(2 beta b))^d, N ~ Bin(n, 1/(2 cosh^2 theta_init)), k ~ Bin(N, q), s = sigmoid"
 _NONE_SEPARATED = "(1 - e^(-l(1-q)) - e^(-lq) + e^-l)^d, l = n / (2 cosh^2 theta_init)"
@@ -221,18 +223,19 @@ CLAIMS: tuple[Claim, ...] = (
         "distillation-noise",
         # Far more pairs than are needed to span the features.
         ScaledError(
-            prediction=distillation_variance,
+            prediction=lambda oracle: distillation_variance(oracle, NOISY),
             agent="reward-distillation",
-            labels=lambda oracle: 800 * 32,
+            labels=lambda oracle: 800 * NOISY,
             seeds=300,
-            options={"repeats": 32},
+            options={"repeats": NOISY},
         ),
         source="reward distillation",
         statement="If the pairs span the features, the error of reward distillation comes from its labels alone",
-        tolerance=1.6,
-        tolerance_reason="5 %, the next orders in 1 / pairs and 1 / repeats",
+        tolerance=1.0,
+        tolerance_reason="3 %, the next order in 1 / pairs",
         falsified_by="repeated labels of a pair that all equal the first, so repeating averages nothing",
-        formula="tr(Sigma* G^-1 N G^-1) / beta^2, G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi'",
+        formula="tr(Sigma* G^-1 N G^-1) / beta^2, G = E dd^T, N = E v dd^T, d = phi - phi', v = R times the variance "
+        "of ln((k + 1/2) / (R - k + 1/2)), k ~ Bin(R, P)",
         parameters={"theta_init": 1.0},
     ),
 )

@@ -137,17 +137,24 @@ def spanning_probability(oracle: PreferenceBanditOracle, pairs: int) -> float:
     return float((1 - (1 - oracle.transition.informative) ** pairs) ** oracle.setting.dimension)
 
 
-def distillation_variance(oracle: PreferenceBanditOracle) -> float:
+def distillation_variance(oracle: PreferenceBanditOracle, repeats: int) -> float:
     """Return n times the error of reward distillation from n labels in one round of pairs of the initial policy.
 
-    tr(Sigma* G^-1 N G^-1) / beta^2 with G = E dd^T, N = E dd^T / (P (1 - P)), d = phi - phi', P = P(y wins): least
-    squares of the margins on Delta, with variance 1 / (repeats P (1 - P)). By the Gauss-Markov theorem it is at least
-    tr(Sigma* I^-1), since pairs with little noise should get more weight.
+    tr(Sigma* G^-1 N G^-1) / beta^2 with G = E dd^T, N = E v dd^T, d = phi - phi': least squares of the margins on
+    Delta, whose variance is v / repeats. Here v is exact: `repeats` times the variance over the number k of wins of
+    ln((k + 1/2) / (repeats - k + 1/2)), which tends to 1 / (P (1 - P)), P = P(y wins). By the Gauss-Markov theorem the
+    limit is at least tr(Sigma* I^-1), since pairs with little noise should get more weight.
     """
-    setting = oracle.setting
+    from scipy.special import expit
+    from scipy.stats import binom
+
+    setting, wins = oracle.setting, np.arange(repeats + 1)
     probs, rewards = oracle.table(oracle.initial_policy), setting.rewards
     pairs = probs[:, :, None] * probs[:, None] / len(probs)
-    variance = 4 * np.cosh((rewards[:, :, None] - rewards[:, None]) / 2) ** 2
+    margins, places = np.unique(np.round(rewards[:, :, None] - rewards[:, None], 12), return_inverse=True)
+    chances = binom.pmf(wins, repeats, expit(margins)[:, None])
+    delta = np.log((wins + 0.5) / (repeats - wins + 0.5))
+    variance = (repeats * (chances @ delta**2 - (chances @ delta) ** 2))[places].reshape(pairs.shape)
     spread, noise = (_moments(setting.tables.features, weights) for weights in (pairs, pairs * variance))
     inverse = np.linalg.inv(spread)
     return float(np.trace(oracle.optimal_covariance @ inverse @ noise @ inverse)) / setting.beta**2
