@@ -119,13 +119,13 @@ def squared_spans(lab: Lab, size: int, episodes: int, seed: int) -> np.ndarray:
 def error_rate(power: float = 2.0) -> SampleMean:
     """Return the experiment on the slope of ln E (span of the first variation's error)^power against ln M.
 
-    The prediction is -1, for squared errors. 2^19 rollouts for each M make 8 independent slopes.
+    The prediction is -1, for squared errors. 2^20 rollouts for each M make 16 independent slopes.
     """
 
     def slopes(lab: Lab, seed: int) -> np.ndarray:
         sizes = (64, 256, 1024, 4096)
-        spans = [squared_spans(lab, size, 2**19, 16 * seed + number) for number, size in enumerate(sizes)]
-        means = [(squares ** (power / 2)).reshape(8, -1).mean(axis=1) for squares in spans]
+        spans = [squared_spans(lab, size, 2**20, 16 * seed + number) for number, size in enumerate(sizes)]
+        means = [(squares ** (power / 2)).reshape(16, -1).mean(axis=1) for squares in spans]
         return np.polyfit(np.log(sizes), np.log(np.array(means)), 1)[0]
 
     return SampleMean(sample=slopes, prediction=lambda oracle: -1.0)
