@@ -8,7 +8,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from reference_tables import table
 
 from theorybench.agents.api.agent import GROUPS, learns_from
 from theorybench.agents.api.loading import agent_class
+from theorybench.agents.api.presets import presets
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.validation import parameter_table
 from theorybench.leaderboard.comparing.board import FEEDBACK
@@ -75,6 +76,8 @@ def agent_page(name: str) -> str:
     parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
         parts += ["## Hyper-parameters", parameter_table(cls)]
+    if presets(cls):
+        parts += ["## Tuned values", *_tuned(name, presets(cls))]
     return "\n\n".join([*parts, *filter(None, [tables.agent_numbers(name)])]) + "\n"
 
 
@@ -96,6 +99,22 @@ def _install(cls: type[Any]) -> str:
     """Say how to install what an agent needs beyond a plain install."""
     groups = dict.fromkeys(GROUPS[module] for module in _modules(cls))
     return "".join(f" · needs `pip install 'theorybench[{group}]'`" for group in groups)
+
+
+def _tuned(name: str, found: Mapping[str, Any]) -> list[str]:
+    """Return what a page says of the presets of an agent."""
+    rows = []
+    for preset, entry in found.items():
+        values = ", ".join(f"`{field}={value}`" for field, value in entry["hyperparameters"].items())
+        search = entry["search"]
+        scores = (f"{search[key]:.3f}" for key in ("confirmed_default", "confirmed_best"))
+        rows.append((f"`{name}[preset={preset}]`", values or "the default", search["trials"], *scores))
+    text = (
+        "Found by `theorybench tune` on instances for tuning, by the mean score over the suite's environments, from -1 "
+        "to 1. Both scores are of other seeds and other tuning instances than the search saw; where the best trial is "
+        "no better there, the default stays."
+    )
+    return [text, table(("preset", "values", "trials", "default", "best trial"), rows)]
 
 
 def index_page(ids: Sequence[str], names: Sequence[str]) -> str:

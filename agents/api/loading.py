@@ -15,7 +15,7 @@ from typing import Any
 
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules
 from theorybench.agents.api.agent import hyperparameters as values_of
-from theorybench.agents.api.presets import configuration, preset_hyperparameters
+from theorybench.agents.api.presets import preset_hyperparameters, preset_of
 from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownKeywordError, UnknownNameError
 from theorybench.envs.core.registry import load_module, split_reference
 
@@ -124,7 +124,7 @@ class AgentSpec:
     name: str  # on boards: a registered name, "file:Class" without folders, or the name of the object's class
     hyperparameters: dict[str, Any]  # all of them, by name; see `hyperparameters`
     changed: dict[str, Any]  # those of them that are not at their defaults, or the preset and what differs from it
-    configuration: str  # "default", "tuned" (those of a preset) or "custom"
+    preset: str | None  # the name of the preset that its hyper-parameters are, or None
     digest: str  # of the source file; see `agent_digest`
     feedback: str  # what it learns from; see `Agent`
     privileged: bool  # whether it is shown the oracle; see `Agent`
@@ -172,7 +172,7 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         name=display_name(reference) if reference else registered_name(type(made)) or type(made).__qualname__,
         hyperparameters=values_of(made),
         changed=_shown(made, {**split_reference(reference)[1], **hyperparameters} if reference else {}),
-        configuration=configuration(type(made), changed_hyperparameters(made)),
+        preset=preset_of(type(made), changed_hyperparameters(made)),
         digest=agent_digest(made),
         feedback=getattr(made, "feedback", "reward"),
         privileged=bool(getattr(made, "privileged", False)),

@@ -59,20 +59,16 @@ def preset_hyperparameters(cls: type[Any], agent: str, name: str) -> dict[str, A
     return dict(known[name]["hyperparameters"])
 
 
-def configuration(cls: type[Any], changed: Mapping[str, Any]) -> str:
-    """Return "default", "tuned" or "custom" for an agent with some hyper-parameters that are not at their defaults.
+def preset_of(cls: type[Any], changed: Mapping[str, Any]) -> str | None:
+    """Return the name of the preset that an agent's hyper-parameters are, however they were given; None for others.
 
     Args:
         cls: of the agent.
-        changed: the hyper-parameters that are not at their defaults.
-
-    Returns:
-        "tuned" where they are those of a preset, whatever its name.
+        changed: the hyper-parameters that are not at their defaults; where all are, it is no preset.
     """
     if not changed:
-        return "default"
-    tuned = any(preset["hyperparameters"] == dict(changed) for preset in presets(cls).values())
-    return "tuned" if tuned else "custom"
+        return None
+    return next((name for name, preset in presets(cls).items() if preset["hyperparameters"] == dict(changed)), None)
 
 
 @functools.lru_cache(maxsize=32)

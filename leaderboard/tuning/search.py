@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theorybench.agents.api.loading import agent_digest, make_agent, resolve_agent, split_reference
+from theorybench.agents.api.loading import agent_digest, make_agent, resolve_agent
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
+from theorybench.envs.core.registry import split_reference
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.running.config import Suite
-from theorybench.leaderboard.running.provenance import git_commit, versions
+from theorybench.leaderboard.running.provenance import versions
 from theorybench.leaderboard.tuning.space import Dimension, search_space
 from theorybench.leaderboard.tuning.tasks import Task, make_tasks, name_of
 
@@ -139,7 +140,6 @@ class Search:
             "sampler": sampler,
             "space": self.request()["space"],
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "commit": git_commit() or "unknown",
             "versions": {name: versions()[name] for name in ("numpy", "theorybench", "torch")},
         }
 
@@ -168,7 +168,7 @@ class Search:
             self.study.enqueue_trial({dimension.name: dimension.start for dimension in self.space})
         for attempt in range(REFUSED):
             seed = int(np.random.SeedSequence([self.seed, done, attempt]).generate_state(1)[0])
-            self.study.sampler = self.optuna.samplers.TPESampler(seed=seed, n_startup_trials=8, constant_liar=False)
+            self.study.sampler = self._sampler(seed, refused=attempt > 0)
             trial = self.study.ask()
             suggested = {dimension.name: dimension.suggest(trial) for dimension in self.space}
             values = {d.name: suggested[d.name] for d in self.space if suggested[d.name] != d.default}
@@ -179,6 +179,12 @@ class Search:
                 continue
             return trial, values
         raise ConfigurationError(f"{self.reference} refuses all combinations of hyper-parameters that were tried")
+
+    def _sampler(self, seed: int, *, refused: bool) -> Any:
+        """Return the sampler of a trial; where one was refused a random one, since the estimator would insist."""
+        if refused:
+            return self.optuna.samplers.RandomSampler(seed=seed)
+        return self.optuna.samplers.TPESampler(seed=seed, n_startup_trials=8, constant_liar=False)
 
     def _evaluate(self, trial: Any, values: dict[str, Any]) -> float | None:
         """Run a trial; return its value, or None where it was pruned."""

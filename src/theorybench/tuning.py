@@ -34,7 +34,8 @@ def tune(
     ] = None,
 ) -> None:
     """Search an agent's hyper-parameters on tuning instances. Give the same command again to resume or to go on."""
-    from theorybench.leaderboard.running.arguments import choose_suite, split_list
+    from theorybench.envs.core.registry import split_list
+    from theorybench.leaderboard.running.arguments import choose_suite
     from theorybench.leaderboard.tuning.output import write_configuration, write_preset
     from theorybench.leaderboard.tuning.search import Search
 

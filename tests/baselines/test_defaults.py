@@ -1,10 +1,14 @@
 """What learners do out of the box on preference settings: the KL weight of the objective, gradients on every class."""
 
+import dataclasses
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from theorybench.agents import hyperparameters, make_agent, train
+from theorybench.agents import hyperparameters, list_agents, make_agent, train
+from theorybench.agents.api.kl_weights import SETTING
+from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import lookup
 
@@ -93,6 +97,36 @@ def test_a_run_by_default_is_a_run_with_the_weight_of_the_setting(name, place, f
     np.testing.assert_array_equal(by_default, given)
     assert np.abs(by_default - other).max() > 1e-3
     assert hyperparameters(make_agent(name))[field] == "setting"  # what the record of the run says
+
+
+@pytest.mark.rotating
+def test_ppo_of_stable_baselines3_pays_the_price_of_leaving_the_reference():
+    oracle = lookup(PROMPTS).oracle(lookup(PROMPTS).make_setting(SMALL["prompts"][1] | {"beta": 0.5}))
+    options = {"learning_rate": 3e-3, "steps_per_update": 2, "batch_size": 64}
+    parameters = SMALL["prompts"][1] | {"beta": 0.5}
+    scores = [
+        oracle.score(train(make_agent("sb3-ppo", kl=kl, **options), PROMPTS, parameters, [0], 3000)[0].policy)
+        for kl in ("setting", 0.0)
+    ]
+    assert scores[0] > 0.3 and scores[1] < scores[0] - 0.5
+
+
+def test_who_maximises_the_reward_alone():
+    blind = {name for name in list_agents() if agent_class(name).objective == "reward"}
+    assert blind == {
+        "best-of-n",
+        "best-of-n-wins",
+        "curriculum-search",
+        "dprm-greedy",
+        "prm-greedy",
+        "prm-sample",
+        "reinforce",
+        "sppo",
+        "trl-sft",
+    }
+    for name in set(list_agents()) - blind - {"random", "reference", "optimal", "ddro"}:
+        weights = [field for field in dataclasses.fields(agent_class(name)) if SETTING in field.metadata]
+        assert weights, f"{name} has no weight that follows the setting"
 
 
 # Stochastic gradients.

@@ -6,11 +6,13 @@ import textwrap
 
 import pytest
 
-from theorybench.agents import hyperparameters, make_agent
-from theorybench.agents.api.loading import agent_digest, display_name, resolve_agent
+from theorybench.agents import hyperparameters, list_agents, make_agent
+from theorybench.agents.api.loading import agent_class, agent_digest, display_name, resolve_agent
+from theorybench.agents.api.presets import presets
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
 from theorybench.envs.core.registry import split_list, split_reference
+from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
 
 
 def test_defaults_and_hyperparameters():
@@ -92,6 +94,59 @@ def test_what_is_known_of_an_agent():
         resolve_agent(object())
     with pytest.raises(UnknownNameError):
         resolve_agent("rlrv")
+
+
+#: What searches of all agents have in common.
+EQUAL = ("trials", "seeds", "sampler")
+PRESETS = """
+    [Mine.fast]
+    hyperparameters = { width = 9 }
+    search = { suite = "toys", trials = 3 }
+    [Mine.plain]
+    hyperparameters = {}
+"""
+
+
+def test_presets_stand_beside_the_agent(write):
+    agent = f"{write(MINE)}:Mine"
+    with pytest.raises(UnknownNameError, match=r"unknown preset of .*:Mine 'fast'; known: none"):
+        make_agent(f"{agent}[preset=fast]")
+    write(PRESETS, "presets.toml")
+    assert make_agent(f"{agent}[preset=fast]").width == make_agent(agent, preset="fast").width == 9
+    assert make_agent(f"{agent}[preset=fast,width=4]").width == make_agent(f"{agent}[preset=fast]", width=4).width == 4
+    assert make_agent(f"{agent}[preset=plain]").width == 3
+    with pytest.raises(UnknownNameError, match="did you mean fast"):
+        make_agent(f"{agent}[preset=fsat]")
+    write("[Mine", "presets.toml")
+    with pytest.raises(ConfigurationError, match=r"cannot read the presets in .*presets\.toml"):
+        make_agent(f"{agent}[preset=fast]")
+
+
+def test_records_tell_a_preset_from_a_default():
+    name, preset = next((name, preset) for name in list_agents() for preset in _tuned(name))
+    values = presets(agent_class(name))[preset]["hyperparameters"]
+    named, given = resolve_agent(f"{name}[preset={preset}]"), resolve_agent(name, **values)
+    assert named.preset == given.preset == preset and named.hyperparameters == given.hyperparameters
+    assert named.changed == {"preset": preset} and set(given.changed) == set(values)
+    assert resolve_agent(name).preset is None and resolve_agent(f"{name}[preset={preset}]").agent == given.agent
+    other = next(iter(values))
+    assert resolve_agent(name, **{other: values[other]}).preset == (preset if len(values) == 1 else None)
+
+
+def _tuned(name):
+    return [preset for preset, entry in presets(agent_class(name)).items() if entry["hyperparameters"]]
+
+
+@pytest.mark.parametrize("name", list_agents())
+def test_presets_that_ship_are_made_and_say_where_they_come_from(name):
+    for preset, entry in presets(agent_class(name)).items():
+        assert make_agent(f"{name}[preset={preset}]") == make_agent(name, **entry["hyperparameters"])
+        search = entry["search"]
+        rlvr = presets(RLVR)[preset]["search"]  # every agent had as many trials and seeds
+        assert search["suite"] == preset and [search[key] for key in EQUAL] == [rlvr[key] for key in EQUAL]
+        assert all(instance < FIRST_SCORING_INSTANCE for instance in search["instances"].values())
+        if entry["hyperparameters"]:
+            assert search["confirmed_best"] > search["confirmed_default"]
 
 
 def test_unknown_names_are_answered_with_the_closest():
