@@ -10,6 +10,7 @@ from typing import Any
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import lookup, resolve_env
+from theorybench.leaderboard.comparing.divisions import division
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.growth import Growth, fit_growth, law_growth
 from theorybench.leaderboard.comparing.labels import short_name
@@ -35,6 +36,7 @@ class LadderResult:
     agent: str  # id of the agent
     label: str  # of the agent
     strategy: str  # "direct" or "curriculum"
+    sees: str  # what it was shown on any of the levels: one of `SEES`
     points: tuple[Point, ...]  # by size; levels for which theory predicts more than the budget are left out
     growth: Growth  # of its cost
     #: factor and exponent of its strategy's law on levels that some run solved; None where the law gives no costs
@@ -201,7 +203,8 @@ def _result(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawL
     law = next((law for law in laws if law.strategy == rung.way), None)
     theory = law.growth_on([point.size for point in points if point.solved]) if law else None
     agent = groups[0].agent
-    return LadderResult(agent.id, agent.label, rung.way, points, growth, theory)
+    shown = division(record for group in groups for record in group.records).sees
+    return LadderResult(agent.id, agent.label, rung.way, shown, points, growth, theory)
 
 
 def _point(size: float, found: Sequence[float | None]) -> Point:

@@ -160,8 +160,8 @@ def load_suite(path: str | Path) -> Suite:
     known = {name for entry in suite.environments for name in (entry.label, entry.id) if name}
     for i, entry in enumerate(suite.agents):
         for name in set(entry.environments or ()) - known:
-            error = UnknownNameError("environment", name, known)
-            raise ConfigurationError(f"{path}: agents[{i}].environments: {error}")
+            unknown = UnknownNameError("environment", name, known)
+            raise ConfigurationError(f"{path}: agents[{i}].environments: {unknown}")
     environments = [e.model_copy(update={"id": _beside(path.parent, e.id)}) for e in suite.environments]
     agents = [
         entry.model_copy(

@@ -102,18 +102,19 @@ def is_text(table: Table, place: int) -> bool:
 def ladder_table(ladder: LadderBoard) -> Table:
     """Return what is known of the agents on a ladder: how far they get, and by which law their cost grows.
 
-    Its columns: the agent; its strategy; the largest size that its median run learnt and the episodes it took there;
-    the likelier law with its rate, or both where that is undecided; the law that is likelier in most bootstrap draws,
-    and their share; the rate of theory's law on the levels that the agent learnt.
+    Its columns: the agent; its strategy; what it is shown; the largest size that its median run learnt and the episodes
+    it took there; the likelier law with its rate, or both where that is undecided; the law that is likelier in most
+    bootstrap draws, and their share; the rate of theory's law on the levels that the agent learnt.
     """
     laws = {law.strategy: law.growth for law in ladder.laws}
-    columns = tuple(map(Column, ("agent", "strategy")))
+    columns = tuple(map(Column, ("agent", "strategy", "sees")))
     columns += Column("top", ".3g"), Column("episodes", ",.0f")
     columns += tuple(map(Column, ("growth of cost", "likelier", "theory")))
     rows = tuple(
         (
             one.label,
             one.strategy,
+            one.sees,
             one.top or None,
             next((point.median for point in one.points if point.size == one.top), None),
             growth_words(one),
