@@ -37,7 +37,7 @@ def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int) -
     episodes = Axis("episodes", "log", (info.budget / 80, info.budget * 1.15), tuple(ticks))
     curves = tuple(_curve(group, draws) for group in groups if not group.agent.privileged)
     low = min((min(one.low or one.y) for one in curves), default=0.0)
-    score = Axis("score", range=(min(-0.06, low - 0.04), 1.1))
+    score = Axis("score", range=(min(-0.06, low - 0.06), 1.1), clip=FAILED_SCORE)
     return Chart(info.label, episodes, score, curves, points="interquartile mean of runs", bars=BARS, levels=KNOWN)
 
 

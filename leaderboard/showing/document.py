@@ -1,4 +1,4 @@
-"""HTML files that need nothing else: plotly.js, figures and styles stand in them."""
+"""HTML files that need nothing else: figures, styles and the part of plotly.js that draws lines stand in them."""
 
 import base64
 import hashlib
@@ -67,8 +67,6 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         figures: plotly figures by name, for the id of each place.
         values: what the template names.
     """
-    from plotly.offline import get_plotlyjs
-
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -85,7 +83,7 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         "seconds": format_seconds,
         "bytes": format_bytes,
     }
-    scripts = [get_plotlyjs(), (FOLDER / "page.js").read_text(encoding="utf-8")]
+    scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("plotly-basic.min.js", "page.js")]
     return environment.get_template(template).render(
         figures=Markup(_embedded(figures)),
         scripts=[Markup(script) for script in scripts],

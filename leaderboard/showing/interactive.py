@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
+from theorybench.leaderboard.showing.labels import place_labels, shortened
 from theorybench.leaderboard.showing.layout import (
     WORDS,
+    clipped_points,
     dodge,
     has_markers,
     log_ticks,
-    place_labels,
-    shortened,
     theory_look,
     tick_texts,
+    width_beside,
     x_range,
     y_range,
 )
@@ -50,6 +51,11 @@ def figure(chart: Chart, styles: Mapping[str, Style], place: str = "") -> dict[s
             parts.append((0, {**common, **_shade(series, own)}))
         is_line = series.style in ("band", "line", "predicted")
         parts.append((1 if is_line else 2, {**common, **_marks(chart, series, own)}))
+        cut_x, cut_y = clipped_points(chart, series)
+        if cut_x:
+            arrows = {"symbol": "triangle-down", "size": 9, "color": own.colour}
+            cut = {"x": cut_x, "y": cut_y, "customdata": [f"{chart.y.clip:g} or less"] * len(cut_x)}
+            parts.append((3, {**common, **cut, "mode": "markers", "marker": arrows, "cliponaxis": False}))
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x, x_range(chart)),
         "yaxis": _axis(chart.y, y_range(chart)),
@@ -70,28 +76,32 @@ def plotly_text(label: str) -> str:
 
 
 def _name_groups(chart: Chart, styles: Mapping[str, Style], place: str, layout: dict[str, Any]) -> None:
-    """Put each group's name where its line ends, and make room for it."""
+    """Put each group's name where its line ends, and make room for it, or inside; the page's buttons are a key."""
     labels = place_labels(chart, GAP)
-    right = labels.side == "right"
+    right = labels.side != "left"
+    sides = [(group, int(right), height, SPACE // 2) for group, height in labels.heights.items()]
+    beside = [(*one[:3], one[3] if right else -one[3], "left" if right else "right") for one in sides]
+    inside = [(group, spot.x, spot.y, 0, spot.align) for group, spot in labels.spots.items()]
     layout["annotations"] += [
         {
             "name": f"{place}/{group}",
             "text": plotly_text(shortened(group)),
             "xref": "paper",
             "yref": "paper",
-            "x": 1 if right else 0,
-            "xanchor": "left" if right else "right",
-            "xshift": (SPACE if right else -SPACE) // 2,
-            "y": height,
+            "x": x,
+            "xanchor": align,
+            "xshift": shift,
+            "y": y,
             "yanchor": "middle",
             "showarrow": False,
             "captureevents": True,
             "font": {"color": styles[group].colour, "size": 12},
         }
-        for group, height in labels.heights.items()
+        for group, x, y, shift, align in (*beside, *inside)
     ]
-    room = round(SPACE + LETTER * max(len(shortened(group)) for group in chart.groups))
-    layout["margin"] = {"r": room} if right else {"l": room, "r": 56}
+    if labels.heights:
+        room = round(SPACE + LETTER * max(len(shortened(group)) for group in chart.groups))
+        layout["margin"] = {"r": room} if right else {"l": room, "r": 56}
     if not right:
         layout["yaxis"]["side"] = "right"
 
@@ -146,7 +156,7 @@ def _marks(chart: Chart, series: Series, own: Style) -> dict[str, Any]:
         side = "center" if step == 0 else "left" if step < 0 else "right"
         font = {"color": own.colour, "size": 18}
         return {"mode": "text", "text": ["↥"] * len(series.x), "textposition": f"top {side}", "textfont": font}
-    line = {"color": own.colour, "width": 2 * own.width, "dash": own.dash}
+    line = {"color": own.colour, "width": 2 * own.width * width_beside(chart, series), "dash": own.dash}
     mark = {"symbol": own.symbol, "size": 6.5 * own.width, "color": own.colour}
     if series.style == "band" and len(series.x) > 1:
         marked = has_markers(series) and own.colour != LINE_COLOUR

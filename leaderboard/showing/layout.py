@@ -1,12 +1,12 @@
-"""What pages and pictures of a chart have in common: its words, the ends of its axes, where its labels stand."""
+"""What pages and pictures of a chart have in common: its words, the ends of its axes, lines that coincide."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import numpy as np
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Series
 from theorybench.leaderboard.showing.styles import INK, Style
-from theorybench.leaderboard.showing.words import plain
 
 #: What each style says, in keys and under the pointer.
 WORDS = {
@@ -18,14 +18,14 @@ WORDS = {
     "published": "published",
     "censored": "not reached: more than",
 }
-#: A label stands at the end of the first of these that its group has.
-LABELLED = ("band", "line", "measured", "predicted", "simulated", "published", "censored")
 #: Share of an axis that its data leave free at each end.
 MARGIN = 0.05
+#: Lines closer than this share of the vertical axis coincide.
+NEAR = 0.012
+#: How much wider a line is for each later one that lies upon it, and how wide it may be, in usual widths.
+WIDER, WIDEST = 0.5, 2.5
 #: A line with so many points has no markers.
 FEW = 12
-#: Letters of a name beside its line.
-LETTERS = 28
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -48,50 +48,6 @@ def x_range(chart: Chart) -> tuple[float, float]:
 def y_range(chart: Chart) -> tuple[float, float]:
     """Return the ends of the vertical axis, intervals included."""
     return axis_range(chart.y, [y for series in chart.series for y in (*series.y, *series.low, *series.high)])
-
-
-class Labels(NamedTuple):
-    """Where the names of groups stand."""
-
-    side: str  # "right" or "left" of the chart; the numbers of the vertical axis are on the other
-    heights: dict[str, float]  # of each group's name, as a share of the axis
-
-
-def place_labels(chart: Chart, gap: float) -> Labels:
-    """Put names where lines end, on the side where that moves them less to keep them `gap` apart; else on the right."""
-    low, high = (chart.y.place(end) for end in y_range(chart))
-    found = {}
-    for side in ("right", "left"):
-        ends = {group: (chart.y.place(_end(chart, group, side)) - low) / (high - low) for group in chart.groups}
-        heights = _apart({group: min(max(end, 0.0), 1.0) for group, end in ends.items()}, gap)
-        found[side] = max(abs(heights[group] - ends[group]) for group in ends), heights
-    side = "left" if found["left"][0] < found["right"][0] - gap else "right"
-    return Labels(side, found[side][1])
-
-
-def _apart(wanted: dict[str, float], gap: float) -> dict[str, float]:
-    """Return the nearest heights, in squares, that are `gap` apart and in the same order.
-
-    With the heights sorted, t_i - i gap must increase: the nearest such sequence pools neighbours that do not, and the
-    nearest that stays on the chart is that one, clipped. More labels than a chart holds stand closer.
-    """
-    groups = sorted(wanted, key=lambda group: wanted[group])
-    gap = min(gap, 1 / max(1, len(groups) - 1))
-    highest = 1 - (len(groups) - 1) * gap
-    blocks: list[tuple[float, int]] = []
-    for i, group in enumerate(groups):
-        mean, size = wanted[group] - i * gap, 1
-        while blocks and blocks[-1][0] > mean:
-            earlier, count = blocks.pop()
-            mean, size = (earlier * count + mean * size) / (count + size), size + count
-        blocks.append((mean, size))
-    flat = [min(max(mean, 0.0), highest) for mean, size in blocks for _ in range(size)]
-    return {group: flat[i] + i * gap for i, group in enumerate(groups)}
-
-
-def shortened(group: str) -> str:
-    """Return the name of a group as it stands beside its line, without control characters."""
-    return plain(group if len(group) <= LETTERS else f"{group[: LETTERS - 1]}…")
 
 
 def format_tick(value: float) -> str:
@@ -151,13 +107,37 @@ def dodge(chart: Chart, series: Series) -> float:
     return rivals.index(series) - (len(rivals) - 1) / 2 if rivals else 0.0
 
 
-def _end(chart: Chart, group: str, side: str) -> float:
-    """Return the value of the series that carries the group's name, at that side of it: the one that goes furthest."""
-    own = [series for series in chart.series if series.group == group]
-    furthest = max(max(one.x) for one in own) if side == "right" else min(min(one.x) for one in own)
-    series: Series = min((one for one in own if furthest in one.x), key=lambda one: LABELLED.index(one.style))
-    points = sorted(zip(series.x, series.y, strict=True))
-    return points[-1 if side == "right" else 0][1]
+def width_beside(chart: Chart, series: Series) -> float:
+    """Return how much wider a line is drawn because later ones lie upon it: all that coincide stay visible."""
+    later = chart.series[chart.series.index(series) + 1 :]
+    rivals = [one for one in later if _is_line(one) and one.group != series.group]
+    return min(WIDEST, 1.0 + WIDER * sum(_coincide(chart, series, one) for one in rivals))
+
+
+def clipped_points(chart: Chart, series: Series) -> tuple[list[float], list[float]]:
+    """Return the points of a series that stand where the axis cuts: they have arrows."""
+    if chart.y.clip is None:
+        return [], []
+    found = [(x, y) for x, y in zip(series.x, series.y, strict=True) if y <= chart.y.clip]
+    return [x for x, _ in found], [y for _, y in found]
+
+
+def _is_line(series: Series) -> bool:
+    return len(series.x) > 1 and series.style in ("band", "line")
+
+
+def _coincide(chart: Chart, one: Series, other: Series) -> bool:
+    """Return whether two lines are the same over a fifth of the first's points, and over two of them at least."""
+    low, high = (chart.y.place(end) for end in y_range(chart))
+    ends = min(other.x), max(other.x)
+    shared = [(x, y) for x, y in zip(one.x, one.y, strict=True) if ends[0] <= x <= ends[1]]
+    if not shared:
+        return False
+    x, y = np.array([(chart.x.place(x), chart.y.place(y)) for x, y in shared]).T
+    points = sorted((chart.x.place(a), chart.y.place(b)) for a, b in zip(other.x, other.y, strict=True))
+    rival = np.interp(x, np.array([a for a, _ in points]), np.array([b for _, b in points]))
+    near = int((np.abs(y - rival) < NEAR * (high - low)).sum())
+    return near >= max(2, 0.2 * len(one.x))
 
 
 def chart_key(chart: Chart) -> list[str]:
@@ -172,4 +152,6 @@ def chart_key(chart: Chart) -> list[str]:
         "published": "○ published",
         "censored": "↥ not reached: more than that",
     }
-    return [text for name, text in words.items() if name in used]
+    cut = any(clipped_points(chart, series)[0] for series in chart.series)
+    said = [text for name, text in words.items() if name in used]
+    return [*said, f"▼ {chart.y.clip:g} or less"] if cut else said

@@ -23,16 +23,20 @@ from theorybench.leaderboard.showing.ladder_chart import (
     natural_scale,
 )
 from theorybench.leaderboard.showing.layout import chart_key
-from theorybench.leaderboard.showing.still import Sheet, bare, draw_panels, line_handle, panels, save
-from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_styles, group_styles
+from theorybench.leaderboard.showing.still import MARKERS, Sheet, bare, draw_panels, line_handle, panels, save
+from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_style, agent_styles, group_styles
 from theorybench.leaderboard.showing.words import format_rank, is_known, plain
 
 #: Panels of studies, of ladders and of learning curves.
 STUDY = Sheet(width=5.6, height=3.7, columns=2, dpi=160, font=8.5)
 LADDERS = Sheet(width=4.1, height=3.5, columns=3, dpi=130, font=8, named=False, foot=0.85)
 CURVES = Sheet(width=2.0, height=1.85, columns=1, dpi=110, font=7.5, named=False, side=1.75)
-#: Learning curves lower than the first are cut, for they would leave no room for the rest; all reach the second.
-LEAST, MARGIN = -0.55, -0.08
+#: Learning curves show scores down to the first where any is so low; all reach the second.
+LEAST, MARGIN = -1.1, -0.08
+#: Rankings are as wide as a document shows them, 830 pixels; height of a row, and of all else of a panel, in inches.
+RANKING, ROW, HEAD = Sheet(width=5.1875, height=0, columns=1, dpi=160, font=8), 0.22, 0.95
+#: Where a score is cut, which is marked; ticks of curves that reach it.
+LOWEST, TICKS = -1.0, (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
 def picture(board: Board, path: str | Path) -> Path:
@@ -57,21 +61,34 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
     if not groups:
         raise ParameterError("groups", groups, "at least one")
     charts = [entry.curves.of(labels) for labels in groups.values() for entry in board.environments]
-    bottom = min([MARGIN, *(min(line.low or line.y) for chart in charts for line in chart.series)])
-    score = dataclasses.replace(charts[0].y, range=(max(LEAST, bottom), 1.06))
-    styles = [group_styles(labels) for labels in groups.values() for _ in board.environments]
+    bottom = min((min(line.low or line.y) for chart in charts for line in chart.series), default=0.0)
+    cut = bottom <= LOWEST
+    ends = (max(LEAST, bottom - 0.06) if bottom < MARGIN else MARGIN, 1.06)
+    score = dataclasses.replace(charts[0].y, range=ends, ticks=TICKS if bottom < -0.5 else ())
+    known = agent_styles(board)
+    styles = {label: known.get(label) or agent_style(label) for labels in groups.values() for label in labels}
     columns = len(board.environments)
-    cut = [_with_few_ticks(dataclasses.replace(chart, y=score)) for chart in charts]
-    figure = draw_panels(cut, styles, CURVES._replace(columns=columns))
-    for place, axes in enumerate(figure.axes):
+    shown = [_with_few_ticks(dataclasses.replace(chart, y=score)) for chart in charts]
+    figure = draw_panels(shown, [styles] * len(shown), CURVES._replace(columns=columns))
+    for place, (axes, chart) in enumerate(zip(figure.axes, shown, strict=True)):
         axes.label_outer()
         axes.set_title("", loc="left")
         if place < columns:
-            axes.set_title(plain(cut[place].title), fontsize=8.5, color=INK)
+            axes.set_title(plain(chart.title), fontsize=8.5, color=INK)
+        if not chart.series:
+            _leave_empty(axes)
     for row, (title, labels) in enumerate(groups.items()):
-        handles = [line_handle(own, label) for label, own in group_styles(labels).items()]
+        handles = [line_handle(styles[label], label) for label in labels]
         _key(figure.axes[(row + 1) * columns - 1], handles, title, (1.04, 1.04), CURVES.font)
+    if cut:
+        figure.axes[0].set_yticks(TICKS, [f"≤ {tick:g}" if tick == LOWEST else f"{tick:g}" for tick in TICKS])
     return save(figure, path)
+
+
+def _leave_empty(axes: Any) -> None:
+    """Say in a panel that these agents did not run there."""
+    axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color=QUIET)
+    axes.set_facecolor("#f6f7f9")
 
 
 def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
@@ -109,12 +126,13 @@ def _with_few_ticks(chart: Chart) -> Chart:
 
 
 def _ranking(board: Board) -> Any:
-    rows = max(sum(not row.privileged for row in standing.rows) for standing in board.standings)
-    sheet, styles = Sheet(width=4.6, height=0.9 + 0.27 * rows, columns=3, dpi=160, font=8), agent_styles(board)
-    with panels(len(board.standings), sheet) as figure:
-        for axes, standing in zip(figure.axes, board.standings, strict=True):
+    """Draw the standings below each other."""
+    styles = agent_styles(board)
+    counts = [sum(not row.privileged for row in standing.rows) for standing in board.standings]
+    with panels(len(board.standings), RANKING, [HEAD + ROW * count for count in counts]) as figure:
+        for axes, standing, count in zip(figure.axes, board.standings, counts, strict=True):
             _standing(axes, standing, styles)
-            axes.set_ylim(rows - 0.4, -0.6)
+            axes.set_ylim(count - 0.4, -0.6)
     return figure
 
 
@@ -124,14 +142,19 @@ def _standing(axes: Any, standing: Standing, styles: Mapping[str, Style]) -> Non
     for level in (0.0, 1.0):
         axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
     for place, row in enumerate(rows):
-        colour = styles[row.label].colour
+        colour, symbol = styles[row.label].colour, styles[row.label].symbol
         if is_known(row.score):
             axes.plot(row.score[1:], [place] * 2, color=colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
-        filling = colour if row.rank else "white"
-        axes.plot(row.score.value, place, "o", color=colour, markersize=5.5, markerfacecolor=filling)
+        cut = row.score.value <= LOWEST
+        mark = "<" if cut else MARKERS[symbol] or "o"
+        look = {"markersize": 5.5, "markerfacecolor": colour if row.rank else "white", "zorder": 3}
+        axes.plot(row.score.value, place, mark, color=colour, **look)
+        if cut:
+            axes.annotate("−1 or less", (LOWEST, place), (7, 0), textcoords="offset points", va="center", color=QUIET)
     axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
     lowest = [row.score.low if is_known(row.score) else row.score.value for row in rows]
     axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
+    axes.set_xlabel("score: interquartile mean of runs, with its 95 % interval", color=QUIET)
     above = axes.secondary_xaxis("top")
     above.set_xticks([0, 1], ["reference", "optimum"])
     above.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=1)

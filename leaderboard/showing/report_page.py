@@ -8,7 +8,8 @@ from typing import NamedTuple
 from theorybench.envs.core.evidence.study import Chart, Picture
 from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy, tally_of
 from theorybench.leaderboard.showing.document import Scale, render_document
-from theorybench.leaderboard.showing.interactive import figure
+from theorybench.leaderboard.showing.interactive import GAP, figure
+from theorybench.leaderboard.showing.labels import place_labels
 from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import number, tally_sentences
@@ -44,6 +45,7 @@ def render_report(chapters: Sequence[Chapter]) -> str:
         claims=claims,
         strip=_strip,
         key=chart_key,
+        keyed=lambda chart: place_labels(chart, GAP).side == "key",
         value=number,
         summary=lambda claims: tally_sentences(tally_of(claims)),
     )

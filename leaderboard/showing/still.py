@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
 from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.labels import place_labels, shortened
 from theorybench.leaderboard.showing.layout import (
     chart_key,
+    clipped_points,
     dodge,
     has_band,
     has_markers,
     log_ticks,
-    place_labels,
-    shortened,
     theory_look,
     tick_texts,
+    width_beside,
     x_range,
     y_range,
 )
@@ -31,8 +32,11 @@ FORMATS = (".png", ".svg", ".pdf")
 GAP, LETTERS = 0.062, 84
 #: Points between marks that would hide each other.
 STEP = 6.0
-_MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "cross": "P", "x": "X", "line-ew": ""}
+#: Marks of matplotlib by the names that plotly has for them.
+MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v", "line-ew": ""}
+MARKERS |= {"cross": "P", "x": "X", "star": "*", "pentagon": "p", "hexagon": "h", "triangle-right": ">"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (4, 2.5)), "dot": (0, (1.2, 1.6))}
+_DASHES |= {"dashdot": (0, (4, 1.6, 1.2, 1.6))}
 
 
 class Sheet(NamedTuple):
@@ -61,20 +65,28 @@ def draw_panels(charts: Sequence[Chart], styles: Sequence[Mapping[str, Style]], 
 
 
 @contextlib.contextmanager
-def panels(count: int, sheet: Sheet) -> Iterator[Any]:
-    """Begin a Figure of so many panels, in which text is no mathematics and is as large as the sheet says."""
+def panels(count: int, sheet: Sheet, heights: Sequence[float] = ()) -> Iterator[Any]:
+    """Begin a Figure of so many panels, in which text is no mathematics and is as large as the sheet says.
+
+    Args:
+        count: of the panels.
+        sheet: what they are drawn on.
+        heights: of the rows of panels in inches; empty for those of the sheet.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     columns = min(sheet.columns, count)
     rows = -(-count // columns)
-    size = sheet.width * columns + sheet.side, sheet.height * rows + sheet.foot
+    tall = list(heights) or [sheet.height] * rows
+    size = sheet.width * columns + sheet.side, sum(tall) + sheet.foot
     engine = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1, rect=(0, sheet.foot / size[1], 1, 1 - sheet.foot / size[1]))
     with rc_context({"text.parse_math": False, "font.size": sheet.font}):
         figure = Figure(figsize=size, layout=engine, dpi=sheet.dpi)
+        grid = figure.add_gridspec(rows, columns, height_ratios=tall)
         for place in range(count):
-            figure.add_subplot(rows, columns, place + 1)
+            figure.add_subplot(grid[divmod(place, columns)])
         yield figure
 
 
@@ -111,7 +123,22 @@ def line_handle(own: Style, label: str) -> Any:
     from matplotlib.lines import Line2D
 
     look = {"color": own.colour, "linestyle": _DASHES[own.dash], "linewidth": 1.5 * own.width}
-    return Line2D([], [], marker=_MARKERS.get(own.symbol, ""), markersize=3.4 * own.width, label=plain(label), **look)
+    return Line2D([], [], marker=MARKERS.get(own.symbol, ""), markersize=3.4 * own.width, label=plain(label), **look)
+
+
+def group_handle(chart: Chart, group: str, own: Style) -> Any:
+    """Return what stands for a group of a chart in its key: the mark or line that it has there."""
+    from matplotlib.lines import Line2D
+
+    kinds = {series.style for series in chart.series if series.group == group}
+    if kinds & {"band", "line"}:
+        return line_handle(own, shortened(group))
+    if kinds == {"predicted"}:
+        dashed = theory_look(chart, next(one for one in chart.series if one.group == group), own)[1]
+        return Line2D([], [], color=own.colour, linestyle=_DASHES[dashed], label=shortened(group))
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.7} if kinds == {"published"} else {}
+    mark = "o" if kinds == {"published"} else MARKERS[own.symbol]
+    return Line2D([], [], color=own.colour, marker=mark, linestyle="", label=shortened(group), **ring)
 
 
 def _panel(axes: Any, chart: Chart, styles: Mapping[str, Style], named: bool) -> None:
@@ -119,6 +146,9 @@ def _panel(axes: Any, chart: Chart, styles: Mapping[str, Style], named: bool) ->
         _level(axes, chart, level)
     for series in chart.series:
         _draw(axes, chart, series, styles[series.group])
+        cut = clipped_points(chart, series)
+        if cut[0]:
+            axes.plot(*cut, "v", color=styles[series.group].colour, markersize=4.5, zorder=3, clip_on=False)
     _scale(axes.xaxis, axes.set_xscale, axes.set_xlim, chart.x, x_range(chart))
     _scale(axes.yaxis, axes.set_yscale, axes.set_ylim, chart.y, y_range(chart))
     for remark in chart.remarks:
@@ -138,21 +168,32 @@ def _panel(axes: Any, chart: Chart, styles: Mapping[str, Style], named: bool) ->
 
 
 def _name_groups(axes: Any, chart: Chart, styles: Mapping[str, Style]) -> None:
-    """Put each group's name where its line ends."""
+    """Put each group's name where its line ends or runs alone, or say in a key which mark is whose."""
+    from matplotlib.patheffects import withStroke
+
     labels = place_labels(chart, GAP)
-    right = labels.side == "right"
+    right = labels.side != "left"
     for group, height in labels.heights.items():
         place = (1.0 if right else 0.0, height)
-        look = {"ha": "left" if right else "right", "va": "center", "annotation_clip": False}
+        look: dict[str, Any] = {"ha": "left" if right else "right", "va": "center", "annotation_clip": False}
         _beside(axes, shortened(group), place, (6 if right else -6, 0), color=styles[group].colour, **look)
+    for group, spot in labels.spots.items():
+        halo = [withStroke(linewidth=2.5, foreground="white")]
+        look = {"ha": spot.align, "va": "center", "path_effects": halo, "zorder": 4}
+        name = _beside(axes, shortened(group), (spot.x, spot.y), (0, 0), color=styles[group].colour, **look)
+        name.set_in_layout(False)
+    if labels.side == "key":
+        handles = [group_handle(chart, group, styles[group]) for group in chart.groups]
+        look = {"frameon": False, "labelcolor": INK, "borderaxespad": 0, "handlelength": 1.8}
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), **look)
     if not right:
         axes.yaxis.set_label_position("right")
         axes.yaxis.tick_right()
 
 
-def _beside(axes: Any, text: str, place: tuple[float, float], shift: tuple[float, float], **look: Any) -> None:
+def _beside(axes: Any, text: str, place: tuple[float, float], shift: tuple[float, float], **look: Any) -> Any:
     """Write at a place of the panel, both in shares of it, moved by so many points."""
-    axes.annotate(text, place, xycoords="axes fraction", xytext=shift, textcoords="offset points", **look)
+    return axes.annotate(text, place, xycoords="axes fraction", xytext=shift, textcoords="offset points", **look)
 
 
 def _below_title(axes: Any, words: Sequence[str], sayings: Sequence[tuple[str, str]]) -> None:
@@ -160,7 +201,7 @@ def _below_title(axes: Any, words: Sequence[str], sayings: Sequence[tuple[str, s
     from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea
 
     if not sayings:
-        _beside(axes, "\n".join(words), (0, 1), (0, 7), color=QUIET, fontsize="small")
+        _beside(axes, "\n".join(words), (0, 1), (0, 7), color=QUIET, fontsize="small").set_in_layout(False)
         return
     said: list[Any] = [TextArea(plain(text), textprops={"color": colour, "size": "small"}) for text, colour in sayings]
     row, place = HPacker(children=said, pad=0, sep=11), ((0, 1), (0, 4), "axes fraction", "offset points")
@@ -232,8 +273,9 @@ def _draw(axes: Any, chart: Chart, series: Series, own: Style) -> None:
     elif series.style == "band" and len(series.x) > 1:
         if series.low:
             axes.fill_between(series.x, series.low, series.high, color=own.colour, alpha=0.2, linewidth=0)
-        marks = {"marker": _MARKERS[own.symbol], "markersize": 2.6} if has_markers(series) else {}
-        look = {"linewidth": 1.6 * own.width, "linestyle": _DASHES[own.dash], **marks}
+        wide = own.width * width_beside(chart, series)
+        marks = {"marker": MARKERS[own.symbol], "markersize": 3.2} if has_markers(series) else {}
+        look = {"linewidth": 1.5 * wide, "linestyle": _DASHES[own.dash], "solid_capstyle": "round", **marks}
         axes.plot(series.x, series.y, color=own.colour, zorder=2.1, **look)
     else:
         _points(axes, chart, series, own)
@@ -249,8 +291,9 @@ def _points(axes: Any, chart: Chart, series: Series, own: Style) -> None:
         bars = {"linewidth": 3 if thick else 1.1, "alpha": 1 if series.style in ("measured", "simulated") else 0.5}
         for x, low, high in zip(series.x, series.low, series.high, strict=True):
             axes.plot([x, x], [low, high], color=own.colour, zorder=2.4, transform=aside, **bars)
-    joined = {"linestyle": _DASHES[own.dash], "linewidth": 1.5 * own.width} if series.style == "line" else {}
-    mark = "x" if series.style == "simulated" else _MARKERS[own.symbol]
+    wide = 1.5 * own.width * width_beside(chart, series)
+    joined = {"linestyle": _DASHES[own.dash], "linewidth": wide} if series.style == "line" else {}
+    mark = "x" if series.style == "simulated" else MARKERS[own.symbol]
     look = {"marker": mark, "markersize": 5 if not joined else 3.4 * own.width, "linestyle": "", **joined}
     axes.plot(series.x, series.y, color=own.colour, zorder=2.4 + 0.1 * own.width, transform=aside, **look)
 

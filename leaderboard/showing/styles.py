@@ -1,6 +1,7 @@
-"""Colours and marks: one map for pages, pictures and the terminal."""
+"""Colours and marks: one map for pages, pictures and the terminal. An agent has the same ones everywhere."""
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable
 
 from theorybench.leaderboard.comparing.board import Board
@@ -23,7 +24,24 @@ COLOURS = (
 LINE_COLOUR = "#868b94"
 #: Text, quiet text and rules of still pictures. Pages draw what is in ink in the colour of their text.
 INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
+#: Marks, as plotly names them: of agents with a style of their own, a row of the table below each; and of variants of
+#: an agent and of agents that are not in the table.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down")
+OTHERS = ("cross", "x", "star", "pentagon", "hexagon", "triangle-right")
+#: The agents that ship, ten with one mark and different colours. New ones are added at the end: styles never change.
+AGENTS = (
+    *("rlvr", "astar-po", "grpo", "rloo", "ppo", "rebel", "raft", "rlvr-kl", "nonlinear-grpo", "reinforce"),
+    *("curriculum-rlvr", "curriculum-astar-po", "adaptive-curriculum", "mixture-rlvr", "curriculum-search"),
+    *("rlvr-reject-easy", "online-dpo", "ddro", "kto", "sb3-maskable-ppo"),
+    *("dpo-on-policy", "dpo-offline", "dpo-hybrid", "ipo", "reward-distillation", "nash-md", "sppo"),
+    *("grpo-self-play", "xpo", "sb3-ppo"),
+    *("best-of-n", "soft-best-of-n", "best-of-n-wins", "prm-greedy", "prm-sample", "dprm-greedy", "dprm-sample"),
+    *("trl-grpo", "trl-dpo", "trl-rloo"),
+    *("trl-online-dpo", "trl-kto", "trl-sft", "trl-astar-po", "random"),
+)
+#: How far colours move from row to row of the table, so that relatives in different rows differ.
+_SHIFT = 3
+_DASHES = ("dash", "dot", "dashdot")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,22 +54,65 @@ class Style:
     width: float = 1.0  # of its lines and markers, as a multiple of the usual one
 
 
+def agent_style(agent: str, label: str = "") -> Style:
+    """Return the style of an agent, which depends on nothing but its names.
+
+    Args:
+        agent: its name, such as "rlvr".
+        label: its label, such as "rlvr, network": what follows the comma or bracket makes a variant, in a lighter or
+            darker shade of the agent's colour with another mark.
+    """
+    number = _digest(agent)
+    if agent in AGENTS:
+        row, column = divmod(AGENTS.index(agent), len(COLOURS))
+        own = Style(COLOURS[(column + _SHIFT * row) % len(COLOURS)], SYMBOLS[row], "solid")
+    else:
+        row = number // len(COLOURS)
+        own = Style(COLOURS[number % len(COLOURS)], OTHERS[row % len(OTHERS)], "solid")
+    variant = _variant(label)
+    if not variant:
+        return own
+    chosen = _digest(variant)
+    shade = 255 if chosen % 2 else 0
+    return Style(
+        _mixed(own.colour, shade, 0.3), OTHERS[(chosen // 2 + row) % len(OTHERS)], _DASHES[chosen // 12 % len(_DASHES)]
+    )
+
+
 def style(place: int) -> Style:
-    """Return the style of the agent or group that has this place among those drawn together."""
-    symbol = _SYMBOLS[(place + place // len(COLOURS)) % len(_SYMBOLS)]
+    """Return the style of the group that has this place among those drawn together."""
+    symbols = (*SYMBOLS, *OTHERS)
+    symbol = symbols[(place + place // len(COLOURS)) % len(symbols)]
     return Style(COLOURS[place % len(COLOURS)], symbol, "solid" if place < len(COLOURS) else "dot")
 
 
 def group_styles(groups: Iterable[str]) -> dict[str, Style]:
-    """Return each group a style, in their order."""
-    return {group: style(place) for place, group in enumerate(groups)}
+    """Return each group a style: those named as an agent that ships the agent's, others the colours that are left."""
+    named = list(dict.fromkeys(groups))
+    styles = {group: agent_style(_base(group), group) for group in named if _base(group) in AGENTS}
+    taken = {own.colour for own in styles.values()}
+    free = [place for place in range(len(COLOURS)) if COLOURS[place] not in taken] or list(range(len(COLOURS)))
+    others = [group for group in named if group not in styles]
+    for number, group in enumerate(others):
+        turn, place = divmod(number, len(free))
+        styles[group] = style(free[place] + turn * len(COLOURS))
+    return {group: styles[group] for group in named}
 
 
 def agent_styles(board: Board) -> dict[str, Style]:
-    """Return each agent of a board, by label, a style; privileged agents and the reference are grey lines."""
+    """Return each agent of a board, by label, its style; privileged agents and the reference are grey lines."""
     lines = line_agents(board)
-    styles = {a.label: Style(LINE_COLOUR, "line-ew", "dash" if a.privileged else "dot") for a in board.agents}
-    return styles | group_styles(agent.label for agent in board.agents if agent.label not in lines)
+    styles: dict[str, Style] = {}
+    for one in board.agents:
+        if one.label in lines:
+            styles[one.label] = Style(LINE_COLOUR, "line-ew", "dash" if one.privileged else "dot")
+            continue
+        styles[one.label] = agent_style(one.agent, one.label)
+        for attempt in range(len(COLOURS) * len(OTHERS)):  # agents that do not ship may coincide by chance
+            if styles[one.label] not in [own for label, own in styles.items() if label != one.label]:
+                break
+            styles[one.label] = agent_style(f"{one.agent}#{attempt}", one.label)
+    return styles
 
 
 def line_agents(board: Board) -> set[str]:
@@ -61,5 +122,28 @@ def line_agents(board: Board) -> set[str]:
 
 def translucent(colour: str, opacity: float) -> str:
     """Return "rgba(...)" of a colour "#rrggbb"."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = _channels(colour)
     return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+def _base(label: str) -> str:
+    return label.partition(",")[0].partition("[")[0].strip()
+
+
+def _variant(label: str) -> str:
+    return label[len(_base(label)) :].strip(" ,[]")
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return red, green, blue
+
+
+def _mixed(colour: str, other: int, share: float) -> str:
+    """Return a colour with a share of black (0) or white (255) in it."""
+    return "#" + "".join(f"{round((1 - share) * own + share * other):02x}" for own in _channels(colour))
+
+
+def _digest(name: str) -> int:
+    """Return a number that is the same in every process."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6], "big")

@@ -6,20 +6,24 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+import theorybench as tb
+from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
+from theorybench.leaderboard.running.config import list_suites, named_suite
 from theorybench.leaderboard.showing.interactive import figure
+from theorybench.leaderboard.showing.labels import LETTER, place_labels
 from theorybench.leaderboard.showing.layout import (
     axis_range,
     chart_key,
     dodge,
     format_tick,
     log_ticks,
-    place_labels,
     tick_texts,
+    width_beside,
 )
 from theorybench.leaderboard.showing.pictures import STUDY
 from theorybench.leaderboard.showing.still import draw_panels
-from theorybench.leaderboard.showing.styles import COLOURS, INK, Style, group_styles
+from theorybench.leaderboard.showing.styles import AGENTS, COLOURS, INK, Style, agent_style, group_styles
 
 UNIT = Axis("", range=(0, 1))
 
@@ -66,6 +70,71 @@ def test_labels_stand_where_lines_are_apart():
     _, layout = drawn(lines)
     assert layout["yaxis"]["side"] == "right" and {note["x"] for note in layout["annotations"]} == {0}
     assert drawn(lines, "")[1]["annotations"] == []  # the page names its groups above
+
+
+def test_names_of_lines_that_end_together_stand_inside_near_their_own():
+    x = np.linspace(0, 1, 40)
+    steps = [Series(f"s{k}", "band", x, 1 / (1 + np.exp(-40 * (x - k / 6)))) for k in range(1, 6)]
+    own = chart(*steps, y=Axis(""))
+    labels = place_labels(own, 0.06)
+    assert labels.side == "inside" and set(labels.spots) == set(own.groups) and not labels.heights
+    for k, series in enumerate(steps, 1):
+        spot = labels.spots[series.group]
+        start = spot.x if spot.align == "left" else spot.x - LETTER * len(series.group)
+        assert start >= 0 and start + LETTER * len(series.group) <= 1.01
+        ends = np.array([start, start + LETTER * len(series.group)])
+        distance = [np.abs(ends - level / 6).min() for level in range(1, 6) if abs(spot.y - 0.5) < 0.4]
+        assert not distance or int(np.argmin(distance)) + 1 == k
+    boxes = [(spot.y, spot.x) for spot in labels.spots.values()]
+    assert len(set(boxes)) == 5
+    notes = drawn(own)[1]["annotations"]
+    assert {note["text"] for note in notes} == set(own.groups) and all(0 < note["x"] < 1 for note in notes)
+    assert {text.get_text() for text in panel(own).texts} >= set(own.groups)
+
+
+def test_a_key_names_what_has_no_place_beside_or_inside():
+    together = [Series(name, "measured", (0.0, 1.0), (0.5, 0.5)) for name in "abcdefgh"]
+    own = chart(*together)
+    assert place_labels(own, 0.06).side == "key" and drawn(own)[1]["annotations"] == []
+    legend = panel(own).get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == list("abcdefgh")
+
+
+def test_lines_that_coincide_are_drawn_within_each_other():
+    y = (0.1, 0.5, 0.9)
+    own = chart(
+        *(Series(name, "band", (1, 2, 3), y) for name in "abc"), Series("d", "band", (1, 2, 3), (0.9, 0.4, 0.1))
+    )
+    widths = [width_beside(own, series) for series in own.series]
+    assert widths[0] > widths[1] > widths[2] == widths[3] == 1
+    traces = {trace["name"]: trace["line"]["width"] for trace in drawn(own)[0] if trace["mode"] != "none"}
+    assert traces["a"] > traces["b"] > traces["c"] == traces["d"]
+
+
+def test_points_at_which_an_axis_cuts_have_arrows():
+    low = Series("a", "band", (1, 2, 3), (-1.0, -1.0, 0.5), (-1.0, -1.0, 0.4), (-1.0, -0.9, 0.6))
+    own = chart(low, y=Axis("score", range=(-1.1, 1.1), clip=-1.0))
+    (arrows,) = [t for t in drawn(own)[0] if t.get("marker", {}).get("symbol") == "triangle-down"]
+    assert list(arrows["x"]) == [1, 2] and "▼ -1 or less" in chart_key(own)
+    marks = [line for line in panel(own).lines if line.get_marker() == "v"]
+    assert len(marks) == 1 and list(marks[0].get_xdata()) == [1, 2]
+    above = dataclasses.replace(own, y=Axis("score"))
+    assert not [line for line in panel(above).lines if line.get_marker() == "v"]
+
+
+def test_an_agent_that_ships_has_one_style_everywhere_and_no_two_agents_share_it():
+    labels = {(e.agent, e.label or e.agent) for name in list_suites() for e in named_suite(name).agents}
+    named = {label: agent_style(agent.partition("[")[0], label) for agent, label in labels}
+    shipped = {name for name in tb.list_agents() if agent_class(name).__module__.startswith("theorybench.")}
+    assert shipped - {"reference", "optimal"} <= set(AGENTS)
+    learners = {label: own for label, own in named.items() if label not in ("reference", "optimal")}
+    by_style: dict = {}
+    for label, own in learners.items():
+        by_style.setdefault(own, set()).add(label)
+    assert [names for names in by_style.values() if len(names) > 1] == [{"search", "curriculum-search"}]  # one agent
+    study = group_styles(["measured", "rlvr", "ipo", "theory"])
+    assert study["rlvr"] == agent_style("rlvr") and study["ipo"] == agent_style("ipo")
+    assert len({own.colour for own in study.values()}) == 4
 
 
 def test_labels_stay_on_the_chart():

@@ -51,6 +51,7 @@ def test_a_page_loads_nothing(page):
     assert not [e for e in page.elements if e[0] in ("link", "iframe", "object", "embed", "base")]
     assert all(attrs["src"].startswith("data:") for _, attrs in page.elements if "src" in attrs)
     assert "url(" not in page.styles
+    assert sum(map(len, page.scripts)) < 1_500_000  # of two megabytes, which a page may have
     (policy,) = [
         attrs["content"] for tag, attrs in page.elements if attrs.get("http-equiv") == "Content-Security-Policy"
     ]

@@ -53,7 +53,7 @@ GROUP = 8
 KL = 1 / SCRIPT.strength
 #: Groups of the charts.
 GROUPS = ("theirs", "what they ran", "our agent")
-BARS = f"Bars reach {WIDTH:g} standard deviations of a single run to each side of the mean of runs."
+BARS = f"{WIDTH:g} standard deviations of a single run to each side"
 #: Labels of the charts' logarithmic axes of percentages, and where these begin.
 TICKS, LEAST = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), 0.1
 #: The base model's row.
@@ -308,7 +308,7 @@ def _chart(place: int, reruns: Mapping[str, Spread], agents: Mapping[str, Spread
     ends = [end for one in series for end in (*one.low, *one.high)]
     ticks = tuple(tick for tick in TICKS if min(ends) <= tick <= max(ends))
     percent = Axis("%, logarithmic", "log", ticks=ticks) if place else Axis("%")
-    return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), BARS, "a single run")
+    return Chart(f"Task {task}: {kind} CoTs", rows, percent, tuple(series), points="mean of runs", bars=BARS)
 
 
 def _names(outside: np.ndarray) -> str:
