@@ -8,8 +8,8 @@ from theorybench.envs.core.evidence.study import Chart
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ladders import LadderBoard
 from theorybench.leaderboard.comparing.reproduction import configuration
+from theorybench.leaderboard.showing.charts.interactive import figure
 from theorybench.leaderboard.showing.document import Scale, render_document
-from theorybench.leaderboard.showing.interactive import figure
 from theorybench.leaderboard.showing.ladder_chart import SizeScale, ladder_chart, ladder_styles, natural_scale
 from theorybench.leaderboard.showing.styles import Style, agent_styles, line_agents
 from theorybench.leaderboard.showing.words import is_known, ladder_table

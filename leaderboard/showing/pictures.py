@@ -14,6 +14,7 @@ from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ranking import Row
 from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.ladder_chart import (
     DASHES,
     STRATEGIES,
@@ -22,7 +23,6 @@ from theorybench.leaderboard.showing.ladder_chart import (
     ladder_styles,
     natural_scale,
 )
-from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.still import MARKERS, Sheet, bare, draw_panels, line_handle, panels, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_style, agent_styles, group_styles
 from theorybench.leaderboard.showing.words import format_rank, is_known, plain

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from theorybench.envs.core.evidence.study import Chart, Picture
 from theorybench.leaderboard.evidence.report import Chapter, CheckedClaim, ShownStudy, tally_of
+from theorybench.leaderboard.showing.charts.interactive import GAP, figure
+from theorybench.leaderboard.showing.charts.labels import place_labels
+from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.document import Scale, render_document
-from theorybench.leaderboard.showing.interactive import GAP, figure
-from theorybench.leaderboard.showing.labels import place_labels
-from theorybench.leaderboard.showing.layout import chart_key
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import number, tally_sentences
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
 from theorybench.leaderboard.records.store import atomic_write
-from theorybench.leaderboard.showing.labels import place_labels, shortened
-from theorybench.leaderboard.showing.layout import (
+from theorybench.leaderboard.showing.charts.labels import place_labels, shortened
+from theorybench.leaderboard.showing.charts.layout import (
     chart_key,
     clipped_points,
     dodge,

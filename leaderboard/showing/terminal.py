@@ -11,8 +11,8 @@ from theorybench.envs.core.evidence.study import Axis, Chart, Series, Table
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.ranking import Row
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, tally_of
+from theorybench.leaderboard.showing.charts.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.fitting import FittingTable
-from theorybench.leaderboard.showing.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.styles import Style, group_styles
 from theorybench.leaderboard.showing.words import (
     cell,

@@ -10,9 +10,9 @@ import theorybench as tb
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
 from theorybench.leaderboard.running.config import list_suites, named_suite
-from theorybench.leaderboard.showing.interactive import figure
-from theorybench.leaderboard.showing.labels import LETTER, place_labels
-from theorybench.leaderboard.showing.layout import (
+from theorybench.leaderboard.showing.charts.interactive import figure
+from theorybench.leaderboard.showing.charts.labels import LETTER, place_labels
+from theorybench.leaderboard.showing.charts.layout import (
     axis_range,
     chart_key,
     dodge,

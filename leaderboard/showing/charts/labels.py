@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Numbers, Series
-from theorybench.leaderboard.showing.layout import x_range, y_range
+from theorybench.leaderboard.showing.charts.layout import x_range, y_range
 from theorybench.leaderboard.showing.words import plain
 
 #: A label stands at the end of the first of these that its group has.

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Remark, Series
-from theorybench.leaderboard.showing.labels import place_labels, shortened
-from theorybench.leaderboard.showing.layout import (
+from theorybench.leaderboard.showing.charts.labels import place_labels, shortened
+from theorybench.leaderboard.showing.charts.layout import (
     WORDS,
     clipped_points,
     dodge,

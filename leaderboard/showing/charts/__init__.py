@@ -1,0 +1,1 @@
+"""Charts: what pages and pictures share, where names stand, interactive figures."""
