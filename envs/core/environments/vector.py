@@ -148,5 +148,21 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """Return a tuple of the renderings of the first environments (at most 16)."""
         return self._draw(self._last)
 
+    def call(self, name: str, *args: Any, **keywords: Any) -> tuple[Any, ...]:
+        """Call a method, or read an attribute, as of each environment: what Gymnasium's own vectors offer to libraries.
+
+        Returns:
+            What each of the `num_envs` environments has; of "render" the first 16.
+        """
+        value = getattr(self, name)
+        value = value(*args, **keywords) if callable(value) else value
+        if isinstance(value, tuple) or np.shape(value)[:1] == (self.num_envs,):
+            return tuple(value)
+        return (value,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of each environment."""
+        return self.call(name)
+
     def _info(self) -> dict[str, Any]:
         return {"prompt": self.batch.xp.asarray(self.batch.state.prompt, copy=True), "action_mask": self.batch.masks()}
