@@ -10,6 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 
 BIN := .venv/bin
 READY := .venv/.ready
+CLIENTS := .venv-clients
 DEPENDENCIES := .venv/.dependencies
 # With a dot, since a folder and a target share the name leaderboard.
 ROOMS := $(addsuffix /.,$(shell find src envs agents baselines leaderboard -type d -not -name __pycache__))
@@ -51,6 +52,20 @@ test: $(READY) ## run the tests, the same examples of properties each time (plai
 nightly: $(READY) ## run the long statistical studies, and all tests that take turns
 	$(BIN)/python -m pytest -q -n 2 -m 'slow or rotating'
 
+# Not editable: strict editable installs of two environments would share a folder of links.
+.PHONY: clients
+clients: $(CLIENTS)/.dependencies ## drive the environments with other libraries (TorchRL, skrl, tianshou), record videos
+	$(CLIENTS)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall .
+	$(CLIENTS)/bin/python -m pytest -q -m '' tests/envs/clients tests/agents/external/test_sb3_policy.py
+	$(CLIENTS)/bin/python -m pytest -q -m '' tests/front/test_documents.py -k libraries.md
+
+$(CLIENTS)/.dependencies: requirements-clients.txt pyproject.toml
+	"$(PYTHON)" -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip --disable-pip-version-check install --quiet "$$(grep '^torch==' requirements-clients.txt)"
+	$(CLIENTS)/bin/python -m pip --disable-pip-version-check install --quiet -c requirements-clients.txt \
+	  '.[clients]' pytest hypothesis
+	@touch $@
+
 .PHONY: lint
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
@@ -79,6 +94,6 @@ pages: $(READY) ## measure what the pages of docs/ show (half an hour where ther
 	$(BIN)/python docs/generate.py
 
 .PHONY: clean
-clean: ## remove .venv, caches and builds; results stay
-	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info
+clean: ## remove environments, caches and builds; results stay
+	rm -rf .venv .venv-clients .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

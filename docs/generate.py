@@ -121,8 +121,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
     """Return the index: families, then settings, then agents by kind, each with its line."""
     parts = [
         "# TheoryBench, page by page",
-        "[Driving the environments](driving.md) · [Running and comparing](running.md) · "
-        "[Language models](language.md). The pages below are generated from the code and from "
+        "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
+        "[Running and comparing](running.md) · [Language models](language.md). The pages below are generated from the code and from "
         "[reference numbers](reference) by `python docs/generate.py`; `python docs/measure.py` makes the numbers "
         "again, `make pages` both.",
         "## Families",

@@ -62,7 +62,7 @@ def blocks(language):
 COMMANDS = commands("theorybench")
 CODE, TOML = blocks("python"), blocks("toml")
 #: Pages whose code trains with libraries that take long.
-LIBRARIES = "stable_baselines3|sb3_contrib|pretrained|torchrl|trl"
+LIBRARIES = "stable_baselines3|sb3_contrib|pretrained|torchrl|skrl|tianshou|moviepy|trl"
 SLOW = {page for page, own in CODE.items() if re.search(LIBRARIES, str(own))}
 
 
@@ -169,8 +169,8 @@ def test_the_code_of_a_page_runs(page, folder, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted(SLOW))
 def test_the_code_of_a_page_with_other_libraries_runs(page, folder):
-    pytest.importorskip("sb3_contrib")
-    pytest.importorskip("trl")
+    for library in re.findall(rf"^(?:from|import) ({LIBRARIES})\b", "\n".join(CODE[page]), re.MULTILINE):
+        pytest.importorskip(library)
     run_code(page, folder)
     assert CODE[page]
 
