@@ -13,18 +13,6 @@ from theorybench.envs.core.evidence.interval import Interval
 CLAIMS = {claim.id: claim for id in tb.list_envs() if id.startswith("TheoryBench/") for claim in tb.claims(id)}
 #: Experiments of claims by their ids.
 EXPERIMENTS = {id: getattr(claim.measure, "__self__", None) for id, claim in CLAIMS.items()}
-#: Claims that do not pass yet.
-OPEN = {
-    "claims": (
-        "k-fold-table-gradient",
-        "k-fold-hard",
-        "parity-no-gradient",
-        "parity-blind",
-        "relative-budget-stationary",
-        "semiautomaton-no-gradient",
-    ),
-    "shares": ("k-fold-learners", "parity-learners", "reasoning-tree-learners", "semiautomaton-learners"),
-}
 SHARES = [id for id, experiment in EXPERIMENTS.items() if isinstance(experiment, SolvedShare)]
 TRAINED = [id for id, experiment in EXPERIMENTS.items() if isinstance(experiment, TrainedMetric)]
 
@@ -35,16 +23,11 @@ def predicted(id):
     return float(claim.predicted(claim.make_oracle(claim.setting)))
 
 
-def marked(ids, kind):
-    """The ids, those that are still open as expected failures."""
-    return [pytest.param(id, marks=[pytest.mark.xfail(strict=True)] * (id in OPEN[kind])) for id in ids]
-
-
 def around(value, half_width):
     return Interval(value, value - half_width, value + half_width)
 
 
-@pytest.mark.parametrize("id", marked(CLAIMS, "claims"))
+@pytest.mark.parametrize("id", CLAIMS)
 def test_a_claim_holds_fails_or_leaves_it_open(id):
     claim, expected = CLAIMS[id], predicted(id)
     if math.isinf(expected):
@@ -65,7 +48,7 @@ def test_a_claim_holds_fails_or_leaves_it_open(id):
         assert expected == 0 or claim.judge(expected, off) == "fails", "a prediction 25 % off"
 
 
-@pytest.mark.parametrize("id", marked(SHARES, "shares"))
+@pytest.mark.parametrize("id", SHARES)
 def test_runs_that_all_learn_or_none_or_half(id):
     """What k-fold-easy and its like said of 1 to 4 runs in 4 that learn must not come back."""
     claim, experiment, expected = CLAIMS[id], EXPERIMENTS[id], predicted(id)

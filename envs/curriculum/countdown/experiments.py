@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import TheoryBenchError
-from theorybench.envs.core.evidence.experiments import metric_of
-from theorybench.envs.core.evidence.interval import Interval, interval
-from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
-from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.evidence.interval import Interval, interval, ratio_of_means
+from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.curriculum.countdown.oracle import CountdownOracle
-from theorybench.envs.curriculum.countdown.setting import Countdown
 
 #: Temperature of the tilted policy, which about triples the base model's success.
 BETA = 0.4
@@ -51,9 +48,12 @@ def rollouts_to_win(lab: Lab, policy: Any, stage: int, trials: int, seed: int) -
 
 
 def prompt_mean(samples: np.ndarray) -> Interval:
-    """Return the mean of samples (prompts, trials) over all prompts, with the interval of its trials."""
+    """Return the mean of independent samples (prompts, trials) over all prompts, with Student's interval.
+
+    Its freedom is that of one prompt's trials: the prompt with the rarest wins may have most of the variance.
+    """
     errors = samples.var(axis=1, ddof=1) / samples.shape[1]
-    return interval(samples.mean(), float(np.sqrt(errors.sum())) / len(samples))
+    return interval(samples.mean(), float(np.sqrt(errors.sum())) / len(samples), samples.shape[1] - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,26 +115,18 @@ class SearchCost:
 
 
 @dataclasses.dataclass(frozen=True)
-class HintsAreStages:
-    """Ratio of the base model's success with a hint of all moves but the last two to that at stage 2."""
+class HintedSuccess:
+    """Success of the base model with a hint of all moves but the last two, in units of that without."""
 
-    episodes: int  # number of rollouts of either kind
+    hinted: int = 2**15  # number of rollouts with the hint
+    plain: int = 2**17  # without
 
-    def predicted(self, oracle: Oracle[Countdown]) -> float:
-        """Return 1, since the states are the same."""
-        return 1.0
+    def predicted(self, oracle: CountdownOracle) -> float:
+        """Mean of p at the hinted states over that at the first ones."""
+        return float(oracle.stage_success[:, 1].mean() / oracle.base_success())
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Simulate both."""
-        options = ({"hint": lab.setting.num_stages - 2}, {"stage": 2})
-        policy = lab.oracle.reference_policy
-        wins = [lab.simulate(policy, self.episodes, 2 * seed + i, **named).rewards for i, named in enumerate(options)]
-        means = [float(won.mean()) for won in wins]
-        spread = sum(won.var() / len(won) / mean**2 for won, mean in zip(wins, means, strict=True))
-        return interval(means[0] / means[1], means[0] / means[1] * float(np.sqrt(spread)))
-
-
-def learnt_by_stages(lab: Lab, seed: int) -> np.ndarray:
-    """Return the success of four runs that train by stages with 16 times the episodes that theory predicts."""
-    policies = lab.train("curriculum-rlvr", run_seeds(seed, 4), 16 * int(lab.oracle.curriculum_queries()))
-    return np.array([metric_of(lab.oracle, policy, "objective") for policy in policies])
+        policy, hint = lab.oracle.reference_policy, lab.setting.num_stages - 2
+        wins = lab.simulate(policy, self.hinted, seed_of(seed, 1), hint=hint).rewards
+        return ratio_of_means(wins, lab.simulate(policy, self.plain, seed_of(seed, 2)).rewards)

@@ -1,12 +1,10 @@
-"""Statements of arXiv 2505.23683 about k-fold composition, as executable claims.
-
-Intervals are three standard errors wide on each side.
-"""
+"""Statements of arXiv 2505.23683 about k-fold composition, as executable claims."""
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import SampleMean, SolvedShare
 from theorybench.envs.curriculum.k_fold.experiments import (
     Ascent,
+    AscentShare,
     Decay,
     Gradient,
     Order,
@@ -17,6 +15,8 @@ from theorybench.envs.curriculum.k_fold.experiments import (
 from theorybench.envs.curriculum.learning import learnt
 
 PAPER = "arXiv 2505.23683"
+#: A quarter of one order of J.
+BETWEEN_ORDERS = 0.25
 claim = ClaimMaker("k-fold", PAPER)
 #: Claims about the base model, where only the last hop matters.
 barrier = ClaimMaker(
@@ -28,6 +28,7 @@ CLAIMS: tuple[Claim, ...] = (
         Order(),
         statement="With all k tables tilted towards the right ones J exceeds 1/N by the k-th power of the tilt",
         formula="k",
+        resolution=BETWEEN_ORDERS,
         parameters={"N": 4, "k": 3},
     ),
     barrier(
@@ -35,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
         Order(),
         statement="The same holds without chain of thought, for a policy that composes the tables internally",
         formula="k",
+        resolution=BETWEEN_ORDERS,
         parameters={"N": 4, "k": 3, "chain_of_thought": False},
     ),
     barrier(
@@ -48,6 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
         Gradient("table"),
         statement="At the base model a table of hop and entry has zero gradient on chains of two hops",
         formula="0",
+        resolution=3 / 256,  # a quarter of the squared norm on one hop
         parameters={"N": 4, "k": 2},
     ),
     claim(
@@ -83,39 +86,36 @@ CLAIMS: tuple[Claim, ...] = (
         "score of .9",
         falsified_by="single hops that all begin at the first",
         formula="sum_m (-1)^m C(k, m) (1 - m/(k N^2))^n, n = k N^2 ln(1/(1 - .9^(1/k)))",
+        resolution=0.05,  # half as many episodes come to .57
         parameters={"N": 4, "k": 3},
     ),
     claim(
         "easy",
-        Ascent(1.0),
+        AscentShare(ascent=Ascent(1.0), prediction=lambda oracle: 1.0),
         source="upper bound with easy data",
-        statement="REINFORCE on single hops from uniform starts learns the full task",
+        statement="REINFORCE on single hops from uniform starts learns the full task to a score of .9, in every run",
         falsified_by="single hops that all begin at the first",
-        formula="1",
-        tolerance=0.05,
-        tolerance_reason="for a softmax of finite logits is not certain",
+        formula="1, the share of runs",
         parameters={"N": 6},
     ),
     claim(
         "mixture",
-        Ascent(0.5),
+        AscentShare(ascent=Ascent(0.5), prediction=lambda oracle: 1.0),
         source="upper bound with a mixture",
-        statement="Within the same budget REINFORCE learns from a mixture of single hops and full tasks",
+        statement="Within the same budget REINFORCE learns as much from a mixture of single hops and full tasks, in "
+        "every run",
         falsified_by="single hops that all begin at the first",
-        formula="1",
-        tolerance=0.05,
-        tolerance_reason="for a softmax of finite logits is not certain",
+        formula="1, the share of runs",
         parameters={"N": 6},
     ),
     claim(
         "hard",
-        Ascent(0.0),
+        AscentShare(ascent=Ascent(0.0), target=0.1, prediction=lambda oracle: 0.0),
         source="lower bound",
-        statement="Within the same budget REINFORCE learns nothing from full tasks alone",
+        statement="Within the same budget REINFORCE on full tasks alone stays below a score of .1, in every run",
         falsified_by="a verifier that rewards each right look-up",
-        formula="0",
-        tolerance=0.01,
-        tolerance_reason="for noise moves tables a little",
+        formula="0, the share of runs that reach .1",
+        resolution=0.25,
         parameters={"N": 6},
     ),
     claim(
@@ -125,15 +125,14 @@ CLAIMS: tuple[Claim, ...] = (
             solved=learnt,
             prediction=lambda oracle: 1.0,  # `rlvr` has no gradient to begin with
             budget=20_000,
-            seeds=5,
+            seeds=48,
             hyperparameters={"episodes_per_update": 200},
         ),
         source="easy-to-hard data against hard data alone",
-        statement="Stage by stage REINFORCE learns the full task to a score of .9; on the full task alone it does not",
+        statement="Stage by stage REINFORCE learns the full task to a score of .9, in every run; on the full task "
+        "alone in none",
         falsified_by="stages that are all the full task, or stages for both agents",
-        formula="1",
-        tolerance=0.2,
-        tolerance_reason="one run in five may differ",
+        formula="1, the share of runs with stages less that without",
         parameters={"N": 6},
     ),
     claim(
@@ -143,8 +142,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="With starts at the first hop stage r teaches hop r alone: accuracy is 1 up to r hops and 1/N beyond",
         falsified_by="starts at all hops: the first stage then teaches all",
         formula="1 - 1/N",
-        tolerance=0.05,
-        tolerance_reason="for runs stop short of certainty",
+        tolerance=0.002,
+        tolerance_reason="runs stop about .001 short of certainty",
         parameters={"N": 6, "k": 4, "starts": "first"},
     ),
 )

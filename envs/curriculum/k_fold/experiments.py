@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, slope_interval
+from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, share_interval, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.oracle import Oracle
@@ -17,7 +18,7 @@ from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.views import View
 from theorybench.envs.curriculum.k_fold.oracle import KFoldOracle
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
-from theorybench.envs.curriculum.learning import curves
+from theorybench.envs.curriculum.learning import LEARNT, curves
 
 
 def accuracy(lab: Lab, policy: Any, stage: int, seed: int, episodes: int = 4_000) -> float:
@@ -146,24 +147,15 @@ class Search:
 
 @dataclasses.dataclass(frozen=True)
 class Ascent:
-    """Score of REINFORCE with a mean baseline on tables q_j(v | u), from a fixed mixture of stage 1 and the full task.
+    """REINFORCE with a mean baseline on tables q_j(v | u), from a fixed mixture of stage 1 and the full task.
 
     A step moves the logits of a row by `step_size` times its gradient per visit, as if rows were visited equally often.
     """
 
     share: float  # share of each update's episodes at stage 1
-    updates: int = 40  # number of updates
+    updates: int = 24  # number of updates
     episodes: int = 1_024  # number of episodes per update
     step_size: float = 4.0  # step size of the ascent
-    runs: int = 4  # number of runs
-
-    def predicted(self, oracle: Oracle[KFoldComposition]) -> float:
-        """Return 1 with single hops among its episodes, 0 without."""
-        return float(self.share > 0)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train."""
-        return mean_interval(np.array([self.train(lab, seed_of(seed, run))[-1] for run in range(self.runs)]))
 
     def train(self, lab: Lab, seed: int) -> np.ndarray:
         """Train one run; return its score on the full task after each update, exactly: float64 (updates,)."""
@@ -186,6 +178,23 @@ class Ascent:
             logits += self.step_size * view.rows / self.episodes * gradient
             scores.append(lab.oracle.score(policy))
         return np.array(scores)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AscentShare(Sampled):
+    """Share of runs of an `Ascent` that end with a score of `target` or more on the full task."""
+
+    ascent: Ascent  # the learner
+    target: float = LEARNT  # the score
+    runs: int = 24  # number of runs
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return which runs reach the target, bool (runs,)."""
+        return np.array([self.ascent.train(lab, seed_of(seed, run))[-1] >= self.target for run in range(self.runs)])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the exact interval of the share."""
+        return share_interval(found)
 
 
 def staircase(lab: Lab, seeds: range, budget: int, **hyperparameters: Any) -> np.ndarray:
@@ -254,11 +263,11 @@ class Decay:
             mean = max(float(squares.mean()), 1e-12)
             logs.append(math.log(mean) / 2)
             errors.append(squares.std(ddof=1) / math.sqrt(len(squares)) / mean / 2)
-        return slope_interval(self.hops, logs, errors)
+        return slope_interval(self.hops, logs, errors, self.gradient.blocks - 1)
 
 
 def staircase_steps(lab: Lab, seed: int) -> np.ndarray:
-    """Return the mean over stages r < k of the accuracy on r hops minus that on r + 1 after stage r, for four runs."""
-    found = staircase(lab, run_seeds(seed, 4), 24_000, episodes_per_update=200)
+    """Return the mean over stages r < k of the accuracy on r hops minus that on r + 1 after stage r, for eight runs."""
+    found = staircase(lab, run_seeds(seed, 8), 48_000, episodes_per_update=200, learning_rate=0.2)
     below = np.arange(lab.setting.k - 1)
     return np.asarray((found[:, below, below] - found[:, below, below + 1]).mean(axis=1))

@@ -1,7 +1,4 @@
-"""Theory of sparse parity, as executable claims.
-
-Intervals are three standard errors wide on each side.
-"""
+"""Theory of sparse parity, as executable claims."""
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import SolvedShare
@@ -26,6 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
         "to the right claim",
         falsified_by="a verifier that also judges intermediate claims, which gives a product of probabilities",
         formula="1/2 + 1/2 m_1 ... m_k",
+        resolution=0.025,  # a quarter of what the biases add to 1/2
     ),
     claim(
         "no-gradient",
@@ -34,6 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="At the uniform policy the gradient of the full task's outcome in a local table's logits is zero",
         falsified_by="a verifier that pays for a claim on the way",
         formula="0",
+        resolution=1 / 64,  # a quarter of stage 1
     ),
     claim(
         "first-stage",
@@ -59,6 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The gradient along the parity of all secret bits but one is zero",
         falsified_by="a verifier that uses fewer bits",
         formula="0",
+        resolution=1 / 16,  # a quarter of the gradient along all of them
         parameters={"chain_of_thought": False},
     ),
     claim(
@@ -87,14 +87,13 @@ CLAIMS: tuple[Claim, ...] = (
             solved=learnt,
             prediction=lambda oracle: 1.0,
             budget=12_800,
-            seeds=10,
+            seeds=48,
         ),
         source="stages against direct training",
-        statement="REINFORCE learns 8 bits by stages within a budget in which it learns nothing from the outcome alone",
+        statement="REINFORCE learns 8 bits by stages to a score of .9, in every run, and within the same budget from "
+        "the outcome alone in none",
         falsified_by="stages that are all the full task",
-        formula="1",
-        tolerance=0.1,
-        tolerance_reason="one run in ten may differ",
+        formula="1, the share of runs with stages less that without",
         parameters={"k": 8, "d": 12},
     ),
 )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, ratio_of_means, slope_interval
+from theorybench.envs.core.evidence.interval import WIDTH, Interval, mean_interval, ratio_of_means, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import TablePolicy
@@ -109,14 +109,18 @@ class QueryGrowth:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Fit the searches."""
-        points, found = self.points(lab.setting), []
+        points, freedom = self.points(lab.setting), math.inf
+        logs: list[float] = []
+        errors: list[float] = []
         for number, (_, length, p) in enumerate(points):
             there, prompt = lab.at(L=length), None if self.quantile is None else number % 2**lab.setting.d
             search = Search(there, self.trials, prompt, self.limit)
             queries = search.queries(depth_curriculum(there.setting, p), 100 * seed + number)
-            found.append(log_statistic(queries / self._parts(length, p), self.quantile))
-        logs, errors = np.transpose(found).tolist()
-        return slope_interval([x for x, _, _ in points], logs, errors)
+            value, error, own = log_statistic(queries / self._parts(length, p), self.quantile)
+            logs.append(value)
+            errors.append(error)
+            freedom = min(freedom, own)
+        return slope_interval([x for x, _, _ in points], logs, errors, freedom)
 
     def _parts(self, length: int, p: int) -> int:
         """Return the number of tasks that the queries are divided by: 1 unless the cost of one task is meant."""
@@ -147,9 +151,9 @@ class HintsAgainstDepth:
 
 
 def confirmed_queries(lab: Lab, seed: int) -> np.ndarray:
-    """Return the reward queries of searches with one new pick a task, each task searched twice: float64 (2000,)."""
+    """Return the reward queries of searches with one new pick a task, each task searched twice: float64 (4000,)."""
     tasks = [task for task in depth_curriculum(lab.setting, 1) for _ in range(2)]
-    return Search(lab, 2_000, limit=TOGETHER).queries(tasks, seed)
+    return Search(lab, 4_000, limit=TOGETHER).queries(tasks, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,12 +185,16 @@ class ParityTests:
         return mean_interval(np.concatenate(values))
 
 
-def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, float]:
-    """Return the logarithm of a sample's mean, or of a quantile, and its standard error."""
+def log_statistic(values: np.ndarray, quantile: float | None) -> tuple[float, float, float]:
+    """Return the logarithm of a sample's mean, or of a quantile, with its standard error and the freedom of this.
+
+    That of a quantile is a sixth of the distance of the two order statistics that lie three binomial standard errors
+    from it. About six standard errors of values lie between them; the freedom is half as many.
+    """
     n = len(values)
     if quantile is None:
         mean = float(values.mean())
-        return math.log(mean), float(values.std(ddof=1)) / mean / math.sqrt(n)
-    ranks = np.sqrt(quantile * (1 - quantile) / n) * np.array([-1, 0, 1]) + quantile
-    low, value, high = np.log(np.quantile(values, np.clip(ranks, 0, 1)))
-    return float(value), float(high - low) / 2
+        return math.log(mean), float(values.std(ddof=1)) / mean / math.sqrt(n), n - 1
+    spread = math.sqrt(quantile * (1 - quantile) / n)
+    low, value, high = np.log(np.quantile(values, np.clip(quantile + WIDTH * spread * np.array([-1, 0, 1]), 0, 1)))
+    return float(value), float(high - low) / (2 * WIDTH), WIDTH * spread * n

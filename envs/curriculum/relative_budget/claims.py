@@ -1,7 +1,7 @@
 """Theory of relative budgets, as executable claims.
 
 Predictions come from the negative binomial law of T and from exact gradients. Measurements step the setting's own
-dynamics or train agents; intervals are three standard errors wide on each side.
+dynamics or train agents.
 """
 
 import math
@@ -49,6 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The samples that one step needs are fewest at a relative budget of about 1.5",
         falsified_by="a reward that does not count tokens",
         formula="where a parabola through ln n over ln xi turns, at five budgets from .8 to 2.8",
+        resolution=0.1,  # a quarter of the distance to the next of the five
         tolerance=0.02,
         tolerance_reason=LATTICE,
         parameters=TEN,
@@ -60,6 +61,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="In ample budgets the samples that one step needs grow in proportion to xi",
         falsified_by="a reward that does not count tokens",
         formula="n(16) / n(8)",
+        resolution=0.25,  # a quarter of the distance to no growth
         tolerance=0.02,
         tolerance_reason=LATTICE,
         parameters=FIVE,
@@ -71,6 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Each tilt exp(-T/(2H)) of the base model's solutions adds almost 1/(2K) to the relative budget",
         falsified_by="solutions that the horizon cuts off",
         formula="(1 - p) (1 - e^(-4 eta)) H / (4 K), eta = 1/(2H), in units of 1/(2K): the mean of four tilts",
+        resolution=0.03,  # a quarter of the distance to 1
         parameters={"xi": 1.0, **TEN},
     ),
     claim(
@@ -80,6 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The tilted solutions take the right action equally often early and late: the policy is stationary",
         falsified_by="solutions that the horizon cuts off",
         formula="0: the chance late over the chance early, less 1",
+        resolution=0.04,  # a quarter of what four tilts add to it, late and early
         parameters={"xi": 1.0, **TEN},
     ),
     claim(
@@ -119,6 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The best step at a small KL divergence kappa gains sqrt(2 kappa) sd(R)",
         falsified_by="a step that sees less than the state, such as sub-steps only",
         formula="1, in units of sqrt(2 kappa) sd(R)",
+        resolution=0.09,  # a quarter of the distance to a table on sub-steps
         tolerance=0.005,
         tolerance_reason="the divergence is not infinitely small",
         parameters=TEN,
@@ -134,6 +139,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The best step at a fixed KL divergence gains most where Var[R] peaks",
         falsified_by="a reward that does not count tokens",
         formula="where a parabola through ln sd(R) over ln xi turns, at five budgets from .7 to 2.8",
+        resolution=0.1,  # a quarter of the distance to the next of the five
         tolerance=0.005,
         tolerance_reason="the divergence is not infinitely small",
         parameters=TEN,
@@ -148,6 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="In deficient budgets a table on sub-steps gains less: it cannot distinguish early and late tokens",
         falsified_by="an ample budget, or a step that is not along the gradient",
         formula="|g|^2 / sqrt(g F g) of the expected gradient g, F Fisher's matrix, in units of sd(R)",
+        resolution=0.09,  # a quarter of the distance to the best step
         tolerance=0.01,
         tolerance_reason="the noise of a batch adds to the divergence",
         parameters={"xi": 0.5, **FIVE},
@@ -165,7 +172,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "rlvr-falls",
-        ScoreRatio("rlvr"),
+        ScoreRatio(agent="rlvr", prediction=lambda oracle: 0.5),
         source="one step",
         statement="In ample budgets the score of REINFORCE falls as 1/xi at the same learning rate",
         falsified_by="advantages that are standardised",
@@ -174,11 +181,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "grpo-flat",
-        ScoreRatio("grpo"),
+        ScoreRatio(agent="grpo", prediction=lambda oracle: 1.0),
         source="one step",
         statement="GRPO divides by the group's standard deviation, and its score does not fall",
         falsified_by="advantages that are not standardised",
         formula="1, xi = 8 in units of xi = 4",
+        resolution=0.125,  # a quarter of the fall of REINFORCE
         tolerance=0.01,
         tolerance_reason="the step is not infinitely small",
         parameters=FIVE,

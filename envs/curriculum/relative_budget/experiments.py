@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import TrainedMetric
+from theorybench.envs.core.evidence.experiments import Sampled, TrainedMetric
 from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, ratio_of_means
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.oracle import Oracle
@@ -212,23 +212,23 @@ def gains_at_rate(lab: Lab, seed: int) -> np.ndarray:
     return np.asarray(gains / (RATE * lab.oracle.law.variance))
 
 
-@dataclasses.dataclass(frozen=True)
-class ScoreRatio:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScoreRatio(Sampled):
     """Score that one step gains at one relative budget, in units of what it gains at a smaller one."""
 
     agent: str  # "rlvr" or "grpo"
     there: float = 8.0  # the larger relative budget
     here: float = 4.0  # the smaller one; both are ample
 
-    def predicted(self, oracle: Oracle[RelativeBudget]) -> float:
-        """Return here / there for RLVR, and 1 for GRPO."""
-        return self.here / self.there if self.agent == "rlvr" else 1.0
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Train one step at each."""
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train one step at each; return the scores of the runs there and here, float64 (2, runs)."""
         scores = []
         for half, xi in enumerate((self.there, self.here)):
             own = lab.at(xi=xi)
             gains, _ = one_step(own, self.agent, 2 * seed + half, episodes=2048)
             scores.append(gains / (own.oracle.optimal_value - own.oracle.reference_value))
-        return ratio_of_means(*scores)
+        return np.array(scores)
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the ratio of the means."""
+        return ratio_of_means(*found)
