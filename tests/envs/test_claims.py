@@ -12,10 +12,12 @@ SLOW = (
     "advantage-on-policy",
     "advantage-tries",
     "countdown-learning",
+    "k-fold-learners",
     "parity-learners",
     "preference-coverage-level-2",
     "preference-distillation",
     "preference-offline-ratio",
+    "reasoning-tree-learners",
     "semiautomaton-learners",
     "semiautomaton-network",
     "teacher-",
@@ -28,20 +30,10 @@ SLOW = (
 #: Claims whose intervals are still too wide, or that do not say yet how wide they may be.
 OPEN = (
     "cyclic-sppo-distance",
-    "k-fold-hard",
-    "k-fold-learners",
-    "k-fold-table-gradient",
     "labels-cyclic",
     "labels-ddro",
     "labels-kto-empties",
     "labels-two-term",
-    "parity-blind",
-    "parity-learners",
-    "parity-no-gradient",
-    "reasoning-tree-learners",
-    "relative-budget-stationary",
-    "semiautomaton-learners",
-    "semiautomaton-no-gradient",
 )
 #: Seeds other than 0, by setting.
 SEEDS = {"TheoryBench/OptimalAdvantage-v0": 3, "TheoryBench/RewardTeacher-v0": 2}

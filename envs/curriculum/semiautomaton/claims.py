@@ -79,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="outcomes and networks",
         statement="A network that sees the whole prompt is no better than chance after training on the outcomes "
         "of 8 letters, too many words to memorise",
-        falsified_by="short words",
+        falsified_by="words of one letter",
         formula="1/N, the mean reward of a network",
         parameters={"N": 3, "m": 8},
     ),

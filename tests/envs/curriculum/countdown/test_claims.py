@@ -67,7 +67,12 @@ FAULTS = (
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
     result = check_claim(CLAIM[name], **fault)
-    assert not result.holds, result
+    assert result.verdict == "fails", result
+
+
+def test_stages_are_given_sixteen_times_their_theory():
+    claim = CLAIM["learning"]
+    assert claim.measure.__self__.budget == 16 * claim.bound()[0].curriculum_queries()
 
 
 @pytest.mark.rotating

@@ -63,8 +63,10 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
     experiment = claim.measure.__self__
     if hasattr(experiment, "limit"):  # searches that find nothing need not look for long
         claim = dataclasses.replace(claim, measure=dataclasses.replace(experiment, limit=2**17).measure)
+    if name == "learners":  # where all runs end wrongly a few of them are enough
+        claim = dataclasses.replace(claim, measure=dataclasses.replace(experiment, seeds=12).measure)
     result = check_claim(claim, **fault)
-    assert not result.holds, result
+    assert result.verdict == "fails", result
 
 
 def test_predictions_are_the_theorems():

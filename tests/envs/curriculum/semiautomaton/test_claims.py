@@ -31,11 +31,11 @@ FAULTS = (
     ("first-letter", {"options": even_stages}),
     ("no-gradient", {"played": first_claim}),
     pytest.param("learners", {"agent": "rlvr"}, marks=SLOW),
-    pytest.param("network", {"parameters": {"T": 2}}, marks=SLOW),
+    pytest.param("network", {"parameters": {"T": 1}}, marks=SLOW),
 )
 
 
 @pytest.mark.rotating
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, fault):
-    assert not check_claim(CLAIM[name], **fault).holds
+    assert check_claim(CLAIM[name], **fault).verdict == "fails"
