@@ -69,7 +69,7 @@ FAULTS = (
     ("staircase", ANYWHERE),
 )
 #: Where all runs end wrongly a few of them are enough.
-FEWER_RUNS = {**dict.fromkeys(("easy", "mixture", "hard"), {"runs": 8}), "learners": {"seeds": 12}}
+FEWER_RUNS = {"easy": {"runs": 8}, "mixture": {"runs": 8}, "hard": {"runs": 8}, "learners": {"seeds": 12}}
 
 
 @pytest.mark.rotating
