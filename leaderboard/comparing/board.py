@@ -74,6 +74,11 @@ class Standing:
         return tuple(dict.fromkeys(row.division for row in self.rows if not row.privileged))
 
     @property
+    def tuned(self) -> bool:
+        """Whether some agent has tuned hyper-parameters."""
+        return any(row.preset is not None for row in self.rows)
+
+    @property
     def queried(self) -> bool:
         """Whether responses of some agent cost queries of a reward model."""
         return any(row.queries_per_response > 0 for row in self.rows)

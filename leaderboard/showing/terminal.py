@@ -179,7 +179,7 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
     heads = [(head, number) for head, number in _HEADS.items() if head not in absent]
     grid, division = _grid(heads, ESSENTIAL), ""
     for row in standing.rows:
-        if len(standing.divisions) > 1 and not row.privileged and row.division != division:
+        if len(standing.divisions) > 1 and row.division != division:
             division = row.division
             grid.add_row("", Text(plain(division), style="italic"))
         cells = dict(zip(_HEADS, _cells(row), strict=True))

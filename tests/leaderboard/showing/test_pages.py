@@ -140,3 +140,18 @@ def test_a_report_keeps_hostile_text_as_text(report, checked, study, everything,
     assert kind == "data:image/svg+xml;base64" and base64.b64decode(data).decode().startswith("<svg>")
     figures = json.loads(page.scripts[0]).values()
     assert "<" not in "".join(trace["name"] for figure in figures for trace in figure[""]["data"])
+
+
+def test_agents_that_are_shown_more_or_are_tuned_stand_apart(synthetic_run, read_page):
+    def runs(agent, **changes):
+        return [synthetic_run(agent, 0.5, seed=seed, **changes) for seed in range(5)]
+
+    plain = runs("rlvr", sees="tokens")
+    apart = [*runs("grpo", sees="tokens", preset="tree"), *runs("ppo", sees="secret"), *runs("optimal")]
+    told = read_page(render_page(make_board([*plain, *apart], draws=50))).text
+    for words in ("shown tokens alone, tuned", "shown what the setting hides", "shown the answers"):
+        assert words in told
+    alone = read_page(render_page(make_board(plain, draws=50))).text.partition("How scores are computed")[0]
+    assert (
+        "tokens" in alone and "shown tokens alone" not in alone and " tuned " not in alone.replace("and are tuned", "")
+    )
