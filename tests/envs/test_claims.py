@@ -12,7 +12,13 @@ SLOW = (
     "advantage-on-policy",
     "advantage-tries",
     "countdown-learning",
+    "cyclic-dpo",
+    "cyclic-nash-md-mixture",
+    "cyclic-nash-md-small-beta",
     "k-fold-learners",
+    "labels-dpo",
+    "labels-rate",
+    "metastable-raised-small",
     "parity-learners",
     "preference-coverage-level-2",
     "preference-distillation",
@@ -25,6 +31,7 @@ SLOW = (
     "tree-exploration-coverage",
     "tree-exploration-limit",
     "tree-exploration-queries",
+    "tree-kl-limit",
     "tree-squeezing-noise",
 )
 #: Seeds other than 0, by setting.

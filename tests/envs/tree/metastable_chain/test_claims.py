@@ -72,7 +72,7 @@ def taken_back(setting):
         ("two-way", taken_back),
         ("raised", Divided),
         ("raised", Frequent),
-        ("raised-small", Divided),
+        pytest.param("raised-small", Divided, marks=pytest.mark.slow),
         ("distilled", taken_back),
         ("distilled", ShortCut),
     ],
