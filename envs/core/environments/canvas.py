@@ -15,18 +15,18 @@ _WIDTH, _LEFT, _SIDE, _ROW, _BARS, _HEAD, _FOOT = 7.2, 1.1, 0.5, 0.5, 1.15, 0.6,
 _EACH, _SMALLEST = 0.0094, 7.0
 
 
-class Box(NamedTuple):
+class Cell(NamedTuple):
     """One cell of a row; without text it is only a gap."""
 
     text: str
     face: str | None = GIVEN  # None: the text alone, without a box
 
 
-class Row(NamedTuple):
+class CellRow(NamedTuple):
     """One line of a picture: a label, then boxes or a meter, then words."""
 
     label: str
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[Cell, ...] = ()
     width: float = 1.0  # of each box; 12 boxes of width 1 fill a line
     share: float | None = None  # how full a meter is, in [0, 1]
     words: str = ""
@@ -63,7 +63,7 @@ def fitted(axes: Any, x: float, y: float, words: str, width: float, size: float)
     axes.text(x, y, words, fontsize=size, color=INK, va="center", weight="bold", parse_math=False)
 
 
-def draw_page(figure: Any, title: str, rows: list[Row], bars: Bars | None, words: str) -> None:
+def draw_page(figure: Any, title: str, rows: list[CellRow], bars: Bars | None, words: str) -> None:
     """Draw a title, rows, bars and a last line of words, and set the size of the figure.
 
     The size depends on how many rows there are and on whether there are bars, on nothing else.
@@ -79,7 +79,7 @@ def draw_page(figure: Any, title: str, rows: list[Row], bars: Bars | None, words
     axes.text(0.15, 0.24, words, fontsize=10, va="center", color=INK, parse_math=False)
 
 
-def _draw_row(axes: Any, row: Row, middle: float) -> None:
+def _draw_row(axes: Any, row: CellRow, middle: float) -> None:
     """Draw one row around a height in inches."""
     from matplotlib.patches import FancyBboxPatch, Rectangle
 

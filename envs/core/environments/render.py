@@ -9,7 +9,7 @@ import numpy as np
 from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.dynamics import Dynamics
 from theorybench.envs.core.environments.batch import Batch
-from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, PER_LINE, SAID, Bars, Box, Row, draw_page
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, PER_LINE, SAID, Bars, Cell, CellRow, draw_page
 from theorybench.envs.core.errors import ParameterError
 
 #: Rows of a picture that tokens of the prompt, or of the response, take at most.
@@ -58,7 +58,7 @@ class Renderer:
             status(setting, scene),
         )
 
-    def rows(self, setting: Any, scene: Scene) -> list[Row]:
+    def rows(self, setting: Any, scene: Scene) -> list[CellRow]:
         """Return the rows of a picture, as many for each scene: prompt, and response or the two of a comparison."""
         prompt, response = _tokens(setting, scene)
         rows = _lines("prompt", prompt, GIVEN)
@@ -70,7 +70,7 @@ class Renderer:
             if scene.last is not None:
                 won = (scene.last.reward > 0) == (number == 0)
                 name, words, face = chosen[number], "wins" if won else "loses", GOOD if won else BAD
-            rows.append(Row(f"response {number + 1}", (Box(name, face),), words=words))
+            rows.append(CellRow(f"response {number + 1}", (Cell(name, face),), words=words))
         return rows
 
     def bars(self, setting: Any, scene: Scene) -> Bars | None:
@@ -208,7 +208,7 @@ def _told(setting: Dynamics, scene: Scene) -> str:
     return f"reward {scene.last.reward:.3g}"
 
 
-def _lines(label: str, names: list[str], face: str, words: str = "") -> list[Row]:
+def _lines(label: str, names: list[str], face: str, words: str = "") -> list[CellRow]:
     """Return tokens as rows of boxes, at most 8 of them: of more tokens the first, or of a response the last given."""
     most = _MOST_LINES * PER_LINE
     if len(names) > most:
@@ -216,6 +216,6 @@ def _lines(label: str, names: list[str], face: str, words: str = "") -> list[Row
         names = [*names[: most - 1], "…"] if given == most else ["…", *names[given - most + 1 : given]]
     rows = []
     for start in range(0, max(len(names), 1), PER_LINE):
-        boxes = tuple(Box(name, face) for name in names[start : start + PER_LINE])
-        rows.append(Row(label if start == 0 else "", boxes, words=words if start == 0 else ""))
+        boxes = tuple(Cell(name, face) for name in names[start : start + PER_LINE])
+        rows.append(CellRow(label if start == 0 else "", boxes, words=words if start == 0 else ""))
     return rows

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Box, Row
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.curriculum.countdown.setting import NAMES, Countdown
 
@@ -24,20 +24,20 @@ class CountdownRenderer(Renderer):
         ]
         return described(setting, scene, rows)
 
-    def rows(self, setting: Countdown, scene: Scene) -> list[Row]:
+    def rows(self, setting: Countdown, scene: Scene) -> list[CellRow]:
         """Show the target, the numbers that are left, and the moves as equations."""
         numbers, target = scene.state.numbers[0].tolist(), int(scene.state.target[0])
         won = scene.ended and target in numbers
-        shown = [Box(str(value) if value else "·", GOOD if won and value == target else GIVEN) for value in numbers]
+        shown = [Cell(str(value) if value else "·", GOOD if won and value == target else GIVEN) for value in numbers]
         moves = equations(setting, scene)
         moves += ["·"] * (setting.num_stages - len(moves))
         faces = [BAD if "illegal" in move else SAID for move in moves]
         return [
-            Row("target", (Box(str(target), GOOD if won else GIVEN),), 1.5, words="reached" if won else ""),
-            Row("names", tuple(Box(name, None) for name in NAMES[: setting.numbers]), 1.5),
-            Row("numbers", tuple(shown), 1.5),
-            Row("moves", tuple(map(Box, moves, faces)), min(3.6, 12 / setting.num_stages)),
-            Row("chance", words=_chance(setting, scene)),
+            CellRow("target", (Cell(str(target), GOOD if won else GIVEN),), 1.5, words="reached" if won else ""),
+            CellRow("names", tuple(Cell(name, None) for name in NAMES[: setting.numbers]), 1.5),
+            CellRow("numbers", tuple(shown), 1.5),
+            CellRow("moves", tuple(map(Cell, moves, faces)), min(3.6, 12 / setting.num_stages)),
+            CellRow("chance", words=_chance(setting, scene)),
         ]
 
     def bars(self, setting: Countdown, scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theorybench.envs.core.environments.canvas import GIVEN, SAID, Box, Row
+from theorybench.envs.core.environments.canvas import GIVEN, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene
 from theorybench.envs.curriculum.k_fold.setting import KFoldComposition
 
@@ -13,7 +13,7 @@ _ENTRIES, _HOPS = 16, 8
 class KFoldRenderer(Renderer):
     """The tables shown, and in each the entry that was looked up."""
 
-    def rows(self, setting: KFoldComposition, scene: Scene) -> list[Row]:
+    def rows(self, setting: KFoldComposition, scene: Scene) -> list[CellRow]:
         """Show a row for each permutation, with what a hop looked up in it and found."""
         size, count = setting.N, setting.k
         if size > _ENTRIES or count > _HOPS:
@@ -29,15 +29,15 @@ class KFoldRenderer(Renderer):
             looked = {int(first + number) % count: (pair[0], pair[1]) for number, pair in enumerate(pairs)}
         wide = min(1.0, 9.4 / size)
         rows = [
-            Row(
+            CellRow(
                 "task", words=f"{hops} {'hop' if hops == 1 else 'hops'} from entry {entry}, first by table {first + 1}"
             ),
-            Row("entry", tuple(Box(str(number), None) for number in range(size)), wide),
+            CellRow("entry", tuple(Cell(str(number), None) for number in range(size)), wide),
         ]
         for number, table in enumerate(tables.tolist()):
             at, found = looked.get(number, (-1, -1))
-            boxes = tuple(Box(str(value), SAID if place == at else GIVEN) for place, value in enumerate(table))
-            rows.append(Row(f"table {number + 1}", boxes, wide, words=f"{at} gives {found}" if at >= 0 else ""))
+            boxes = tuple(Cell(str(value), SAID if place == at else GIVEN) for place, value in enumerate(table))
+            rows.append(CellRow(f"table {number + 1}", boxes, wide, words=f"{at} gives {found}" if at >= 0 else ""))
         if not setting.chain_of_thought:
-            rows.append(Row("answer", (Box(str(said[0]) if np.size(said) else "·", SAID),)))
+            rows.append(CellRow("answer", (Cell(str(said[0]) if np.size(said) else "·", SAID),)))
         return rows

@@ -1,6 +1,6 @@
 """Renderings of a running environment with a relative budget."""
 
-from theorybench.envs.core.environments.canvas import GOOD, SAID, Box, Row
+from theorybench.envs.core.environments.canvas import GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 from theorybench.envs.curriculum.relative_budget.law import TokenLaw
 from theorybench.envs.curriculum.relative_budget.setting import RelativeBudget
@@ -20,16 +20,16 @@ class RelativeBudgetRenderer(Renderer):
         ]
         return described(setting, scene, rows)
 
-    def rows(self, setting: RelativeBudget, scene: Scene) -> list[Row]:
+    def rows(self, setting: RelativeBudget, scene: Scene) -> list[CellRow]:
         """Show sub-steps that are solved, tokens that are used, and the last token."""
         progress, used, goal = (int(field[0]) for field in scene.state[1:])
-        steps = tuple(Box(str(step + 1) if step < progress else "·", GOOD) for step in range(goal))
+        steps = tuple(Cell(str(step + 1) if step < progress else "·", GOOD) for step in range(goal))
         last = "·" if scene.last is None else setting.symbol_name(int(scene.last.action))
         return [
-            Row("sub-steps", steps, min(1.0, 8 / setting.K), words=f"{progress} of {goal} solved"),
-            Row("tokens", share=used / setting.horizon, words=f"{used} of {setting.horizon} used"),
-            Row("last token", (Box(last, SAID),)),
-            Row("chance", words=_chance(setting, scene) or "the attempt has ended"),
+            CellRow("sub-steps", steps, min(1.0, 8 / setting.K), words=f"{progress} of {goal} solved"),
+            CellRow("tokens", share=used / setting.horizon, words=f"{used} of {setting.horizon} used"),
+            CellRow("last token", (Cell(last, SAID),)),
+            CellRow("chance", words=_chance(setting, scene) or "the attempt has ended"),
         ]
 
     def bars(self, setting: RelativeBudget, scene: Scene) -> None:

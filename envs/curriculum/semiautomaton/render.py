@@ -1,6 +1,6 @@
 """Renderings of a running semiautomaton."""
 
-from theorybench.envs.core.environments.canvas import GIVEN, SAID, Box, Row
+from theorybench.envs.core.environments.canvas import GIVEN, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene
 from theorybench.envs.curriculum.semiautomaton.setting import Semiautomaton
 
@@ -11,7 +11,7 @@ _LETTERS = 24
 class SemiautomatonRenderer(Renderer):
     """The word, and below each letter the state that is claimed after it."""
 
-    def rows(self, setting: Semiautomaton, scene: Scene) -> list[Row]:
+    def rows(self, setting: Semiautomaton, scene: Scene) -> list[CellRow]:
         """Show letters, and states after them."""
         if setting.T > _LETTERS:
             return super().rows(setting, scene)
@@ -21,6 +21,6 @@ class SemiautomatonRenderer(Renderer):
             claims = [""] * (sum(letter != "·" for letter in letters) - 1) + claims
         wide = min(1.0, 12 / (1 + setting.T))
         return [
-            Row("letters", (Box(""), *(Box(letter, GIVEN) for letter in letters)), wide),
-            Row("start, states", (Box(start, GIVEN), *(Box(claim, SAID) for claim in claims)), wide),
+            CellRow("letters", (Cell(""), *(Cell(letter, GIVEN) for letter in letters)), wide),
+            CellRow("start, states", (Cell(start, GIVEN), *(Cell(claim, SAID) for claim in claims)), wide),
         ]

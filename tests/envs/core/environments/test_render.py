@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from theorybench.envs.core.environments.batch import Batch
-from theorybench.envs.core.environments.canvas import GOOD, SAID, Box, Row
+from theorybench.envs.core.environments.canvas import GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import (
     RENDERERS,
     Last,
@@ -112,7 +112,7 @@ def test_frames_of_larger_settings_stay_within_a_screen(env_id: str, parameters:
 
 
 def test_rows_say_what_the_task_is_and_how_it_goes() -> None:
-    def rows(env_id: str, options: dict[str, Any], *actions: Any) -> dict[str, Row]:
+    def rows(env_id: str, options: dict[str, Any], *actions: Any) -> dict[str, CellRow]:
         setting = lookup(f"TheoryBench/{env_id}-v0").make_setting({})
         batch, last = Batch(setting, 1, np), None
         batch.seed(1)
@@ -122,13 +122,13 @@ def test_rows_say_what_the_task_is_and_how_it_goes() -> None:
             last = Last(np.array(action), float(rewards[0]))
         return {row.label: row for row in renderer_of(setting).rows(setting, scene_of(batch, 0, last))}
 
-    def said(row: Row) -> list[str]:
+    def said(row: CellRow) -> list[str]:
         return [box.text for box in row.boxes]
 
     setting = lookup("TheoryBench/Countdown-v0").make_setting({})
     game = setting.pool
     drawn = rows("Countdown", {"prompt": 5}, *game.solution[5].tolist())
-    assert drawn["target"].boxes == (Box(str(game.targets[5]), GOOD),) and drawn["target"].words == "reached"
+    assert drawn["target"].boxes == (Cell(str(game.targets[5]), GOOD),) and drawn["target"].words == "reached"
     assert said(drawn["moves"])[-1].endswith(f"= {game.targets[5]}") and str(game.targets[5]) in said(drawn["numbers"])
     assert said(rows("Countdown", {"prompt": 5, "stage": 2})["numbers"]) == [
         str(number) if number else "·" for number in game.numbers[5, 1].tolist()
@@ -146,7 +146,7 @@ def test_rows_say_what_the_task_is_and_how_it_goes() -> None:
     setting = lookup("TheoryBench/KFoldComposition-v0").make_setting({})
     drawn = rows("KFoldComposition", {}, 6)
     assert drawn["table 1"].words == f"6 gives {said(drawn['table 1'])[6]}" and drawn["task"].words.startswith("4 hops")
-    assert rows("Semiautomaton", {}, 2)["start, states"].boxes[1] == Box("2", SAID)
+    assert rows("Semiautomaton", {}, 2)["start, states"].boxes[1] == Cell("2", SAID)
     assert [n for n, box in enumerate(rows("ReasoningTree", {}, 5, 3)["bits x"].boxes) if box.face == SAID] == [3, 5]
     assert said(rows("Parity", {}, 1, 0)["claims"]) == ["1", "0", "·", "·"]
 
