@@ -16,6 +16,9 @@ responses taken in levels of equal score, of mass q_l and cumulative mass F_l,
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
+Where it deviates: the reward model is a table of mean rewards of the base model's own rollouts, where papers train a
+network on labels. It never sees a price of leaving the reference, and boards rank it apart where the objective has one.
+
 Larger N moves mass to higher scores, in likelihood ratio. If the score measures consistency, this favours common
 answers: the share of rare correct answers among the correct ones falls with N. On the first task of the
 canonical `TreeMarkovChain`, with exact scores: easy / hard / invalid .413 / .154 / .432 at N = 1, .656 / .157 / .187 at

@@ -6,6 +6,9 @@
 3. If preferences are cyclic, the response with the highest score need not win against every other, for any N.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
+
+Where it deviates: scores are win rates in a table, where papers train a reward model on comparisons. It never sees a
+price of leaving the reference, and boards rank it apart where the objective has one.
 """
 
 import dataclasses

@@ -22,6 +22,9 @@ the maximiser of E[r] - KL(p || pi) / lambda. No training is needed for the limi
 4. *Cost:* each step queries the reward model for all children: steps times actions for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
+
+Where it deviates: r is a table of learned outcome rewards and h its expectation under the known base model, where the
+paper takes both as given.
 """
 
 import dataclasses

@@ -26,7 +26,9 @@ Implementation details:
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 
 Where it deviates: rewards of the outcome only (the paper also has process rewards); the reference is fixed (the paper's
-outer loop updates it); Adam at 0.1, without warm-up or decay, since tables and small networks are trained.
+outer loop updates it); groups of 8, not 64; `beta` is the setting's, not the paper's 0.04; Adam at 0.1, without warm-up
+or decay, since tables and small networks are trained. Where the objective has a KL term that step is too long for
+batches of 64: on OptimalAdvantage with beta = .5 the score is -.41, at 0.02 it is .60, and .88 without scaling too.
 """
 
 import dataclasses

@@ -9,6 +9,9 @@
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
 
+Where it deviates: the reward model is a table of mean rewards of the base model's own rollouts, where papers train a
+network on labels. It never sees a price of leaving the reference, and boards rank it apart where the objective has one.
+
 With exact values it is one step of policy improvement on the base model. If the reward measures consistency, the value
 of a child is the probability of agreement under it: greedy search follows common steps and always returns one answer,
 whose pass@K is constant in K.

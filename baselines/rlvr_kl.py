@@ -14,6 +14,9 @@ of the canonical tree, 0.1, 0.2, 0.5 and 1 keep .25, .32, .56 and .78 of the mas
 keeps .006: a small weight delays squeezing more than it prevents it.
 
 It logs what `rlvr` logs.
+
+Where it deviates: the paper compares several weights and recommends none; 0.1 is ours, and where the objective has a KL
+term its own weight takes the place. Otherwise as `rlvr`.
 """
 
 import dataclasses

@@ -17,6 +17,9 @@ which follows from 1/x = int_0^inf exp(-t x) dt and the independence of the N an
 5. *Cost:* N queries of the reward model for each response.
 
 It logs the guided policy at each fraction of the budget at which it is scored, and no scalars.
+
+Where it deviates: the paper chooses N and lambda by the KL divergence that it allows; here N is fixed and lambda is the
+limit's, which at finite N stays nearer to the reference than the optimum. Scores are a table.
 """
 
 import dataclasses
