@@ -1,8 +1,7 @@
 """Curriculum search: search sub-task by sub-task, keep the rewarded actions, and train nothing (arXiv 2511.07372).
 
 Searching for a whole response costs the inverse of the base model's success probability; sub-task by sub-task it costs
-the sum of these inverses. The paper counts reward queries at inference time in this way; here the search starts from
-the base model and its result is a table.
+the sum of these inverses. The paper counts reward queries in this way at inference time; here the result is a table.
 
 Implementation details:
 
