@@ -21,8 +21,8 @@ CASES = [
     ("Countdown", {"numbers": 3, "prompts": 8, "max_number": 9, "min_target": 1, "max_target": 99}, 6400, ""),
     ("RelativeBudget", {"K": 2, "A": 4, "p": 0.25}, 3200, ""),
 ]
-#: Learners: TRL's trainer and ours on a language model, and ours on the setting's table.
-AGENTS = ("trl-grpo[{told}]", "grpo[policy=llama{sizes}]", "grpo")
+#: Learners: TRL's trainer and ours on a language model, and ours on the table of the setting's own view.
+AGENTS = ("trl-grpo[{told}]", "grpo[policy=llama{sizes}]", "grpo[policy=informed]")
 
 
 def main() -> None:

@@ -15,11 +15,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from theorybench.agents.api.agent import can_batch_seeds, hyperparameters, learns_from
+from theorybench.agents.api.agent import can_batch_seeds, hyperparameters, learns_from, shown_to
 from theorybench.agents.api.harness import Trained, check_feedback, train
 from theorybench.agents.api.rollout import rollout
+from theorybench.agents.policies.shown import SEES
 from theorybench.envs.core.checks.setting import global_random_state
-from theorybench.envs.core.errors import AgentError, CheckFailed, PolicyError, TheoryBenchError, require
+from theorybench.envs.core.errors import AgentError, CheckFailed, ParameterError, PolicyError, TheoryBenchError, require
 from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.policy import LinearPolicy, TablePolicy, checked_probs
 from theorybench.envs.core.registry import list_envs, lookup
@@ -50,6 +51,11 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
         check_feedback(agent, env_id)
     except AgentError as error:
         raise CheckFailed(f"{error}: declare the class attribute feedback, or name another env_id") from error
+    try:
+        shown = shown_to(agent, lookup(env_id).make_setting(parameters))
+    except ParameterError as error:
+        raise CheckFailed(str(error)) from error
+    require(shown in SEES, f"sees(setting) returned {shown!r}: one of {', '.join(map(repr, SEES))}")
     before, globals_before = hyperparameters(agent), global_random_state()
     budget = _budget(agent, env_id, parameters)
     first = _train(agent, env_id, parameters, 0, budget)

@@ -94,6 +94,7 @@ def test_without_a_compatible_setting_the_check_says_so(monkeypatch):
     [
         ({"feedback": "rewards"}, "feedback is 'rewards': one of 'reward'"),
         ({"num_envs": 0}, "num_envs is 0"),
+        ({"sees": lambda self, setting: "all"}, r"sees\(setting\) returned 'all': one of 'tokens'"),
         ({"num_envs": "many"}, "num_envs is 'many'"),
         ({"autoreset_mode": "same"}, "autoreset_mode is 'same': one of"),
         ({"made_with": {"x": object()}}, "not JSON"),
