@@ -84,7 +84,7 @@ def _draw_chain(axes: Any, setting: MetastableChain, dots: np.ndarray) -> None:
         LineCollection(list(leaps), colors=COLOURS[1], linewidths=1.2, linestyles=[(0, DASHES)], zorder=2)
     )
     centres, angle = dots.mean(axis=1), _angles(setting.K)
-    out = np.abs(dots - centres[:, None]).max() + 0.27
+    out = np.abs(dots - centres[:, None]).max() + 0.33
     labels = centres + out * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     for number, (x, y) in enumerate(labels, 1):
         word = {1: "1\nstart", setting.K: f"{setting.K}\ntarget"}.get(number, str(number))
