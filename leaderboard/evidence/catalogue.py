@@ -19,7 +19,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 def environments() -> Rows:
     """Return the registered environments: id, track, feedback, default budget, claims, studies, one line."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for id in list_envs():
         entry = lookup(id)
         rows.append(
@@ -38,7 +38,7 @@ def environments() -> Rows:
 
 def agents() -> Rows:
     """Return the registered agents: name, what they learn from, one line, names of presets."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in list_agents():
         try:
             cls = agent_class(name)
@@ -53,7 +53,7 @@ def agents() -> Rows:
 
 def suites() -> Rows:
     """Return the suites that ship, and what they run."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in list_suites():
         suite = named_suite(name)
         rows.append(

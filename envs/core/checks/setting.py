@@ -100,7 +100,7 @@ def _check_declarations(setting: Setting) -> None:
         require(view in VIEWS[-2:], f"secret_views holds {view!r}: one of {', '.join(map(repr, VIEWS[-2:]))}")
     if setting.local is not None and "instance" in setting.parameters:
         number = setting.parameters["instance"]
-        other = dataclasses.replace(setting, instance=number + 1 if isinstance(number, int) else 0)
+        other = type(setting)(**{**setting.parameters, "instance": number + 1 if isinstance(number, int) else 0})
         fix = "declare it in secret_views, or let it read the same tokens for all instances"
         same = other.local == setting.local or "local" in setting.secret_views
         require(same, f"the view local differs between instances, so it tells what they hide: {fix}")
