@@ -15,6 +15,7 @@ from typing import Any
 import ladder_page
 import language_page
 import reference_tables as tables
+import setting_page
 from agent_groups import KINDS, kind, shipped_agents
 from families import families, families_with_pages, family_name, shipped_settings
 from family_page import render
@@ -33,37 +34,6 @@ from theorybench.leaderboard.running.config import named_suite
 
 ROOT = Path(__file__).parent
 README = ROOT.parent / "README.md"
-
-
-def setting_page(id: str) -> str:
-    """Return the page of a setting: its docstring, metrics, claims, studies and numbers."""
-    entry, family = lookup(id), families()[family_name(id)]
-    page = family.page_of(id) if family.has_page else ""
-    story = f" · its story: [{family.pages[page]}](../{page}.md)" if page else ""
-    parts = [
-        f"# {id}",
-        f"`gym.make({id!r})` · track *{entry.setting.track}* · feedback *{entry.setting.feedback}* · "
-        f"default budget {entry.budget:,} episodes" + story,
-        inspect.getdoc(entry.setting) or "",
-    ]
-    metrics = getattr(entry.oracle, "metrics", {})
-    parts += ["## Metrics", table(("metric", "meaning"), [(f"`{name}`", text) for name, text in metrics.items()])]
-    claims = entry.claims()
-    if claims:
-        rows = [(f"`{c.id}`", c.source, c.statement, c.falsified_by) for c in claims]
-        parts += [
-            "## Claims",
-            f"`theorybench claims {id}` checks them.",
-            table(("claim", "source", "statement", "falsified by"), rows),
-        ]
-    studies = entry.studies()
-    if studies:
-        shown = [(f"`{study.id}`", study.source, study.title) for study in studies]
-        command = (
-            f"`theorybench study {id}` makes these tables and figures; `--pictures DIR` and `--html FILE` draw them."
-        )
-        parts += ["## Studies", command, table(("study", "source", "what it shows"), shown)]
-    return "\n\n".join([*parts, *filter(None, [tables.setting_numbers(id)])]) + "\n"
 
 
 def agent_page(name: str) -> str:
@@ -205,13 +175,25 @@ def readme(ids: Sequence[str], names: Sequence[str]) -> str:
 def pages() -> dict[Path, str]:
     """Return every page by path."""
     ids, names = shipped_settings(), shipped_agents()
-    result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page(id) for id in ids}
+    result = {ROOT / "settings" / f"{id.partition('/')[2]}.md": setting_page.render(id) for id in ids}
     result |= {ROOT / "agents" / f"{name}.md": agent_page(name) for name in names}
     for family in families_with_pages():
         result |= {ROOT / f"{page}.md": render(family, page) for page in family.pages}
     result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
     result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
-    return result | {ROOT / "README.md": index_page(ids, names), README: readme(ids, names)}
+    result[ROOT / "README.md"] = index_page(ids, names)
+    return {path: linked(text) for path, text in result.items()} | {README: readme(ids, names)}
+
+
+def linked(text: str) -> str:
+    """Make links of the papers that a page names, outside code."""
+    parts = re.split(r"(```.*?```|`[^`\n]*`)", text, flags=re.S)
+    found = [
+        re.sub(r"(?<![\[/])arXiv[ :](\d{4}\.\d{4,5})", r"[arXiv \1](https://arxiv.org/abs/\1)", own)
+        for own in parts[::2]
+    ]
+    parts[::2] = found
+    return "".join(parts)
 
 
 if __name__ == "__main__":

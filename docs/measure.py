@@ -1,6 +1,7 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
-Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. Of each family that has a
+Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
+of settings show. Of each family that has a
 page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
 `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again. It
 does what these commands do, and keeps what pages need of their output:
@@ -23,8 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claim
 import ladder_page
 import language_page
 import reference_data as data
+import setting_page
 from agent_groups import curve_groups
-from families import Family, families, families_with_pages, family_name
+from families import Family, families, families_with_pages, family_name, shipped_settings
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
@@ -147,6 +149,12 @@ def draw_pictures(family: Family) -> None:
     data.write(f"pictures-{family.name}", {"fingerprints": fingerprints, "pictures": drawn})
 
 
+def measure_episodes() -> None:
+    """Play an episode of each setting, run the example of its page, draw it."""
+    rows, drawn = setting_page.measure(shipped_settings(), PICTURES)
+    data.write(setting_page.NAME, {"provenance": data.here(), setting_page.NAME: rows, "pictures": _shrunk(drawn)})
+
+
 def _shrunk(paths: Sequence[Path]) -> dict[str, str]:
     """Reduce pictures to 256 colours, a third of their size; return their digests.
 
@@ -171,6 +179,7 @@ def parts() -> dict[str, Callable[[], None]]:
     """Return what can be measured, by name."""
     found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in data.shown_suites()}
     found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
+    found[setting_page.NAME] = measure_episodes
     for family in families_with_pages():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)

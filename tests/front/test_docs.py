@@ -13,6 +13,7 @@ import ladder_page
 import measure
 import pytest
 import reference_data as data
+import setting_page
 from families import families, families_with_pages, shipped_settings
 
 import theorybench as tb
@@ -67,6 +68,27 @@ def test_the_pages_are_what_the_code_and_the_numbers_say():
     assert written == {path for path in pages if path.parent.name in ("settings", "agents")}, (
         "remove pages of what is gone"
     )
+
+
+@pytest.mark.parametrize("id", shipped_settings())
+def test_the_page_of_a_setting_shows_its_question_an_episode_and_its_papers(id):
+    page, name = generate.pages()[DOCS / "settings" / f"{id.partition('/')[2]}.md"], id.partition("/")[2]
+    setting = lookup(id).make_setting({})
+    assert setting.question in page and f"](../pictures/frame-{name}.png)" in page and "P(optimum)" in page
+    assert re.search(r"\[arXiv \d{4}\.\d{4,5}\]\(https://arxiv\.org/abs/\d{4}\.\d{4,5}\)", page)
+    assert not re.search(r"(?<![\[/`])arXiv[ :]\d{4}\.\d{4,5}", page)
+    lines = [line for line in setting_page.code(id).splitlines() if line]
+    assert len(lines) <= 12 and "\n".join(setting_page.code(id).splitlines()) in page
+    (row,) = [row for row in data.read("episodes")["episodes"] if row["environment"] == id]
+    assert row["fingerprint"] == setting.fingerprint, "`python docs/measure.py episodes`"
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("id", shipped_settings())
+def test_the_example_and_the_episode_of_a_setting_are_what_its_page_shows(id):
+    (row,) = [row for row in data.read("episodes")["episodes"] if row["environment"] == id]
+    assert setting_page.output(id) == row["output"]
+    assert setting_page.episode(id) == {name: row[name] for name in setting_page.episode(id)}
 
 
 def test_the_index_names_every_page_and_every_agent_once():
