@@ -80,9 +80,9 @@ def _tuned(name: str, found: Mapping[str, Any]) -> list[str]:
         scores = (f"{search[key]:.3f}" for key in ("confirmed_default", "confirmed_best"))
         rows.append((f"`{name}[preset={preset}]`", values or "the default", search["trials"], *scores))
     text = (
-        "Found by `theorybench tune` on instances for tuning, by the mean score over the suite's environments, from -1 "
-        "to 1. Both scores are of other seeds and other tuning instances than the search saw; where the best trial is "
-        "no better there, the default stays."
+        "Found by `theorybench tune AGENT` on instances for tuning, by the mean score over the suite's environments, "
+        "from -1 to 1. Both scores are of other seeds and other tuning instances than the search saw; where the best "
+        "trial is no better there, the default stays."
     )
     return [text, table(("preset", "values", "trials", "default", "best trial"), rows)]
 
