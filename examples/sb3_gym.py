@@ -3,6 +3,7 @@
 import time
 
 import gymnasium as gym
+import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
@@ -10,6 +11,7 @@ import theorybench as tb
 from theorybench.agents.external.sb3 import SB3Policy
 
 ENV, STEPS = "TheoryBench/Countdown-v0", 6_144
+torch.set_num_threads(1)  # small networks are several times slower on many threads
 
 for algorithm in (PPO, MaskablePPO):
     began, env = time.perf_counter(), gym.make(ENV)

@@ -3,6 +3,7 @@
 import time
 
 import gymnasium as gym
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -10,6 +11,7 @@ import theorybench as tb
 from theorybench.agents.external.sb3 import SB3Policy, VectorBridge
 
 ENV, NUM_ENVS, STEPS = "TheoryBench/TreeMarkovChain-v0", 256, 65_536
+torch.set_num_threads(1)  # small networks are several times slower on many threads
 
 
 def native():
