@@ -42,6 +42,19 @@ AGENTS = (
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3
 _DASHES = ("dash", "dot", "dashdot")
+#: Shares of white in the colours of variants. What variants are called: those in a line never occur of one agent.
+SHADES = (0.0, 0.25, 0.45)
+VARIANTS = (
+    ("tuned",),
+    ("network",),
+    ("table", "reject-easy"),
+    ("transformer", "greedy"),
+    ("offline", "plain gradient"),
+    ("ridge to reference", "Markov", "informed, no rungs"),
+    ("ipo", "two terms", "no rungs"),
+    ("process rewards", "stage by stage"),
+    ("informed",),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +72,8 @@ def agent_style(agent: str, label: str = "") -> Style:
 
     Args:
         agent: its name, such as "rlvr".
-        label: its label, such as "rlvr, network": what follows the comma or bracket makes a variant, in a lighter or
-            darker shade of the agent's colour with another mark.
+        label: its label, such as "rlvr, network": what follows the comma or bracket makes a variant, in the
+            agent's colour or a lighter shade of it, with another mark and dash.
     """
     number = _digest(agent)
     if agent in AGENTS:
@@ -72,11 +85,9 @@ def agent_style(agent: str, label: str = "") -> Style:
     variant = _variant(label)
     if not variant:
         return own
-    chosen = _digest(variant)
-    shade = 255 if chosen % 2 else 0
-    return Style(
-        _mixed(own.colour, shade, 0.3), OTHERS[(chosen // 2 + row) % len(OTHERS)], _DASHES[chosen // 12 % len(_DASHES)]
-    )
+    chosen = next((n for n, words in enumerate(VARIANTS) if variant in words), _digest(variant))
+    lighter, dash = SHADES[chosen % len(SHADES)], _DASHES[chosen // len(SHADES) % len(_DASHES)]
+    return Style(_lighter(own.colour, lighter), OTHERS[row % len(OTHERS)], dash)
 
 
 def style(place: int) -> Style:
@@ -139,9 +150,9 @@ def _channels(colour: str) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def _mixed(colour: str, other: int, share: float) -> str:
-    """Return a colour with a share of black (0) or white (255) in it."""
-    return "#" + "".join(f"{round((1 - share) * own + share * other):02x}" for own in _channels(colour))
+def _lighter(colour: str, share: float) -> str:
+    """Return a colour with a share of white in it; darker ones could not be seen on pages that are dark."""
+    return "#" + "".join(f"{round((1 - share) * own + share * 255):02x}" for own in _channels(colour))
 
 
 def _digest(name: str) -> int:

@@ -23,7 +23,7 @@ MARGIN = 0.05
 #: Lines closer than this share of the vertical axis coincide.
 NEAR = 0.012
 #: How much wider a line is for each later one that lies upon it, and how wide it may be, in usual widths.
-WIDER, WIDEST = 0.5, 2.5
+WIDER, WIDEST = 0.6, 4.0
 #: A line with so many points has no markers.
 FEW = 12
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -127,7 +127,7 @@ def _is_line(series: Series) -> bool:
 
 
 def _coincide(chart: Chart, one: Series, other: Series) -> bool:
-    """Return whether two lines are the same over a fifth of the first's points, and over two of them at least."""
+    """Return whether two lines are the same over half of the first's points, and over two of them at least."""
     low, high = (chart.y.place(end) for end in y_range(chart))
     ends = min(other.x), max(other.x)
     shared = [(x, y) for x, y in zip(one.x, one.y, strict=True) if ends[0] <= x <= ends[1]]
@@ -137,7 +137,7 @@ def _coincide(chart: Chart, one: Series, other: Series) -> bool:
     points = sorted((chart.x.place(a), chart.y.place(b)) for a, b in zip(other.x, other.y, strict=True))
     rival = np.interp(x, np.array([a for a, _ in points]), np.array([b for _, b in points]))
     near = int((np.abs(y - rival) < NEAR * (high - low)).sum())
-    return near >= max(2, 0.2 * len(one.x))
+    return near >= max(2, 0.5 * len(one.x))
 
 
 def chart_key(chart: Chart) -> list[str]:
