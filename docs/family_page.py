@@ -50,7 +50,7 @@ def render(family: Family, page: str) -> str:
         score=lambda environment, agent: format_number(scores[agent, environment]),
         overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
         suite_command=tables.suite_command(family.name),
-        suite_made=tables.provenance(numbers.provenance),
+        suite_made=tables.made(numbers),
         example=lambda name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""\n\n', 1)[1].strip(),
         **(family.parts.values(numbers) if family.parts else {}),
     )

@@ -42,7 +42,7 @@ def render() -> str:
         overview=lambda: tables.overview(SUITE),
         suite=numbers,
         suite_command=tables.suite_command(SUITE),
-        suite_made=tables.provenance(numbers.provenance),
+        suite_made=tables.made(numbers),
         study=studies.__getitem__,
         study_tables=tables.study_tables,
     )

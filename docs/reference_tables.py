@@ -7,6 +7,7 @@ from typing import Any
 import reference_data as data
 from families import family_name
 from reference_data import Agent, Environment, Numbers, Provenance, Row
+from up_to_date import caution
 
 import theorybench as tb
 from theorybench.envs.core.evidence.claim import Claim
@@ -38,6 +39,11 @@ def provenance(said: Provenance) -> str:
     return f"Measured on {said.date}{commit}, with {versions}; {said.hardware}."
 
 
+def made(numbers: Numbers) -> str:
+    """Say where the numbers of a suite come from, and whether the suite has changed since."""
+    return provenance(numbers.provenance) + caution(numbers)
+
+
 def suite_command(suite: str) -> str:
     """Return the commands that make the numbers of a suite."""
     return f"`theorybench run --suite {suite} --out results/{suite}`, then `theorybench leaderboard results/{suite}`"
@@ -62,7 +68,7 @@ def agent_numbers(name: str) -> str:
                 "episodes",
                 "time",
             )
-            parts += [caption, _without_empty(header, rows), provenance(numbers.provenance)]
+            parts += [caption, _without_empty(header, rows), made(numbers)]
     if not parts:
         return ""
     return "\n\n".join(["## Reference numbers", _LEGEND, *parts])
@@ -78,7 +84,7 @@ def setting_numbers(id: str) -> str:
             parts.append(ranking(numbers, environment.label))
         if own:
             command = f"{len(numbers.seeds)} seeds: {suite_command(numbers.suite)}."
-            parts += [command, provenance(numbers.provenance)]
+            parts += [command, made(numbers)]
     return "\n\n".join(["## Reference numbers", _LEGEND, *parts]) if parts else ""
 
 

@@ -1,7 +1,6 @@
 """The generated pages are those that code and reference numbers give now, and the numbers are of what there is now."""
 
 import dataclasses
-import functools
 import inspect
 import json
 import re
@@ -13,7 +12,9 @@ import ladder_page
 import measure
 import pytest
 import reference_data as data
+import reference_tables
 import setting_page
+import up_to_date
 from families import families, families_with_pages, shipped_settings
 
 import theorybench as tb
@@ -21,43 +22,12 @@ from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.statistics import clip_scores, interquartile_mean
 from theorybench.leaderboard.running.config import named_suite
-from theorybench.leaderboard.running.matrix import plan
 
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.
 QUICK = ("random", "reference", "best-of-n", "dpo-offline")
 FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) != "References"]
-
-
-@functools.cache
-def planned(suite):
-    """What a suite asks for now: (environment, agent) -> what their runs have in common."""
-    jobs = {job.names: job.runs[0] for job in plan(named_suite(suite)).jobs}
-    names = ("env_id", "parameters", "fingerprint", "budget", "agent", "hyperparameters")
-    values = {pair: {name: getattr(run, name) for name in names} for pair, run in jobs.items()}
-    return {pair: json.loads(json.dumps(entry)) for pair, entry in values.items()}  # tuples are lists
-
-
-def defaults(name):
-    """The hyper-parameters of an agent that has some, as JSON holds them."""
-    cls = agent_class(name)
-    values = {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
-    return json.loads(json.dumps(values))
-
-
-def measured(numbers):
-    """The same of the reference numbers; what came to be a hyper-parameter later was at its default before."""
-    places = {entry.label: dataclasses.asdict(entry) for entry in numbers.environments}
-    agents = {
-        entry.label: {"agent": entry.agent, "hyperparameters": {**defaults(entry.agent), **entry.hyperparameters}}
-        for entry in numbers.agents
-    }
-    found = {}
-    for row in numbers.rows:
-        both = places[row.environment] | agents[row.agent]
-        found[row.environment, row.agent] = {name: value for name, value in both.items() if name != "label"}
-    return found
 
 
 def test_the_pages_are_what_the_code_and_the_numbers_say():
@@ -117,11 +87,11 @@ def test_the_page_of_an_agent_says_how_it_is_made_and_what_it_logs(name):
 
 
 @pytest.mark.parametrize("suite", data.shown_suites())
-def test_the_numbers_of_a_suite_are_of_what_it_asks_for_now(suite):
-    remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
+def test_pages_say_which_numbers_are_out_of_date(suite):
+    """Where a suite has changed: `python docs/measure.py SUITE`, then `python docs/generate.py`."""
     numbers = data.read_numbers(suite)
-    assert measured(numbers) == planned(suite), remedy
-    assert list(numbers.seeds) == named_suite(suite).seeds, remedy
+    assert (up_to_date.caution(numbers) in reference_tables.made(numbers)) and numbers.suite == suite
+    assert list(numbers.seeds) == named_suite(suite).seeds
 
 
 @pytest.mark.parametrize("change", [{"fingerprint": "0" * 16}, {"budget": 1}, {"parameters": {}}])
@@ -129,7 +99,9 @@ def test_numbers_of_another_environment_are_found(change):
     numbers = data.read_numbers("starter")
     first, *others = numbers.environments
     foreign = dataclasses.replace(numbers, environments=(dataclasses.replace(first, **change), *others))
-    assert measured(foreign) != planned("starter")
+    own = {(environment, agent) for environment, agent in up_to_date.measured(numbers) if environment == first.label}
+    assert own <= up_to_date.changed(foreign)
+    assert "Out of date" in up_to_date.caution(foreign) and "measure.py starter" in reference_tables.made(foreign)
 
 
 @pytest.mark.parametrize("suite", data.shown_suites())
@@ -154,7 +126,7 @@ def test_the_numbers_of_ladders_are_of_what_the_suite_asks_for_now(suite):
     remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
     assert kept["environments"] == now["environments"] and kept["seeds"] == named_suite(suite).seeds, remedy
     for agent in kept["agents"]:  # what came to be a hyper-parameter later was at its default before
-        agent["hyperparameters"] = {**defaults(agent["agent"]), **agent["hyperparameters"]}
+        agent["hyperparameters"] = {**up_to_date.defaults(agent["agent"]), **agent["hyperparameters"]}
     assert kept["agents"] == now["agents"], remedy
 
 
