@@ -228,7 +228,7 @@ def test_study(command, tmp_path):
         (
             ["evaluate", "rlvr", "TreeMarkovChain"],
             1,
-            "rlvr has to be trained first: theorybench.agents.api.harness.train(",
+            "rlvr has to be trained first: theorybench.train(",
         ),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pass_k"], 2, "expected name=value"),
         (["evaluate", "optimal", "TreeMarkovChain", "--param", "pas_k=1"], 2, "did you mean pass_k"),
