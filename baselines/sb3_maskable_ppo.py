@@ -26,4 +26,4 @@ class SB3MaskablePPO(SB3PPO):
     """sb3-contrib's PPO, which takes only legal actions."""
 
     algorithm: ClassVar[str] = "MaskablePPO"
-    requires = ("stable_baselines3", "sb3_contrib")
+    requires: ClassVar[tuple[str, ...]] = ("stable_baselines3", "sb3_contrib")

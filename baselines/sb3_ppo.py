@@ -37,7 +37,7 @@ class SB3PPO(ConfiguredAgent):
     """stable-baselines3's PPO."""
 
     algorithm: ClassVar[str] = "PPO"
-    requires = ("stable_baselines3",)
+    requires: ClassVar[tuple[str, ...]] = ("stable_baselines3",)
 
     num_envs: int = integer(64, 1, 4096, "environments stepped together")
     steps_per_update: int = integer(8, 2, 100_000, "steps of each environment between updates")

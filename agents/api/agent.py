@@ -52,7 +52,7 @@ class Agent:
     privileged: ClassVar[bool] = False
     strategy: ClassVar[Literal["direct", "curriculum"]] = "direct"
     objective: ClassVar[Literal["setting", "reward"]] = "setting"
-    requires: tuple[str, ...] = ()
+    requires: ClassVar[tuple[str, ...]] = ()
     num_threads: ClassVar[int] = 1
 
     def sees(self, setting: Setting) -> str:

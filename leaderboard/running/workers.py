@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import faulthandler
 import multiprocessing
+import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -226,6 +227,7 @@ def _undisturbed() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
+    multiprocessing.resource_tracker.ensure_running()  # when it starts, it takes the block away
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -8,6 +8,9 @@ import time
 
 import pytest
 
+#: They race a signal against processes that start, and wait for it: nightly.
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "theorybench"]
 
 

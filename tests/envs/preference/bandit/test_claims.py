@@ -96,7 +96,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(of=6)  # they train
 @pytest.mark.parametrize(("name", "faults"), FAULTS)
 def test_claim_fails_when_its_mechanism_is_broken(name, faults, check_claim):
     """With 100 runs: what is broken shows in fewer than it takes to see that a claim holds."""
