@@ -5,6 +5,7 @@ no code with the prediction.
 """
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,9 +37,9 @@ class Predicted:
 class Sampled(Predicted):
     """An experiment that summarises independent values, one for each run or each part of a simulation."""
 
+    @abstractmethod
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train or simulate; return what was found in each run, (n,)."""
-        raise NotImplementedError
 
     def summary(self, found: np.ndarray) -> Interval:
         """Return the estimate that the values give, and its interval: here their mean."""

@@ -73,7 +73,7 @@ class Rounds:
         heads = (("start", "d"), ("n", ",d"), ("round", "d"), ("Fisher", ".2f"), ("law", ".2f"), ("runs", ".2f"))
         columns = (*(Column(*head) for head in heads), Column("C that sampled", ".2f"), Column("C after", ".2f"))
         note = (
-            "Error is ||theta_t - theta*||^2 in the Sigma* norm; means of runs with three standard errors. Fisher "
+            "Error is ||theta_t - theta*||^2 in the Sigma* norm; means of runs with 99.7 % intervals. Fisher "
             f"information predicts tr(Sigma* I(pi_init)^-1) in round 1 and the floor {floor:.2f} from round 3 on; "
             "round 2 is sampled by each run's own policy. In round 1 a coordinate has some 40 informative pairs, for "
             "which the binomial law of its estimate is 10 % above Fisher information. The floor is the leading order "
@@ -141,7 +141,7 @@ class Offline:
         columns = (Column("theta_init"), *map(Column, heads, formats))
         share = gaussian.oracle.offline_variance(1) / gaussian.oracle.floor(1)
         note = (
-            "Errors ||theta - theta*||^2 in the Sigma* norm, times all labels, with three standard errors. Offline "
+            "Errors ||theta - theta*||^2 in the Sigma* norm, times all labels, with 99.7 % intervals. Offline "
             f"pools them; on-policy, in {self.rounds} rounds, uses only the last round, whose n is small at "
             "theta_init 1: there the next order in 1 / n adds 20 %. In the gaussian geometry C is mild, and the "
             f"variance of offline labels is {share:.1f} times the floor, less than the number of rounds: offline wins "
@@ -186,7 +186,7 @@ class PhaseTransition:
         title = f"Runs with coverage C <= {self.level:g} after one round"
         y = Axis("share of runs", range=(-0.03, 1.03))
         later_title = f"After {self.ridge_rounds} rounds, theta_init {self.ridge_init:g}: two ridges"
-        marks: dict[str, Any] = {"points": "share of runs", "bars": "Wilson interval of three standard errors"}
+        marks: dict[str, Any] = {"points": "share of runs", "bars": "exact 99.7 % intervals"}
         charts = (
             Chart(title, x, y, tuple(series), "The three laws coincide on this axis.", **marks),
             Chart(later_title, x, y, tuple(ridges), **marks),

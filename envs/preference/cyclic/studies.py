@@ -105,7 +105,7 @@ class OverCyclicity:
             lost.append((share, lab.oracle.margin(share), optima[place], *own[0]))
             rates.append((share, 0.5, *own[1]))
         note = (
-            "Means of runs with three standard errors. Margin: of the Borda winner, 0 up to c* = "
+            "Means of runs with 99.7 % intervals. Margin: of the Borda winner, 0 up to c* = "
             f"{lab.oracle.threshold:.3f}; {FAVOURITE}: of a fit to {self.labels:,} uniform pairs. Optimum: the fixed "
             f"point of the game with beta = {lab.setting.beta:g}."
         )
