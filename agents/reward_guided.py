@@ -22,7 +22,7 @@ import numpy as np
 from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.rollout import Episodes, rollout
-from theorybench.envs.core.arrays import row_keys
+from theorybench.envs.core.arrays import find_rows, row_keys
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.selection import Candidates
 from theorybench.envs.core.setting import Setting
@@ -161,15 +161,8 @@ class RewardGuidedPolicy(SettingPolicy):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
-        place, known = find(self.observations, observations)
+        place, known = find_rows(self.observations, observations)
         return np.where(known[:, None], self.table[place], super().probs(observations))
-
-
-def find(prefixes: np.ndarray, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each observation's number among prefixes in the order of their keys, int64 (n,), and if it is there."""
-    known, keys = row_keys(prefixes), row_keys(np.asarray(observations, prefixes.dtype))
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return place, known[place] == keys
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.policy import SettingPolicy
-from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.registry import entry_of
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import root_key
 
@@ -141,8 +141,7 @@ def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) 
     """
     policy = LanguagePolicy.of(model)
     if target.kind == "reference":
-        entry = next(entry for entry in map(lookup, list_envs()) if entry.setting is type(setting))
-        values = entry.oracle(setting).evaluate(policy, ["kl"])
+        values = entry_of(setting).oracle(setting).evaluate(policy, ["kl"])
         return values["kl"] + 3 * values.get("kl_se", 0.0)
     episodes = _episodes(setting, policy, 2048, np.random.default_rng(0))
     seen = episodes.observations[episodes.taken]

@@ -39,14 +39,14 @@ class Perceptron:
         self.shapes = [(self.positions, hidden_units), *itertools.pairwise(sizes)]
         # Of the one-hot inputs one is on at each place; the position picks one row.
         self.fan_in = [1, self.places, *sizes[1:-1]]
+        self.counts = [rows * columns for rows, columns in self.shapes]
 
     def start(self, key: int) -> np.ndarray:
         """Return random weights with a last layer of zeros, float64 (weights,)."""
-        counts = [rows * columns for rows, columns in self.shapes]
-        draws = uniforms(np.array([key], np.int64), sum(counts))[0]
+        draws = uniforms(np.array([key], np.int64), sum(self.counts))[0]
         scales = np.sqrt(3.0 * np.array(self.fan_in))  # of uniform numbers whose variance is the fan-in
         scales[-1] = 0.0
-        return np.repeat(scales, counts) * (2.0 * draws - 1.0)
+        return np.repeat(scales, self.counts) * (2.0 * draws - 1.0)
 
     def see(self, observations: np.ndarray) -> np.ndarray:
         """Return what the network is given, float64 (n, places + 1): tokens, then the number of response tokens."""
@@ -58,7 +58,7 @@ class Perceptron:
 
     def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Return (..., outputs) for weights of one run and what is seen (..., places + 1)."""
-        parts = torch.split(weights, [rows * columns for rows, columns in self.shapes])
+        parts = torch.split(weights, self.counts)
         by_position, *layers = [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
         values = _one_hot(seen[..., :-1] - 1, self.symbols, weights).flatten(-2) @ layers[0] / self.places
         values = values + _one_hot(seen[..., -1], self.positions, weights) @ by_position

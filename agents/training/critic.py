@@ -5,9 +5,10 @@ import torch
 
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.policies.softmax import SoftmaxClass
-from theorybench.agents.reward_guided import RewardModel, find
+from theorybench.agents.reward_guided import RewardModel
 from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.agents.training.samples import Samples
+from theorybench.envs.core.arrays import find_rows
 from theorybench.envs.core.setting import Setting
 
 
@@ -61,7 +62,7 @@ class FixedCritic:
         values = []
         for model, part in zip(self.models, episodes.split(len(self.models)), strict=True):
             taken = part.taken
-            node, known = find(model.observations, part.observations[taken])
+            node, known = find_rows(model.observations, part.observations[taken])
             mean = model.rewards.sum(axis=1) / model.visits.sum(axis=1)
             found = np.zeros(taken.shape)
             found[taken] = np.where(known, mean[node], 0.0)

@@ -74,3 +74,12 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct rows of integers (n, k) in the order of their keys, and the place of each row, int64 (n,)."""
     _, first, place = np.unique(row_keys(rows), return_index=True, return_inverse=True)
     return rows[first], place
+
+
+def find_rows(known: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's place among known ones (m, k) in the order of their keys, int64 (n,), and if it is there."""
+    keys, wanted = row_keys(known), row_keys(np.asarray(rows, known.dtype))
+    if not len(keys):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return place, keys[place] == wanted

@@ -88,6 +88,10 @@ class RecordError(TheoryBenchError, ValueError):
     """A record or a record store that is truncated, foreign or inconsistent."""
 
 
+class BundleError(TheoryBenchError, ValueError):
+    """A file from elsewhere, a bundle of results or a policy in it, that is refused; the message says why."""
+
+
 class ConfigurationError(TheoryBenchError, ValueError):
     """A configuration file or a command-line value that cannot be used."""
 

@@ -16,6 +16,8 @@ from theorybench.envs.core.views import View
 
 #: How far a row of probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-5
+#: The member of a policy's file that holds its class and its attributes, as JSON.
+HEADER = "__header__"
 
 
 class Policy:
@@ -47,8 +49,9 @@ class Policy:
         Raises:
             PolicyError: an attribute is neither an array nor JSON.
         """
-        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        others = {name: value for name, value in vars(self).items() if name not in arrays and not name.startswith("_")}
+        own = vars(self).items()
+        arrays = {name: np.asarray(value, order="C") for name, value in own if isinstance(value, np.ndarray)}
+        others = {name: value for name, value in own if name not in arrays and not name.startswith("_")}
         try:
             header = json.dumps({"policy": type(self).__name__, "attributes": others})
         except TypeError as error:
@@ -57,7 +60,7 @@ class Policy:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **{**arrays, "__header__": np.array(header)})
+                np.savez_compressed(file, allow_pickle=False, **{**arrays, HEADER: np.array(header)})
             os.replace(temporary, target)
         except BaseException:
             os.unlink(temporary)
@@ -74,7 +77,7 @@ class Policy:
         try:
             with np.load(Path(path), allow_pickle=False) as stored:
                 contents = {name: stored[name] for name in stored.files}
-            header = json.loads(str(contents.pop("__header__")))
+            header = json.loads(str(contents.pop(HEADER)))
             wanted, attributes = header["policy"], header["attributes"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise PolicyError(f"{path} is not a saved policy: {error}") from error

@@ -155,6 +155,18 @@ def lookup(id: str) -> Entry:
     return _ENTRIES[id]
 
 
+def entry_of(setting: Setting) -> Entry:
+    """Return the entry of a setting's class.
+
+    Raises:
+        UnknownNameError: the class is not registered.
+    """
+    found = next((entry for entry in _ENTRIES.values() if entry.setting is type(setting)), None)
+    if found is None:
+        raise UnknownNameError("setting", type(setting).__name__, {e.setting.__name__ for e in _ENTRIES.values()})
+    return found
+
+
 def discover(package: str) -> None:
     """Import every folder of settings `<package>.<family>.<setting>`: each registers its own in its `__init__.py`."""
     families = importlib.import_module(package).__path__

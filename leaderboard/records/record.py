@@ -48,7 +48,7 @@ KEY_FIELDS = (
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
 #: Fields that older records lack; they are written where they are known, so that old records keep their text.
-_LATER = ("sees", "objective", "preset")
+_LATER = ("sees", "objective", "preset", "policy")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -112,6 +112,20 @@ class LadderLevel(Strict):
     way: Literal["direct", "curriculum"]
 
 
+class KeptPolicy(Strict):
+    """What became of the final policy of a run that was to be kept."""
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None  # of its file; None where it was not kept
+    form: Literal["parameters", "answers"] | None  # whether it is built again, or gives the answers that it gave
+    reason: Name | None  # why it was not kept
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "KeptPolicy":
+        if (self.sha256 is None) != (self.form is None) or (self.sha256 is None) != (self.reason is not None):
+            raise ValueError("sha256 and form of a policy, or the reason why there is none")
+        return self
+
+
 class Request(Strict):
     """What a run is asked to do: the fields of its record that are known before it starts."""
 
@@ -158,6 +172,7 @@ class Record(Request):
     versions: dict[str, str]  # of the libraries
     git_commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")] | None  # of the package's sources
     started_at: str  # ISO 8601 with time zone
+    policy: KeptPolicy | None = None  # the final policy, where policies are kept
 
     @field_validator("started_at")
     @classmethod
@@ -188,8 +203,8 @@ class Record(Request):
         if self.status == "ok":
             if self.score is None or self.error is not None or "objective" not in self.metrics:
                 raise ValueError('status = "ok": expected a score, metrics with "objective" and no error')
-        elif self.score is not None or self.error is None:
-            raise ValueError(f"status = {self.status!r}: expected no score and an error")
+        elif self.score is not None or self.error is None or self.policy is not None:
+            raise ValueError(f"status = {self.status!r}: expected no score, no policy and an error")
         key = record_key(self.model_dump(include=set(KEY_FIELDS)))
         if self.key != key:
             raise ValueError(f"key = {self.key[:16]}...: expected {key[:16]}..., the hash of the record's contents")
@@ -272,6 +287,7 @@ def validated(model: type[M], values: Mapping[str, Any], source: str) -> M:
         return model.model_validate(dict(values))
     except ValidationError as error:
         tables: dict[str, type[Strict]] = {"": model, "spent": Spent, "curve": CurvePoint, "rung": LadderLevel}
+        tables["policy"] = KeptPolicy
         raise RecordError(f"{source}: {explain(error, tables)}") from None
 
 

@@ -61,7 +61,8 @@ class RecordStore:
 
         Args:
             records: what to write; the same record again changes nothing.
-            replace: whether they may replace records of the same key whose status is not "ok".
+            replace: whether they may replace records of the same key whose status is not "ok", or any of the same key
+                if they have a policy.
 
         Raises:
             RecordError: another record has one of the keys; the store is as it was.
@@ -82,6 +83,16 @@ class RecordStore:
             if status is None:
                 return {key for (key,) in db.execute("SELECT key FROM records")}
             return {key for (key,) in db.execute("SELECT key FROM records WHERE status = ?", (status,))}
+
+    def policies(self) -> dict[str, str | None]:
+        """Return the sha256 of the policy of each run that ended well, by key: None where it was not to be kept.
+
+        Runs whose policy could not be kept, being too large for example, are left out.
+        """
+        query = """SELECT key, json_extract(record, '$.policy.sha256') FROM records
+            WHERE status = 'ok' AND json_extract(record, '$.policy.reason') IS NULL"""
+        with self._connect() as db:
+            return dict(db.execute(query).fetchall())
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -266,7 +277,7 @@ def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
     if held is not None:
         if held[0] == text:
             return 0
-        if not replace or held[1] == "ok":
+        if not replace or (held[1] == "ok" and record.policy is None):
             run = f"{record.agent} on {record.env_id}, seed {record.seed}"
             raise RecordError(f"another record of the run {run} is in the store already (key {record.key[:16]})")
     db.execute(_INSERT, (*_columns(record), text, _digest(text)))

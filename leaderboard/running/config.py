@@ -25,7 +25,8 @@ A suite names environments, agents and seeds; everything else has a default:
 
 Optional, with their defaults: `description = ""`, `budget` (of environments that name none), `workers` (processes; the
 number of cores), `timeout = 600` (seconds of one run, evaluation included), `memory = 8.0` (gigabytes of one process),
-`batch_seeds = true` (train seeds together where the agent can), `target = 0.9`. An agent's table may also hold
+`batch_seeds = true` (train seeds together where the agent can), `save_policies = false` (keep final policies, so that
+scores can be computed again), `target = 0.9`. An agent's table may also hold
 `environments`, the labels or ids of those that it runs on.
 """
 
@@ -120,6 +121,7 @@ class Suite(Strict):
     memory: Annotated[float, Field(gt=0, le=1e6)] = 8.0
     #: train the seeds of an agent together where it can; False for comparisons of time and memory
     batch_seeds: bool = True
+    save_policies: bool = False  # keep the final policy of each run, as data alone
     target: Annotated[float, Field(gt=0, le=1)] = 0.9  # score at which a run on a ladder ends, having learnt its task
 
 

@@ -2,8 +2,8 @@
 
 import dataclasses
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.records.identity import Identity, identify, with_values
+from theorybench.leaderboard.records.kept import FOLDER, why_not_kept, without_policy
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
@@ -42,6 +43,7 @@ class Job:
     fractions: tuple[float, ...] = FRACTIONS
     memory: int | None = None  # bytes that its process may hold
     values: tuple[float, float] | None = None  # of the reference policy and of the optimal one
+    policies: Path | None = None  # folder in which final policies are kept
 
     @property
     def alone(self) -> bool:
@@ -67,7 +69,9 @@ class Job:
     def execute(self, progress: Callable[[float], None]) -> list[Record]:
         """Train and score; what goes wrong with the agent stands in the records."""
         resolve_env(self.environment)  # registers what a file holds
-        return train_and_score(self.agent, self.runs, fractions=self.fractions, progress=progress)
+        return train_and_score(
+            self.agent, self.runs, fractions=self.fractions, progress=progress, policies=self.policies
+        )
 
     def failures(self, event: Event) -> list[Record]:
         """Return the records of runs whose process ended before it could report."""
@@ -105,6 +109,7 @@ class Outcome:
     runs: int  # of the suite
     resumed: int  # runs whose records were there before
     failed: list[Record]  # records of the suite, old and new, whose status is not "ok"
+    not_kept: Mapping[str, int]  # where policies are kept: how many were not, by reason
 
 
 class Watcher:
@@ -136,13 +141,28 @@ def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, r
         RecordError: the folder holds a record store that is damaged or foreign.
         TheoryBenchError: workers cannot start.
     """
-    return fulfil(plan(suite), folder, suite.workers, watcher=watcher, retry=retry)
+    planned = plan(suite)
+    return fulfil(planned, folder, suite.workers, watcher=watcher, retry=retry, save_policies=suite.save_policies)
 
 
 def fulfil(
-    planned: Plan, folder: str | Path, workers: int, *, watcher: Watcher | None = None, retry: bool = False
+    planned: Plan,
+    folder: str | Path,
+    workers: int,
+    *,
+    watcher: Watcher | None = None,
+    retry: bool = False,
+    save_policies: bool = False,
 ) -> Outcome:
     """Run the runs of a plan that a folder has no record of, as `sweep` does.
+
+    Args:
+        planned: what to run.
+        folder: of the records.
+        workers: processes.
+        watcher: is told what happens.
+        retry: also run again what did not end well before.
+        save_policies: keep final policies; what ended well and has none is run again, and its record replaced.
 
     Raises:
         RecordError: the folder holds a record store that is damaged or foreign.
@@ -150,7 +170,10 @@ def fulfil(
     """
     store, watcher = RecordStore(folder), watcher or Watcher()
     done = store.keys(status="ok") if retry else store.keys()
-    queue = deque(planned.without(done))
+    lacking = without_policy(store) & planned.keys if save_policies else set()
+    done -= lacking
+    kept = Path(folder) / FOLDER if save_policies else None
+    queue = deque(dataclasses.replace(job, policies=kept) for job in planned.without(done))
     watcher.begin(planned, list(queue))
     events = execute(queue, workers, Path(folder) / "output.log")
     try:
@@ -164,14 +187,17 @@ def fulfil(
             elif event.kind not in ("started", "progress"):
                 records = event.job.failures(event)
             # Another sweep may have saved the same run meanwhile.
-            store.add_all([record for record in records if retry or record.key not in store], replace=retry)
+            new = [r for r in records if retry or r.key not in store or (r.key in lacking and r.policy is not None)]
+            store.add_all(new, replace=retry or bool(lacking))
             watcher.see(event, records)
     finally:
         events.close()
         watcher.end()
     keys = planned.keys
-    failed = [record for record in store if record.key in keys and record.status != "ok"]
-    return Outcome(len(keys), len(keys & done), failed)
+    records = [record for record in store if record.key in keys]
+    failed = [record for record in records if record.status != "ok"]
+    not_kept = Counter(why for record in records if save_policies and (why := why_not_kept(record)))
+    return Outcome(len(keys), len(keys & done), failed, not_kept)
 
 
 def plan(suite: Suite) -> Plan:

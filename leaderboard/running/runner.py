@@ -33,6 +33,7 @@ from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.registry import lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import Identity, identify
+from theorybench.leaderboard.records.kept import keep, listening
 from theorybench.leaderboard.records.record import Record, make_record
 from theorybench.leaderboard.running.provenance import (
     Stopwatch,
@@ -140,6 +141,7 @@ def train_and_score(
     batch_seeds: bool = True,
     fractions: Sequence[float] = FRACTIONS,
     progress: Progress | None = None,
+    policies: Path | None = None,
 ) -> list[Record]:
     """Train runs that differ in their seeds, and score them: see `run_many`.
 
@@ -149,6 +151,7 @@ def train_and_score(
         batch_seeds: train seeds together where the agent can.
         fractions: of the budget at which policies are scored.
         progress: told the share of the budget that is spent.
+        policies: folder in which final policies are kept; None for nowhere.
 
     Raises:
         AgentError: the source of the agent has changed since the runs were requested.
@@ -159,9 +162,9 @@ def train_and_score(
     if agent.batch_seeds:
         warm_up()
     together = batch_seeds and len(runs) > 1 and can_batch_seeds(agent.agent, setting)
-    attempts = _attempt(agent.agent, runs, setting, progress, fractions) if together else []
+    attempts = _attempt(agent.agent, runs, setting, progress, fractions, policies) if together else []
     if not attempts:
-        attempts = [_attempt(agent.fresh(), [run], setting, progress, fractions)[0] for run in runs]
+        attempts = [_attempt(agent.fresh(), [run], setting, progress, fractions, policies)[0] for run in runs]
     return [record_of(run, attempt) for run, attempt in zip(runs, attempts, strict=True)]
 
 
@@ -193,6 +196,7 @@ class Attempt:
     seconds_wall: float = 0.0  # training alone, without scoring; of runs trained together, their share
     seconds_cpu: float | None = 0.0  # likewise, of all threads of the process
     peak_memory_bytes: int | None = None  # of the process, or None where it cannot be told
+    policy: dict[str, Any] | None = None  # what became of the final policy, where it was to be kept
 
     def spend(self, budget: Budget) -> None:
         """Note what has been spent."""
@@ -211,6 +215,7 @@ def _attempt(
     setting: Setting,
     progress: Progress | None,
     fractions: Sequence[float],
+    policies: Path | None = None,
 ) -> list[Attempt]:
     """Train runs together and score each; return no attempts if several fail together: the culprit is then unknown."""
     first = identities[0]
@@ -233,7 +238,7 @@ def _attempt(
             if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
                 reached.add(number)
                 attempt.spend(ledger[number])
-                _conclude(attempt, oracle, policy)
+                _conclude(attempt, oracle, policy, policies, identities[number].key)
                 if len(reached) == len(attempts):
                     raise TargetReached("every run has reached its target")
 
@@ -258,7 +263,7 @@ def _attempt(
         if number < len(ledger):
             attempts[number].spend(ledger[number])
         if number < len(trained):
-            _conclude(attempts[number], oracle, trained[number].policy)
+            _conclude(attempts[number], oracle, trained[number].policy, policies, identities[number].key)
     return attempts
 
 
@@ -291,9 +296,10 @@ def record_of(identity: Identity, attempt: Attempt) -> Record:
     )
 
 
-def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
-    """Score the result of a run, and note what its responses cost."""
-    _score(attempt, oracle, policy, attempt.spent["episodes"])
+def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any, folder: Path | None, key: str) -> None:
+    """Score the result of a run, note what its responses cost, and keep it where there is a folder for it."""
+    asked = policy if folder is None else listening(policy, oracle)
+    _score(attempt, oracle, asked, attempt.spent["episodes"])
     queries = getattr(policy, "queries_per_response", 0.0)
     if isinstance(queries, (int, float, np.number)) and 0 <= queries < math.inf:
         attempt.queries_per_response = float(queries)
@@ -306,6 +312,8 @@ def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any) -> None:
         wrong = impossible(metrics["score"], metrics, oracle.reference_value, oracle.optimal_value)
         if wrong:
             attempt.fail(PolicyError(wrong))
+    if folder is not None and attempt.status == "ok":
+        attempt.policy = keep(asked, oracle, folder, key)
 
 
 def impossible(score: float, metrics: Mapping[str, float], reference: float, optimum: float) -> str:
@@ -334,7 +342,9 @@ def refused(record: Record, reference: float, optimum: float) -> Record:
     if not wrong:
         return record
     fields = {name: value for name, value in record.to_dict().items() if name not in ("schema", "key")}
-    return make_record(**{**fields, "score": None, "status": "failed", "error": f"PolicyError: {wrong}"})
+    return make_record(
+        **{**fields, "score": None, "policy": None, "status": "failed", "error": f"PolicyError: {wrong}"}
+    )
 
 
 def measure(oracle: Oracle[Any], policy: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:

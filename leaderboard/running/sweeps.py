@@ -20,6 +20,7 @@ def run_suite(
     workers: int | None = None,
     timeout: float | None = None,
     batch_seeds: bool | None = None,
+    save_policies: bool | None = None,
     retry: bool = False,
     quiet: bool = False,
 ) -> Outcome:
@@ -38,6 +39,7 @@ def run_suite(
         workers: processes; None for one for each core.
         timeout: seconds that one run may take.
         batch_seeds: whether to train the seeds of an agent together where it can.
+        save_policies: whether to keep the final policies; runs of which none was kept are then run again.
         retry: also run again what did not end well before.
         quiet: print no progress.
 
@@ -65,6 +67,7 @@ def run_suite(
         workers=workers,
         timeout=timeout,
         batch_seeds=batch_seeds,
+        save_policies=save_policies,
     )
     watcher = Watcher() if quiet else ProgressWatcher(Console(stderr=True))
     return sweep(chosen, Path("results") / chosen.name if out is None else out, watcher=watcher, retry=retry)

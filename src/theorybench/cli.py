@@ -129,6 +129,15 @@ def run(
         bool | None,
         typer.Option("--batch-seeds/--no-batch-seeds", help="Train the seeds of an agent together where it can."),
     ] = None,
+    save_policies: Annotated[
+        bool | None,
+        typer.Option(
+            "--save-policies/--no-save-policies",
+            help="Keep final policies beside the records, so that scores can be computed again. Runs of which none "
+            "was kept are run again.",
+            show_default=False,
+        ),
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
 ) -> None:
     """Train and score agents. Give the same command again to resume: nothing is run twice."""
@@ -149,6 +158,7 @@ def run(
         timeout=timeout,
         memory=memory,
         batch_seeds=batch_seeds,
+        save_policies=save_policies,
     )
     folder = out or Path("results") / chosen.name
     console = make_console(stderr=True)
@@ -159,6 +169,8 @@ def run(
         raise typer.Exit(130) from None
     failed = f", {len(outcome.failed)} of them failed" if outcome.failed else ""
     console.print(f"{outcome.runs} runs in {folder}{failed}", highlight=False, soft_wrap=True)
+    for reason, count in outcome.not_kept.items():
+        console.print(f"no policy of {count} runs: {reason}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"compare: theorybench leaderboard {folder}", highlight=False, soft_wrap=True)
     if outcome.failed:
         raise typer.Exit(1)

@@ -1,0 +1,361 @@
+"""Policies in files from elsewhere: read as numbers alone, and built again from a fixed catalogue of classes.
+
+`Policy.save` writes arrays and a header, `Policy.load` trusts what it reads. Here nothing is trusted: names, sizes and
+types are checked before anything is unpacked, no object is unpickled and no class is imported by a name in the file.
+What is built is a policy of the setting that the reader names: one of another setting is refused.
+"""
+
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.agents.policies.archive import DEFLATED, STORED, Limits, list_members, read_member
+from theorybench.agents.policies.catalogue import CATALOGUE
+from theorybench.agents.policies.recorded import DEPENDENCES, OptimalPolicy, RecordedPolicy
+from theorybench.envs.core.arrays import row_keys
+from theorybench.envs.core.errors import BundleError, ParameterError
+from theorybench.envs.core.policy import (
+    HEADER,
+    LegalTablePolicy,
+    LinearPolicy,
+    Policy,
+    SettingPolicy,
+    TablePolicy,
+)
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import VIEWS, View
+
+#: Bytes that the arrays of a policy may take.
+MOST_BYTES = 2**26
+#: Members of its file, and characters of its header.
+MOST_ARRAYS, MOST_HEADER = 16, 2**16
+#: How deep tables and lists in JSON may be nested, and how many digits its integers may have.
+DEEPEST, MOST_DIGITS = 8, 20
+_LIMITS = Limits(
+    MOST_ARRAYS,
+    MOST_BYTES + 4 * MOST_HEADER + 2**12,
+    re.compile(r"\w{1,64}\.npy", re.ASCII),
+    "NAME.npy",
+    (STORED, DEFLATED),
+)
+#: Types of arrays by what they hold.
+_TYPES = {"float": ("<f4", "<f8"), "integer": ("|i1", "<i2", "<i4", "<i8"), "text": ()}
+
+
+#: Brackets, and strings, which may hold brackets; each letter is looked at once.
+_MARKS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"?', re.DOTALL)
+
+
+class Contents(NamedTuple):
+    """What a file of a policy holds."""
+
+    name: str  # of the policy's class
+    attributes: dict[str, Any]  # JSON
+    arrays: dict[str, np.ndarray]
+
+
+def read_policy(data: bytes, setting: Setting, where: str) -> Policy:
+    """Build the policy of a setting that a file holds.
+
+    Args:
+        data: the file's bytes.
+        setting: what the policy is to be evaluated on.
+        where: what the file is, for errors.
+
+    Raises:
+        BundleError: names the first thing that is wrong.
+    """
+    contents = read_contents(data, where)
+    if contents.name not in _BUILDERS:
+        raise BundleError(f"{where} holds a {contents.name!a:.80}: expected one of {', '.join(sorted(_BUILDERS))}")
+    given = _Given(contents, setting, where)
+    try:
+        policy = _BUILDERS[contents.name](given)
+    except ParameterError as error:
+        raise BundleError(f"{where}: {error}") from error
+    given.finish()
+    return policy
+
+
+def is_known(policy: Any) -> bool:
+    """Return whether a policy is of a class that is built again from its parameters, and not of one below it."""
+    return type(policy).__name__ in _BUILDERS and type(policy).__module__.startswith("theorybench.")
+
+
+def read_contents(data: bytes, where: str) -> Contents:
+    """Read the header and the arrays of a file.
+
+    Raises:
+        BundleError: names the first thing that is wrong.
+    """
+    file = io.BytesIO(data)
+    members = list_members(file, _LIMITS, where)
+    arrays = {
+        name.removesuffix(".npy"): _array(read_member(file, member, where), f"{where}: {name}")
+        for name, member in members.items()
+    }
+    header = arrays.pop(HEADER, None)
+    if header is None or header.dtype.kind != "U" or header.ndim:
+        raise BundleError(f"{where} has no header: expected one that Policy.save wrote")
+    try:
+        text = str(header)
+    except ValueError as error:
+        raise BundleError(f"{where} has a header that is no text: {error}") from error
+    values = read_json(text, f"{where}: its header")
+    if not isinstance(values, dict) or set(values) != {"policy", "attributes"}:
+        raise BundleError(f"{where}: its header holds {sorted(values)!a:.80}: expected policy and attributes")
+    name, attributes = values["policy"], values["attributes"]
+    if not isinstance(name, str) or not isinstance(attributes, dict):
+        raise BundleError(f"{where}: its header names no policy with attributes")
+    return Contents(name, attributes, arrays)
+
+
+def read_json(text: str, where: str) -> Any:
+    """Read JSON strictly: no field twice, no NaN or infinity, no long integers, no deep nesting.
+
+    Raises:
+        BundleError: names what is wrong.
+    """
+
+    def integer(digits: str) -> int:
+        if len(digits) > MOST_DIGITS:
+            raise ValueError(f"an integer has {len(digits)} digits: expected at most {MOST_DIGITS}")
+        return int(digits)
+
+    def real(digits: str) -> float:
+        if len(digits) > 64 or not math.isfinite(float(digits)):
+            raise ValueError(f"a number is {digits:.20}: expected a finite one of at most 64 characters")
+        return float(digits)
+
+    def constant(name: str) -> None:
+        raise ValueError(f"{name} is no number of JSON")
+
+    def fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
+            raise ValueError(f"the field {twice!a:.80} stands twice")
+        return dict(pairs)
+
+    depth = deepest = 0
+    for mark in _MARKS.findall(text):
+        depth += (mark in "[{") - (mark in "]}")
+        deepest = max(deepest, depth)
+    if deepest > DEEPEST:
+        raise BundleError(f"{where} is nested {deepest} deep: expected at most {DEEPEST}")
+    try:
+        return json.loads(text, parse_int=integer, parse_float=real, parse_constant=constant, object_pairs_hook=fields)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"{where} is no JSON of ours: {error}") from error
+
+
+def _array(data: bytes, where: str) -> np.ndarray:
+    """Read one array; its type is known before any of it is made."""
+    file = io.BytesIO(data)
+    try:
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise BundleError(f"{where} has another version of the format: expected 1.0")
+        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1000)
+    except BundleError:
+        raise
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, OverflowError) as error:
+        raise BundleError(
+            f"{where} is no array: {str(error).splitlines()[0] if str(error) else 'no header'}"
+        ) from error
+    if dtype.hasobject:
+        raise BundleError(f"{where} holds pickled objects: expected numbers")
+    text = dtype.kind == "U" and not shape and dtype.itemsize <= 4 * MOST_HEADER
+    if by_columns or len(shape) > 3 or not (text or dtype.str in _TYPES["float"] + _TYPES["integer"]):
+        allowed = "float32, float64 or signed integers of at most 3 dimensions, row by row"
+        raise BundleError(f"{where} holds {dtype.str!a:.40} of shape {shape!s:.60}: expected {allowed}")
+    size, held = math.prod(shape) * dtype.itemsize, len(data) - file.tell()
+    if any(length < 0 for length in shape) or size != held:
+        raise BundleError(f"{where} states shape {shape!s:.60}, {size} bytes, and holds {held}")
+    array = np.frombuffer(data, dtype, offset=file.tell()).reshape(shape)
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        raise BundleError(f"{where} holds NaN or infinity")
+    return array.copy()
+
+
+class _Given:
+    """The contents of a file, taken piece by piece: what is left over belongs to no policy."""
+
+    def __init__(self, contents: Contents, setting: Setting, where: str) -> None:
+        self.name, self.setting, self._where = contents.name, setting, where
+        self._attributes, self._arrays = dict(contents.attributes), dict(contents.arrays)
+
+    def array(self, name: str, kind: str, *shape: int | None) -> np.ndarray:
+        """Take an array of a type and a shape; None stands for any length."""
+        if name not in self._arrays:
+            raise BundleError(f"{self._where} has no array {name}, which a {self.name} has")
+        found = self._arrays.pop(name)
+        fits = len(found.shape) == len(shape) and all(
+            want in (None, have) for want, have in zip(shape, found.shape, strict=True)
+        )
+        if found.dtype.str not in _TYPES[kind] or not fits:
+            wanted = ", ".join("any" if length is None else str(length) for length in shape)
+            raise BundleError(
+                f"{self._where}: {name} is {found.dtype} of shape {found.shape}: expected {kind} of shape ({wanted})"
+            )
+        return found
+
+    def value(self, name: str) -> Any:
+        """Take an attribute."""
+        if name not in self._attributes:
+            raise BundleError(f"{self._where} has no {name}, which a {self.name} has")
+        return self._attributes.pop(name)
+
+    def one_of(self, name: str, allowed: Collection[Any]) -> Any:
+        """Take an attribute that is one of a few values."""
+        found = self.value(name)
+        if found not in list(allowed):
+            raise BundleError(f"{self._where}: {name} = {found!a:.80}: expected {' or '.join(map(repr, allowed))}")
+        return found
+
+    def cost(self) -> float:
+        """Take what responses ask a reward model, on average."""
+        found = self.value("queries_per_response")
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or found < 0:
+            raise BundleError(f"{self._where}: queries_per_response = {found!a:.80}: expected a number >= 0")
+        return float(found)
+
+    def check_setting(self) -> None:
+        """Take what names the setting, and refuse another one."""
+        own = self.setting
+        self.one_of("setting_class", [type(own).__name__])
+        self.one_of("fingerprint", [own.fingerprint])
+        self.one_of("setting_parameters", [own.parameters])
+
+    def finish(self) -> None:
+        """Refuse what nothing has taken."""
+        left = sorted({*self._attributes, *self._arrays})
+        if left:
+            raise BundleError(f"{self._where} holds {left[0]!a:.80}, which a {self.name} does not have")
+
+
+def _table(given: _Given) -> Policy:
+    stated = given.value("view_parameters")
+    name = stated.get("name") if isinstance(stated, dict) else None
+    if name not in VIEWS[:-1]:
+        raise BundleError(f"a TablePolicy states the view {name!a:.80}: expected one of {', '.join(VIEWS[:-1])}")
+    view = View.of(given.setting, name)
+    if json.loads(json.dumps(view.parameters)) != stated:
+        raise BundleError(f"a TablePolicy states a view {name} that is not the setting's: it is one of another setting")
+    given.one_of("depends_on", [view.depends_on])
+    return TablePolicy(view, given.array("table", "float", view.rows, given.setting.num_actions))
+
+
+def _legal_table(given: _Given) -> Policy:
+    given.check_setting()
+    view = View.of(given.setting, given.one_of("view", VIEWS))
+    return LegalTablePolicy(
+        given.setting, view.name, given.array("table", "float", view.rows, given.setting.num_actions)
+    )
+
+
+def _linear(given: _Given) -> Policy:
+    given.check_setting()
+    setting = given.setting
+    seen = View.of(setting, "prompt").observations(setting.observation_dtype)[:1]
+    return LinearPolicy(setting, given.array("theta", "float", setting.features(seen).shape[-1]))
+
+
+def _of_setting(given: _Given) -> Policy:
+    given.check_setting()
+    policy = SettingPolicy(given.setting, given.one_of("kind", ("reference", "initial")))
+    given.one_of("depends_on", [policy.depends_on])
+    return policy
+
+
+def _network(given: _Given) -> Policy:
+    from theorybench.agents.policies.mlp import MLPPolicy
+    from theorybench.agents.policies.transformer import TransformerPolicy
+
+    cls, entry = {"MLPPolicy": (MLPPolicy, "mlp"), "TransformerPolicy": (TransformerPolicy, "transformer")}[given.name]
+    given.check_setting()
+    kind, sizes = given.one_of("kind", ("reference", "initial")), given.value("sizes")
+    given.one_of("depends_on", ["prefix"])
+    names = CATALOGUE[entry].sizes
+    if not isinstance(sizes, dict) or set(sizes) != set(names):
+        raise BundleError(f"a {given.name} states the sizes {sizes!a:.80}: expected {', '.join(names)}")
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 2**16:
+            raise BundleError(f"a {given.name} states {name} = {size!a:.40}: expected an integer in 1..{2**16}")
+        if name in ("hidden_layers", "layers") and size > 64:
+            raise BundleError(f"a {given.name} states {name} = {size}: expected at most 64")
+    network = cls.network_class(given.setting, outputs=given.setting.num_actions, **sizes)
+    return cls(given.setting, kind, sizes, given.array("weights", "float", sum(network.counts)).astype(np.float64))
+
+
+def _language(given: _Given) -> Policy:
+    """Build the model that the setting, a shape and a size make: of the configuration in the file nothing is used."""
+    from theorybench.agents.language.models import build
+    from theorybench.agents.language.policy import LanguagePolicy
+    from theorybench.agents.policies.sizes import SHAPES, SIZES
+
+    shape, config = given.one_of("shape", SHAPES), given.value("config")
+    task = config.get("task") if isinstance(config, dict) else None
+    stated = task.get("fingerprint") if isinstance(task, dict) else None
+    if stated != given.setting.fingerprint:
+        raise BundleError(f"a LanguagePolicy is of fingerprint {stated!a:.80}: expected {given.setting.fingerprint}")
+    weights = given.array("weights", "float", None)
+    for size in SIZES:
+        model = build(given.setting, shape=shape, size=size)
+        if sum(part.numel() for part in model.parameters()) == len(weights):
+            return LanguagePolicy(shape, model.config.to_dict(), weights)
+    raise BundleError(f"a LanguagePolicy has {len(weights)} weights: none of the sizes {', '.join(SIZES)} has as many")
+
+
+def _reward_guided(given: _Given) -> Policy:
+    from theorybench.agents.reward_guided import RewardGuidedPolicy
+
+    given.check_setting()
+    given.one_of("kind", ["reference"])
+    given.one_of("depends_on", ["prefix"])
+    observations = _observations(given)
+    table = given.array("table", "float", len(observations), given.setting.num_actions)
+    return RewardGuidedPolicy(given.setting, observations, table, given.cost())
+
+
+def _recorded(given: _Given) -> Policy:
+    given.check_setting()
+    observations = _observations(given)
+    answers = given.array("answers", "float", len(observations), given.setting.num_actions)
+    depends_on = given.one_of("depends_on", DEPENDENCES)
+    return RecordedPolicy(given.setting, observations, answers, depends_on, given.cost())
+
+
+def _optimal(given: _Given) -> Policy:
+    given.check_setting()
+    return OptimalPolicy(given.setting).made()
+
+
+def _observations(given: _Given) -> np.ndarray:
+    """Take observations, distinct and in the order of their keys, as those that look them up need them."""
+    setting = given.setting
+    found = given.array("observations", "integer", None, setting.prompt_length + setting.response_length)
+    keys = row_keys(found.astype(setting.observation_dtype))
+    if not len(found) or found.dtype != setting.observation_dtype or (keys[1:] <= keys[:-1]).any():
+        allowed = f"at least one row of {setting.observation_dtype}, distinct and in the order of their bytes"
+        raise BundleError(
+            f"the observations of a {given.name} are {found.dtype} of shape {found.shape}: expected {allowed}"
+        )
+    return found.astype(setting.observation_dtype)
+
+
+_BUILDERS: dict[str, Callable[[_Given], Policy]] = {
+    "TablePolicy": _table,
+    "LegalTablePolicy": _legal_table,
+    "LinearPolicy": _linear,
+    "SettingPolicy": _of_setting,
+    "MLPPolicy": _network,
+    "TransformerPolicy": _network,
+    "LanguagePolicy": _language,
+    "RewardGuidedPolicy": _reward_guided,
+    "RecordedPolicy": _recorded,
+    "OptimalPolicy": _optimal,
+}

@@ -1,0 +1,128 @@
+"""Policies as data alone: any policy as its answers to the observations that an oracle asked it for.
+
+A policy of a class that this package can build again is kept as its parameters. Of any other, `RecordingPolicy` keeps
+what it answers while it is scored, and `RecordedPolicy` gives the same answers later: the same score, and no code.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.arrays import distinct_rows, find_rows, row_keys
+from theorybench.envs.core.errors import PolicyError
+from theorybench.envs.core.policy import Policy, PolicyOfSetting, checked_probs
+from theorybench.envs.core.registry import entry_of
+from theorybench.envs.core.setting import Setting
+
+#: What a policy may say that it depends on; see `Policy`.
+DEPENDENCES = ("prefix", "state", "position", "local")
+
+
+class RecordedPolicy(PolicyOfSetting):
+    """The answers of a policy to some observations of a setting; it has no others.
+
+    Args:
+        setting: what the policy was scored on.
+        observations: integer (m, tokens), distinct, in the order of their keys (see `distinct_rows`).
+        answers: float32 or float64 (m, num_actions).
+        depends_on: what the policy said that it depends on; oracles ask for other observations accordingly.
+        queries_per_response: what the policy's responses cost; see `Policy`.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        observations: np.ndarray,
+        answers: np.ndarray,
+        depends_on: str = "prefix",
+        queries_per_response: float = 0.0,
+    ) -> None:
+        super().__init__(setting)
+        self.observations, self.answers = observations, answers
+        self.depends_on, self.queries_per_response = depends_on, queries_per_response
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Look up the answers, float64 (n, num_actions).
+
+        Raises:
+            PolicyError: it was not asked for one of the observations.
+        """
+        place, known = find_rows(self.observations, observations)
+        if not known.all():
+            raise PolicyError(
+                f"this policy was kept as its answers to {len(self.observations)} observations, and "
+                f"{np.count_nonzero(~known)} of {len(known)} others were asked for: evaluate it on the setting that it "
+                "was scored on, with the same parameters"
+            )
+        return self.answers[place].astype(np.float64)
+
+
+class RecordingPolicy(Policy):
+    """A policy that asks another one, once for each observation, and keeps the answers.
+
+    Args:
+        policy: any object with `probs(observations)`.
+        setting: what it is scored on.
+        most: bytes of observations and answers that are kept; beyond them none are.
+    """
+
+    def __init__(self, policy: Any, setting: Setting, most: int) -> None:
+        self.policy, self.setting, self.most = policy, setting, most
+        self.depends_on = str(getattr(policy, "depends_on", "prefix"))
+        self.queries_per_response = getattr(policy, "queries_per_response", 0.0)
+        width = setting.prompt_length + setting.response_length
+        self._observations = np.empty((0, width), setting.observation_dtype)
+        self._answers = np.empty((0, setting.num_actions))
+        self.held = 0  # bytes asked for, kept or not
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions): what was answered before is answered again, all else is asked."""
+        asked = np.ascontiguousarray(observations, self.setting.observation_dtype)
+        if not len(asked) or self.held > self.most:
+            return checked_probs(self.policy, asked, self.setting.num_actions)
+        distinct, place = distinct_rows(asked)
+        row, known = find_rows(self._observations, distinct)
+        rows = np.empty((len(distinct), self.setting.num_actions))
+        rows[known] = self._answers[row[known]]
+        if not known.all():
+            new = distinct[~known]
+            rows[~known] = checked_probs(self.policy, new, self.setting.num_actions)
+            self._keep(new, rows[~known])
+        return rows[place]
+
+    def recorded(self) -> RecordedPolicy | None:
+        """Return what was answered as a policy; None where it takes more than `most` bytes."""
+        if self.held > self.most:
+            return None
+        small = self._answers.astype(np.float32)
+        answers = small if np.array_equal(small, self._answers) else self._answers  # float32 networks lose nothing
+        depends_on = self.depends_on if self.depends_on in DEPENDENCES else "prefix"
+        queries = self.queries_per_response
+        return RecordedPolicy(self.setting, self._observations, answers, depends_on, float(queries))
+
+    def _keep(self, observations: np.ndarray, answers: np.ndarray) -> None:
+        self.held += observations.nbytes + answers.nbytes
+        if self.held > self.most:
+            self._observations, self._answers = self._observations[:0], self._answers[:0]
+            return
+        together = np.concatenate([self._observations, observations])
+        order = np.argsort(row_keys(together), kind="stable")
+        self._observations = together[order]
+        self._answers = np.concatenate([self._answers, answers])[order]
+
+
+class OptimalPolicy(PolicyOfSetting):
+    """The optimal policy of a setting by name: its oracle makes it again."""
+
+    @functools.cached_property
+    def _made(self) -> Policy:
+        return entry_of(self.setting).oracle(self.setting).optimal_policy
+
+    def made(self) -> Policy:
+        """Return the oracle's own policy, of which oracles know more than that it has probabilities."""
+        return self._made
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        return self._made.probs(observations)

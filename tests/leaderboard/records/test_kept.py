@@ -1,0 +1,143 @@
+"""Final policies are kept as data: read back they earn the same score, and nothing in them is code."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.agents.policies.files import read_contents, read_policy
+from theorybench.agents.policies.recorded import RecordedPolicy, RecordingPolicy
+from theorybench.envs.core.errors import BundleError, PolicyError, RecordError
+from theorybench.envs.core.registry import load_module, lookup, resolve_setting
+from theorybench.leaderboard.records.kept import keep, listening, policy_file, read_kept
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import sweep
+
+TOYS = Path(__file__).parents[1] / "data" / "toys.py"
+ENV = f"{TOYS}:Toys/TwoArms-v0"
+toys = load_module(str(TOYS))
+KEY = "0123456789abcdef" * 4
+#: One agent of each class of policies, and where it runs.
+CLASSES = [
+    ("rlvr", "TreeMarkovChain", "TablePolicy"),
+    ("rlvr[policy=informed]", "Countdown[numbers=3,prompts=4]", "LegalTablePolicy"),
+    ("rlvr[policy=mlp,hidden_units=8]", "TreeMarkovChain", "MLPPolicy"),
+    ("rlvr[policy=transformer,width=8,layers=1,heads=2]", "TreeMarkovChain", "TransformerPolicy"),
+    ("dpo-on-policy", "PreferenceBandit", "LinearPolicy"),
+    ("best-of-n", "TreeMarkovChain", "RewardGuidedPolicy"),
+    ("reference", "Parity", "SettingPolicy"),
+    ("optimal", "Countdown[numbers=3,prompts=4]", "OptimalPolicy"),
+    ("optimal", "TreeMarkovChain", "OptimalPolicy"),
+]
+
+
+def kept(policy, env_id, folder, **parameters):
+    """The record's field and the bytes of a policy that is kept as a run keeps it, and its metrics then."""
+    id, setting = resolve_setting(env_id, parameters)
+    oracle = lookup(id).oracle(setting)
+    asked = listening(policy, oracle)
+    metrics = oracle.evaluate(asked)
+    field = keep(asked, oracle, folder, KEY)
+    (file,) = folder.glob(f"{KEY[:16]}-*.npz")
+    return field, file.read_bytes(), metrics, oracle
+
+
+@pytest.mark.parametrize(("agent", "env_id", "name"), CLASSES)
+def test_a_policy_of_a_known_class_is_kept_as_its_parameters(agent, env_id, name, tmp_path):
+    policy = tb.train(env_id, agent, budget=64)
+    field, data, metrics, oracle = kept(policy, env_id, tmp_path)
+    assert field == {"sha256": hashlib.sha256(data).hexdigest(), "form": "parameters", "reason": None}
+    assert read_contents(data, "file").name == name
+    again = oracle.evaluate(read_policy(data, oracle.setting, "file"))
+    assert again == metrics
+    (file,) = tmp_path.glob("*.npz")
+    assert tb.evaluate(file, env_id)["score"] == oracle.normalise(metrics["objective"])
+
+
+class Own(tb.Policy):
+    """A policy whose probabilities no known class has, in float32 as networks have them."""
+
+    queries_per_response = 2.0
+
+    def __init__(self, env_id):
+        self.columns = np.arange(2, 2 + resolve_setting(env_id)[1].num_actions)
+
+    def probs(self, observations):
+        code = observations.astype(np.int64) @ np.arange(1, observations.shape[1] + 1)
+        rows = (1.0 + code[:, None] % self.columns).astype(np.float32)
+        return rows / rows.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("env_id", ["TreeMarkovChain", "PreferenceBandit", "KFoldComposition", "MetastableChain"])
+def test_any_other_policy_is_kept_as_its_answers(env_id, tmp_path):
+    policy = Own(env_id)
+    field, data, metrics, oracle = kept(policy, env_id, tmp_path)
+    assert field["form"] == "answers" and oracle.evaluate(policy)["objective"] == pytest.approx(metrics["objective"])
+    found = read_policy(data, oracle.setting, "file")
+    assert type(found) is RecordedPolicy and found.answers.dtype == np.float32
+    assert oracle.evaluate(found) == metrics and found.queries_per_response == 2.0
+    (file,) = tmp_path.glob("*.npz")
+    assert tb.load_policy(file).probs(found.observations).tolist() == found.answers.tolist()
+    with pytest.raises(PolicyError, match="of 1 others were asked for: evaluate it on the setting"):
+        found.probs(np.full((1, found.observations.shape[1]), 99))
+
+
+def test_answers_beyond_the_limit_are_not_kept_and_the_reason_is_said(tmp_path):
+    id, setting = resolve_setting("TreeMarkovChain")
+    oracle = lookup(id).oracle(setting)
+    policy = Own(id)
+    small = RecordingPolicy(policy, setting, 100)
+    assert oracle.evaluate(small) == pytest.approx(oracle.evaluate(policy)) and small.recorded() is None
+    field = keep(small, oracle, tmp_path, KEY)
+    assert field["sha256"] is None and field["reason"].startswith("its answers take")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_policy_of_another_setting_is_refused(tmp_path):
+    _, data, _, oracle = kept(
+        tb.train("ReasoningTree[d=3,L=2,instance=10000]", "rlvr", budget=64),
+        "ReasoningTree[d=3,L=2,instance=10000]",
+        tmp_path,
+    )
+    other = dataclasses.replace(oracle.setting, L=3)
+    with pytest.raises(BundleError, match=r"view|shape|fingerprint"):
+        read_policy(data, other, "file")
+
+
+def suite(**changes):
+    agents = ["reference", "rlvr", f"{TOYS}:Good", f"{TOYS}:Talks"]
+    values = {"name": "toys", "environments": [{"id": ENV}], "agents": agents, "seeds": 2, "workers": 1}
+    return make_suite({**values, "save_policies": True, **changes})
+
+
+@pytest.mark.rotating
+def test_a_sweep_keeps_policies_and_makes_again_what_lacks_one(tmp_path):
+    sweep(suite(save_policies=False), tmp_path)
+    store = RecordStore(tmp_path)
+    before = {record.key: record for record in store}
+    assert all(record.policy is None for record in before.values()) and not (tmp_path / "policies").exists()
+    outcome = sweep(suite(), tmp_path)
+    assert (outcome.runs, outcome.resumed, len(store)) == (8, 0, 8)
+    for record in store:
+        assert record.score == before[record.key].score
+        data = read_kept(tmp_path, record)
+        oracle = lookup(record.env_id).oracle(lookup(record.env_id).make_setting(record.parameters))
+        assert oracle.score(read_policy(data, oracle.setting, "file")) == record.score
+    assert {record.agent: record.policy.form for record in store} == {
+        "reference": "parameters",
+        "rlvr": "parameters",
+        "toys.py:Good": "parameters",
+        "toys.py:Talks": "answers",
+    }
+    assert sweep(suite(), tmp_path).resumed == 8
+    lost = policy_file(tmp_path, next(iter(store)))
+    lost.unlink()
+    assert sweep(suite(), tmp_path).resumed == 7 and lost.is_file()
+    lost.write_bytes(b"other")
+    with pytest.raises(RecordError, match="is damaged: it is not the policy that was written"):
+        read_kept(tmp_path, next(iter(store)))
+    assert not [path for path in (tmp_path / "policies").iterdir() if path.name.startswith(".")]
