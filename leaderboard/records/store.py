@@ -1,4 +1,4 @@
-"""The record store: one SQLite file in WAL mode, written by many processes; JSON lines and CSV as exchange forms.
+"""The record store: one SQLite file in WAL mode, written by many processes; JSON lines, CSV and Parquet for exchange.
 
 A record is written once, in one transaction, under its key. Each operation opens the file and closes it again, so that
 a store may be used from any thread and process, and a process killed at any moment leaves the file whole.
@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from theorybench.envs.core.errors import RecordError
+from theorybench.agents.api.agent import missing_modules
+from theorybench.envs.core.errors import ConfigurationError, RecordError
 from theorybench.leaderboard.records.record import SCHEMA, Record, parse_record
 
 #: Name of the file within the store's folder.
@@ -33,7 +34,10 @@ _TABLE = """CREATE TABLE records (
     record TEXT NOT NULL, digest TEXT NOT NULL
 )"""
 _INSERT = "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)"
-_RESTORE = "Restore the file from a copy or an export, or choose another folder; nothing has been changed."
+_RESTORE = (
+    "`theorybench doctor` saves what can be saved; or restore the file from a copy, or choose another folder. Nothing "
+    "has been changed."
+)
 
 
 class RecordStore:
@@ -117,10 +121,10 @@ class RecordStore:
             rows = db.execute("SELECT * FROM records ORDER BY env_id, agent, seed, key").fetchall()
         for *columns, text, digest in rows:
             changed = f"{self.path} is damaged: the record {columns[0]} is not what was written. {_RESTORE}"
-            if _digest(text) != digest:
+            if digest_of(text) != digest:
                 raise RecordError(changed)
             record = parse_record(text, f"{self.path}, record {str(columns[0])[:16]}")
-            if columns != _columns(record):
+            if columns != columns_of(record):
                 raise RecordError(changed)
             yield record
 
@@ -136,14 +140,31 @@ class RecordStore:
 
         Nested fields become columns such as "metrics.pass@1"; `curve` and lists are JSON; infinities are "inf".
         """
-        rows = [flatten(json.loads(record.to_json())) for record in self]
-        names = list(dict.fromkeys(("schema", "key", *Record.model_json_schema(by_alias=True)["properties"])))
-        order = {name: i for i, name in enumerate(names)}
-        columns = sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n))
+        rows = [flat_record(record) for record in self]
         with atomic_write(path) as file:
-            writer = csv.DictWriter(file, columns or names, lineterminator="\n")
+            writer = csv.DictWriter(file, _names(rows), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
+        return len(rows)
+
+    def export_parquet(self, path: str | Path) -> int:
+        """Write all records as a Parquet file with the columns of `export_csv`, atomically; return how many.
+
+        Numbers are numbers, infinities included. A column whose values are of several kinds, such as a hyper-parameter
+        that is a number or "setting", holds them as JSON.
+
+        Raises:
+            ConfigurationError: pyarrow is not installed.
+        """
+        missing = missing_modules(["pyarrow"])
+        if missing:
+            raise ConfigurationError(missing)
+        import pyarrow.parquet
+
+        rows = [flat_record(record) for record in self]
+        table = pyarrow.table({name: _alike([row.get(name) for row in rows]) for name in _names(rows)})
+        with atomic_write(path, "wb") as file:
+            pyarrow.parquet.write_table(table, file)
         return len(rows)
 
     def _create(self) -> None:
@@ -280,7 +301,7 @@ def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
         if not replace or (held[1] == "ok" and record.policy is None):
             run = f"{record.agent} on {record.env_id}, seed {record.seed}"
             raise RecordError(f"another record of the run {run} is in the store already (key {record.key[:16]})")
-    db.execute(_INSERT, (*_columns(record), text, _digest(text)))
+    db.execute(_INSERT, (*columns_of(record), text, digest_of(text)))
     return 1
 
 
@@ -289,13 +310,33 @@ def _read_header(path: Path) -> bytes:
         return file.read(100)
 
 
-def _columns(record: Record) -> list[Any]:
-    """Return what the database can search by; the record itself says the same."""
+def columns_of(record: Record) -> list[Any]:
+    """Return what the database can search by: key, environment, agent, seed, status; the record says the same."""
     return [record.key, record.env_id, record.agent, record.seed, record.status]
 
 
-def _digest(text: str) -> str:
+def digest_of(text: str) -> str:
+    """Return the digest that stands beside the text of a record."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def flat_record(record: Record) -> dict[str, Any]:
+    """Return a record as one row: nested tables are columns such as "metrics.pass@1", lists are JSON."""
+    metrics = {f"metrics.{name}": value for name, value in record.metrics.items()}  # as numbers, infinities included
+    return flatten(json.loads(record.to_json())) | metrics
+
+
+def _names(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the columns of rows, in the order of the fields of a record."""
+    fields = list(dict.fromkeys(("schema", "key", *Record.model_json_schema(by_alias=True)["properties"])))
+    order = {name: i for i, name in enumerate(fields)}
+    return sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n)) or fields
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Return the values of a column, as JSON where they are of several kinds."""
+    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
+    return values if len(kinds) < 2 else [None if value is None else json.dumps(value) for value in values]
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

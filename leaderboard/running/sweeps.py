@@ -1,11 +1,20 @@
 """Suites from Python and Jupyter: what `theorybench run` does."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.running.arguments import choose_suite
-from theorybench.leaderboard.running.matrix import Outcome, Watcher, sweep
+from theorybench.leaderboard.running.config import Suite
+from theorybench.leaderboard.running.matrix import Job, Outcome, Plan, Watcher, sweep
+from theorybench.leaderboard.running.workers import Event
+from theorybench.leaderboard.watching.status import StatusFile
+from theorybench.leaderboard.watching.tracking import TensorBoard, Tracker, TrackingWatcher, WeightsAndBiases
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def run_suite(
@@ -22,6 +31,8 @@ def run_suite(
     batch_seeds: bool | None = None,
     save_policies: bool | None = None,
     retry: bool = False,
+    tensorboard: str | Path | None = None,
+    wandb: str | None = None,
     quiet: bool = False,
 ) -> Outcome:
     """Train and score the agents of a suite in worker processes, and save each run; `board(out)` then compares them.
@@ -41,6 +52,8 @@ def run_suite(
         batch_seeds: whether to train the seeds of an agent together where it can.
         save_policies: whether to keep the final policies; runs of which none was kept are then run again.
         retry: also run again what did not end well before.
+        tensorboard: folder of learning curves for TensorBoard, written as runs end.
+        wandb: project of Weights & Biases, likewise.
         quiet: print no progress.
 
     Returns:
@@ -48,12 +61,10 @@ def run_suite(
 
     Raises:
         UnknownNameError: no such suite, environment or agent; the closest are suggested.
-        ConfigurationError: a file that cannot be read, or a suite that cannot be run.
+        ConfigurationError: a file that cannot be read, a suite that cannot be run, or a tracker that is not installed.
         RecordError: the folder holds a record store that is damaged or foreign.
     """
     from rich.console import Console
-
-    from theorybench.leaderboard.running.progress import ProgressWatcher
 
     is_file = isinstance(suite, Path) or suite.endswith(".toml")
     chosen = choose_suite(
@@ -69,5 +80,61 @@ def run_suite(
         batch_seeds=batch_seeds,
         save_policies=save_policies,
     )
-    watcher = Watcher() if quiet else ProgressWatcher(Console(stderr=True))
-    return sweep(chosen, Path("results") / chosen.name if out is None else out, watcher=watcher, retry=retry)
+    folder = Path("results") / chosen.name if out is None else out
+    console = None if quiet else Console(stderr=True)
+    return watched_sweep(chosen, folder, console, retry=retry, tensorboard=tensorboard, wandb=wandb)
+
+
+def watched_sweep(
+    suite: Suite,
+    folder: str | Path,
+    console: "Console | None",
+    *,
+    retry: bool = False,
+    tensorboard: str | Path | None = None,
+    wandb: str | None = None,
+) -> Outcome:
+    """Sweep, and say how it goes: on a terminal, in the folder's state, and to trackers; see `run_suite`.
+
+    Args:
+        suite: what to run.
+        folder: of the records.
+        console: where progress is printed; None for nowhere.
+        retry: also run again what did not end well before.
+        tensorboard: folder of learning curves, or None.
+        wandb: project of Weights & Biases, or None.
+
+    Raises:
+        the errors of `matrix.sweep`, and ConfigurationError for a tracker that is not installed.
+    """
+    from theorybench.leaderboard.watching.progress import ProgressWatcher
+
+    trackers: list[Tracker] = [] if tensorboard is None else [TensorBoard(tensorboard)]
+    trackers += [] if wandb is None else [WeightsAndBiases(wandb, folder)]
+    warn = warnings.warn if console is None else lambda said: console.print(said, style="yellow", markup=False)
+    watchers = [StatusFile(folder, suite.name, suite.workers), TrackingWatcher(trackers, warn)]
+    if console is not None:
+        watchers.append(ProgressWatcher(console))
+    return sweep(suite, folder, watcher=_Together(watchers), retry=retry)
+
+
+class _Together(Watcher):
+    """Several watchers, told one after another."""
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers = watchers
+
+    def begin(self, plan: Plan, jobs: Sequence[Job]) -> None:
+        """Tell each."""
+        for watcher in self._watchers:
+            watcher.begin(plan, jobs)
+
+    def see(self, event: Event, records: Sequence[Record]) -> None:
+        """Tell each."""
+        for watcher in self._watchers:
+            watcher.see(event, records)
+
+    def end(self) -> None:
+        """Tell each."""
+        for watcher in self._watchers:
+            watcher.end()

@@ -1,4 +1,4 @@
-"""The command line: `theorybench list | run | leaderboard | export | claims | study | tune | evaluate`.
+"""The command line: `theorybench list | run | leaderboard | export | claims | study | tune | evaluate` and others.
 
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
@@ -14,6 +14,7 @@ import typer
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
+from theorybench.stores import Results, TensorBoardFolder, WandbProject, doctor, export, status
 from theorybench.tuning import tune
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ app = typer.Typer(
 Parameters = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="A parameter of the setting; give the option once for each."),
-]
-Results = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote, or a file of JSON lines.")
 ]
 
 
@@ -139,12 +137,13 @@ def run(
         ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run again what failed before.")] = False,
+    tensorboard: TensorBoardFolder = None,
+    wandb: WandbProject = None,
 ) -> None:
     """Train and score agents. Give the same command again to resume: nothing is run twice."""
     from theorybench.envs.core.registry import split_list
     from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters
-    from theorybench.leaderboard.running.matrix import sweep
-    from theorybench.leaderboard.running.progress import ProgressWatcher
+    from theorybench.leaderboard.running.sweeps import watched_sweep
 
     chosen = choose_suite(
         config,
@@ -163,7 +162,7 @@ def run(
     folder = out or Path("results") / chosen.name
     console = make_console(stderr=True)
     try:
-        outcome = sweep(chosen, folder, watcher=ProgressWatcher(console), retry=retry)
+        outcome = watched_sweep(chosen, folder, console, retry=retry, tensorboard=tensorboard, wandb=wandb)
     except KeyboardInterrupt:
         console.print(f"stopped; what has ended is saved in {folder}. Resume with the same command.", soft_wrap=True)
         raise typer.Exit(130) from None
@@ -212,24 +211,9 @@ def leaderboard(
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
 
 
-@app.command()
-def export(
-    directory: Results = Path("results/starter"),
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one row for each run.")] = None,
-    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write whole records, one in each line.")] = None,
-) -> None:
-    """Write the records of a folder as a table or as JSON lines."""
-    from theorybench.leaderboard.records.store import RecordStore
-
-    if csv is None and jsonl is None:
-        raise typer.BadParameter("name a file: --csv FILE, --jsonl FILE, or both")
-    store = RecordStore(directory, create=False)
-    console = make_console()
-    for file, write in ((csv, store.export_csv), (jsonl, store.export_jsonl)):
-        if file is not None:
-            console.print(f"{write(file)} records in {file}", highlight=False, soft_wrap=True)
-
-
+app.command()(export)
+app.command()(status)
+app.command()(doctor)
 app.command()(claims)
 app.command()(study)
 app.command()(tune)

@@ -1,7 +1,6 @@
 """Boards in Jupyter and as data frames of pandas."""
 
 import dataclasses
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.board import Board, make_board
-from theorybench.leaderboard.records.store import flatten, load_records
+from theorybench.leaderboard.records.store import flat_record, flatten, load_records
 from theorybench.leaderboard.showing.board_page import render_page
 from theorybench.leaderboard.showing.document import write_document
 from theorybench.leaderboard.showing.terminal import board_lines
@@ -86,13 +85,14 @@ def frame(directory: str | Path, *, curves: bool = False) -> "pandas.DataFrame":
         ConfigurationError: pandas is not installed.
     """
     pandas = _pandas()
-    runs = [json.loads(record.to_json()) for record in load_records(directory)]
-    if curves:
-        about = ("key", "env_id", "env_label", "agent", "agent_label", "seed")
-        rows = [{name: run[name] for name in about} | point for run in runs for point in run["curve"]]
-    else:
-        rows = [{name: value for name, value in run.items() if name != "curve"} for run in runs]
-    return pandas.DataFrame([flatten(row) for row in rows])
+    runs = load_records(directory)
+    if not curves:
+        return pandas.DataFrame([flat_record(run) for run in runs]).drop(columns="curve", errors="ignore")
+    names = ("key", "env_id", "env_label", "agent", "agent_label", "seed")
+    about = [{name: getattr(run, name) for name in names} for run in runs]
+    return pandas.DataFrame(
+        [own | flatten(point.model_dump()) for run, own in zip(runs, about, strict=True) for point in run.curve]
+    )
 
 
 def _pandas() -> Any:

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from theorybench import cli
+
 
 @pytest.fixture
 def run_script(tmp_path):
@@ -20,3 +22,18 @@ def run_script(tmp_path):
         return done.stdout
 
     return run
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setenv("COLUMNS", "120")
+        monkeypatch.setattr(sys, "argv", ["theorybench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return call

@@ -25,21 +25,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 OWN = EXAMPLES / "own_claim.py"
 
 
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setenv("COLUMNS", "120")
-        monkeypatch.setattr(sys, "argv", ["theorybench", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """A folder of records, made by the command; and what it printed."""

@@ -1,0 +1,86 @@
+"""The commands `theorybench export`, `status` and `doctor`: what can be done with a folder of records."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.output import Json, make_console, print_json
+
+if TYPE_CHECKING:
+    from theorybench.leaderboard.watching.tracking import Tracker
+
+Results = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote, or a file of JSON lines.")
+]
+TensorBoardFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write learning curves for TensorBoard: tensorboard --logdir DIR.")
+]
+WandbProject = Annotated[
+    str | None,
+    typer.Option(metavar="PROJECT", help="Send learning curves to Weights & Biases; WANDB_MODE=offline keeps them."),
+]
+
+
+def export(
+    directory: Results = Path("results/starter"),
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one row for each run.")] = None,
+    jsonl: Annotated[Path | None, typer.Option(metavar="FILE", help="Write whole records, one in each line.")] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write one row for each run, numbers as numbers.")
+    ] = None,
+    tensorboard: TensorBoardFolder = None,
+    wandb: WandbProject = None,
+) -> None:
+    """Write the records of a folder as a table, as JSON lines, or as learning curves of a tracker."""
+    from theorybench.leaderboard.records.store import RecordStore
+    from theorybench.leaderboard.watching.tracking import TensorBoard, WeightsAndBiases
+
+    if not any((csv, jsonl, parquet, tensorboard, wandb)):
+        raise typer.BadParameter("say where to: --csv FILE, --jsonl FILE, --parquet FILE, --tensorboard DIR, or others")
+    store = RecordStore(directory, create=False)
+    console = make_console()
+    for file, write in ((csv, store.export_csv), (jsonl, store.export_jsonl), (parquet, store.export_parquet)):
+        if file is not None:
+            console.print(f"{write(file)} records in {file}", highlight=False, soft_wrap=True)
+    trackers: dict[str, Tracker] = {} if tensorboard is None else {str(tensorboard): TensorBoard(tensorboard)}
+    trackers |= {} if wandb is None else {f"project {wandb}": WeightsAndBiases(wandb, directory)}
+    for place, tracker in trackers.items():
+        for record in store:
+            tracker.write(record)
+        console.print(f"{len(store)} learning curves in {place}", highlight=False, soft_wrap=True)
+
+
+def status(directory: Results = Path("results/starter"), as_json: Json = False) -> None:
+    """Say what the sweeps of a folder are doing; from any terminal, and after they have ended."""
+    from theorybench.leaderboard.showing.folders import status_lines
+    from theorybench.leaderboard.watching.status import read_status
+
+    found = read_status(directory)
+    if as_json:
+        print_json(dataclasses.asdict(found))
+    else:
+        make_console().print(status_lines(found), highlight=False, soft_wrap=True)
+
+
+def doctor(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `theorybench run` wrote.")],
+    check: Annotated[bool, typer.Option("--check", help="Say what is wrong, and change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a folder of records, and repair it. Exit code 0: sound; 1: faults, repaired unless --check; 2: no store."""
+    from theorybench.leaderboard.records.doctor import examine
+    from theorybench.leaderboard.showing.folders import examination_lines
+    from theorybench.leaderboard.watching.status import is_swept
+
+    if is_swept(directory):
+        raise ConfigurationError(f"a sweep is writing to {directory}: stop it first (`theorybench status {directory}`)")
+    found = examine(directory, repair=not check)
+    if as_json:
+        print_json(dataclasses.asdict(found))
+    else:
+        make_console().print(examination_lines(found), highlight=False, soft_wrap=True)
+    if found.faults:
+        raise typer.Exit(1)
