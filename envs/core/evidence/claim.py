@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from theorybench.envs.core.errors import ParameterError, TheoryBenchError
-from theorybench.envs.core.evidence.interval import WIDTH, Interval
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.setting import Setting
 
 #: What a check says: the measurement agrees with the prediction, contradicts it, or is too rough for either.
 Verdict = Literal["holds", "fails", "inconclusive"]
-#: The quantile of the normal distribution by which power is stated: nine deviations in ten are caught.
-CAUGHT = 1.2815515655446004
 
 
 class Experiment(Protocol):
@@ -125,14 +123,6 @@ class Claim(Evidence):
         """Return the half-width beyond which the claim says nothing: the resolution, or a quarter of the prediction."""
         return abs(predicted) / 4 if self.resolution is None else self.resolution
 
-    def detectable(self, measured: Interval) -> float:
-        """Return the smallest deviation from the prediction that such a measurement fails nine times in ten.
-
-        It is the tolerance, the longer side of the interval, and the normal quantile of nine in ten.
-        """
-        reach = max(measured.value - measured.low, measured.high - measured.value)
-        return self.tolerance + reach * (1 + CAUGHT / WIDTH)
-
     def check(self, seed: int = 0) -> ClaimResult:
         """Measure and compare.
 
@@ -142,13 +132,14 @@ class Claim(Evidence):
         oracle, lab = self.bound()
         start = time.perf_counter()
         predicted = float(self.predicted(oracle))
-        measured = Interval(*(float(x) for x in self.measure(lab, seed)))
+        found = self.measure(lab, seed)
+        measured = Interval(*(float(x) for x in found))
         return ClaimResult(
             predicted,
             *measured,
             verdict=self.judge(predicted, measured),
             resolution=self.finest(predicted),
-            detectable=self.detectable(measured),
+            detectable=float(found.detectable(predicted, self.tolerance)),
             seconds=time.perf_counter() - start,
         )
 

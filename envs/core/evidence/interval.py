@@ -16,6 +16,10 @@ from theorybench.envs.core.numerics import standard_error
 WIDTH = 3.0
 #: Probability with which an interval misses the true value: that of WIDTH standard deviations.
 MISS = math.erfc(WIDTH / math.sqrt(2))
+#: Power is stated as the deviation that so large a share of checks catches; the normal quantile of that share.
+POWER, CAUGHT = 0.9, 1.2815515655446004
+#: Shares at which the power of a difference is looked at, for the least.
+RATES = 65
 
 
 class Interval(NamedTuple):
@@ -29,6 +33,82 @@ class Interval(NamedTuple):
     def half_width(self) -> float:
         """Half the distance of the ends."""
         return (self.high - self.low) / 2 if self.high > self.low else 0.0
+
+    def detectable(self, expected: float, tolerance: float = 0.0) -> float:
+        """Return the smallest deviation from what is expected that shows nine times in ten: here at normal errors.
+
+        It shows where the interval of a measurement like this one, widened by the tolerance, leaves the expected value
+        out. The deviation is the tolerance, the longer side of the interval, and the normal quantile of nine in ten.
+
+        Args:
+            expected: the value that is deviated from; the power of intervals of shares depends on it.
+            tolerance: how far outside of the interval the expected value may lie.
+        """
+        reach = max(self.value - self.low, self.high - self.value)
+        return tolerance + reach * (1 + CAUGHT / WIDTH)
+
+
+class Share(Interval):
+    """A share of hits, with its exact binomial interval: see `share_interval`."""
+
+    trials: int = 0  # from how many
+    miss: float = MISS  # the probability that the interval misses the true share, at most
+
+    def detectable(self, expected: float, tolerance: float = 0.0) -> float:
+        """Return that deviation by the binomial law; infinite where none shows nine times in ten."""
+        sides = expected, 1 - expected  # a share that is too small is one of misses that is too large
+        found = (self._shown_above(share + tolerance) - share for share in sides)
+        return max(filter(math.isfinite, found), default=math.inf)
+
+    def _shown_above(self, limit: float) -> float:
+        """Return the least true share whose interval lies above a limit nine times in ten; infinite where none does."""
+        from scipy.special import betainc, betaincinv
+
+        hits = np.arange(1, self.trials + 1)
+        rare = hits[betainc(hits, self.trials - hits + 1, min(max(limit, 0.0), 1.0)) < self.miss / 2]
+        return float(betaincinv(rare[0], self.trials - rare[0] + 1, POWER)) if len(rare) else math.inf
+
+
+class ShareDifference(Interval):
+    """The share of hits in one sample less that in another, with its interval: see `share_difference`."""
+
+    shares: tuple[Share, ...] = ()  # what it is the difference of
+
+    def detectable(self, expected: float, tolerance: float = 0.0) -> float:
+        """Return that deviation by the binomial laws, whichever two shares it is of; infinite where none shows."""
+        first, second = self.shares
+        sides = (first, second, expected), (second, first, -expected)
+        found = (_shown_above(one, other, value + tolerance) - value for one, other, value in sides)
+        return max(filter(math.isfinite, found), default=math.inf)
+
+
+def _shown_above(first: Share, second: Share, limit: float) -> float:
+    """Return the least true difference that has intervals above a limit nine times in ten; infinite where none does."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    low, high = ([_share(k, one.trials, one.miss) for k in range(one.trials + 1)] for one in (first, second))
+    hits = np.arange(second.trials + 1)
+    # Hits of the first sample from which on the difference shows, by those of the second.
+    enough = np.searchsorted([share.low for share in low], limit + np.array([share.high for share in high]), "right")
+
+    def power(difference: float) -> float:
+        """Return the chance that it shows, for the two shares of this difference for which that is least."""
+        rates = np.linspace(max(0.0, -difference), min(1.0, 1.0 - difference), RATES)[:, None]
+        shown = binom.sf(enough - 1, first.trials, np.clip(rates + difference, 0.0, 1.0))
+        return float((binom.pmf(hits, second.trials, rates) * shown).sum(axis=1).min())
+
+    return float(brentq(lambda one: power(one) - POWER, limit, 1.0)) if power(1.0) > POWER else math.inf
+
+
+def _share(hits: int, trials: int, miss: float) -> Share:
+    from scipy.special import betaincinv
+
+    low = betaincinv(hits, trials - hits + 1, miss / 2) if hits else 0.0
+    high = betaincinv(hits + 1, trials - hits, 1 - miss / 2) if hits < trials else 1.0
+    share = Share(hits / trials, float(low), float(high))
+    share.trials, share.miss = trials, miss
+    return share
 
 
 def width(freedom: float = math.inf) -> float:
@@ -66,27 +146,24 @@ def mean_interval(values: np.ndarray) -> Interval:
     return interval(values.mean(), standard_error(values), len(values) - 1)
 
 
-def share_interval(hits: np.ndarray, miss: float = MISS) -> Interval:
+def share_interval(hits: np.ndarray, miss: float = MISS) -> Share:
     """Return the share of hits, bool (n,), with its exact binomial interval (Clopper and Pearson 1934).
 
     It misses with probability `miss` at most.
     """
-    from scipy.special import betaincinv
-
-    n, k = len(hits), int(np.sum(hits))
-    low = betaincinv(k, n - k + 1, miss / 2) if k else 0.0
-    high = betaincinv(k + 1, n - k, 1 - miss / 2) if k < n else 1.0
-    return Interval(k / n, float(low), float(high))
+    return _share(int(np.sum(hits)), len(hits), miss)
 
 
-def share_difference(first: np.ndarray, second: np.ndarray) -> Interval:
+def share_difference(first: np.ndarray, second: np.ndarray) -> ShareDifference:
     """Return the share of hits in one independent sample, bool (n,), less that in another, with its interval.
 
     It misses only where one of two exact intervals does, of half the level each. Intervals that add variances miss
     several times as often as they say where shares are near 0 or 1.
     """
     one, other = (share_interval(hits, MISS / 2) for hits in (first, second))
-    return Interval(one.value - other.value, one.low - other.high, one.high - other.low)
+    difference = ShareDifference(one.value - other.value, one.low - other.high, one.high - other.low)
+    difference.shares = one, other
+    return difference
 
 
 def ratio_of_means(first: np.ndarray, second: np.ndarray) -> Interval:

@@ -4,10 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.claim import Claim
-from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval, share_interval
+from theorybench.envs.core.evidence.interval import (
+    Interval,
+    interval,
+    mean_interval,
+    share_difference,
+    share_interval,
+)
 
 
 def claim(predicted=1.0, **words):
@@ -61,14 +68,51 @@ def test_the_stated_power_is_that_of_repetitions(shift):
     """At the smallest deviation that a check states, nine in ten fail; where all is true hardly any does."""
     rng, one = np.random.default_rng(1), claim(5.0, tolerance=0.2, tolerance_reason="x")
     samples = 5.0 + 0.4 * rng.standard_normal((4000, 400))
-    distance = one.detectable(interval(5.0, 0.4 / 20, 399))
+    distance = interval(5.0, 0.4 / 20, 399).detectable(5.0, tolerance=0.2)
     moved = samples + shift * distance
     failing = np.mean([one.judge(5.0, mean_interval(values)) == "fails" for values in moved])
     assert failing == 0.0 if shift == 0 else failing == pytest.approx(0.9, abs=0.03)
 
 
-def test_the_stated_power_of_shares_is_no_promise_too_much():
-    one = claim(1.0, tolerance=0.1, tolerance_reason="one run in ten may differ")
-    found = share_interval(np.ones(12, bool))
-    hits = np.random.default_rng(0).random((2000, 12)) < 1 - one.detectable(found)
-    assert np.mean([one.judge(1.0, share_interval(row)) == "fails" for row in hits]) >= 0.9
+@pytest.mark.parametrize(
+    ("n", "share", "tolerance"), [(12, 1.0, 0.1), (24, 0.0, 0.0), (30, 0.1, 0.0), (48, 0.5, 0.02), (200, 0.68, 0.02)]
+)
+def test_the_stated_power_of_shares_is_exact(n, share, tolerance):
+    one, counts = claim(share, tolerance=tolerance, tolerance_reason="one run in ten may differ"), np.arange(n + 1)
+    found = [share_interval(np.arange(n) < count) for count in counts]
+    failing = np.array([one.judge(share, measured) == "fails" for measured in found])
+    stated = {measured.detectable(share, tolerance) for measured in found}
+    assert len(stated) == 1  # whatever was measured
+    (distance,) = stated
+
+    def caught(far):
+        true = [value for value in (share - far, share + far) if 0 <= value <= 1]
+        return min(stats.binom.pmf(counts, n, value) @ failing for value in true)
+
+    assert caught(distance) == pytest.approx(0.9, abs=1e-3) and caught(0.97 * distance) < 0.9
+    normal = Interval(*share_interval(np.arange(n) < round(n * share)))
+    assert distance < normal.detectable(share, tolerance)
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [((24, 24), 1.0), ((12, 20), -1.0), ((30, 30), 0.3)])
+def test_the_stated_power_of_differences_holds_for_whichever_shares_differ_so_much(sizes, expected):
+    one, (n, m) = claim(expected, resolution=1.0), sizes
+    samples = [[share_difference(np.arange(n) < i, np.arange(m) < j) for j in range(m + 1)] for i in range(n + 1)]
+    failing = np.array([[one.judge(expected, measured) == "fails" for measured in row] for row in samples])
+    distance = samples[0][0].detectable(expected)
+
+    def caught(far):
+        powers = []
+        for true in (expected - far, expected + far):
+            for rate in np.linspace(max(0, -true), min(1, 1 - true), 101) if abs(true) <= 1 else ():
+                first, second = ((n, min(rate + true, 1.0)), (m, rate))
+                law, other = (stats.binom.pmf(np.arange(k + 1), k, p) for k, p in (first, second))
+                powers.append(law @ failing @ other)
+        return min(powers)
+
+    assert caught(distance) == pytest.approx(0.9, abs=5e-3) and caught(0.97 * distance) < 0.9
+
+
+def test_two_trials_show_no_deviation():
+    assert share_interval(np.ones(2, bool)).detectable(0.5) == np.inf
+    assert share_difference(np.ones(2, bool), np.zeros(2, bool)).detectable(0.0) == np.inf
