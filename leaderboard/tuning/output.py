@@ -1,13 +1,15 @@
 """What a search leaves behind: a suite that `theorybench run` reads, the record of the search, and a preset."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from theorybench.agents.api.loading import agent_class
-from theorybench.agents.api.presets import presets, presets_file
+from theorybench.agents.api.presets import presets_file
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
+from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.tuning.search import Tuned
 
@@ -29,7 +31,8 @@ def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]]
         folder: of the search.
     """
     record = {"agent": found.agent, "given": found.given, **found.record, "trials": trials}
-    (folder / "search.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    with atomic_write(folder / "search.json") as file:
+        file.write(json.dumps(record, indent=1) + "\n")
     plain = with_values(found.agent, found.given)
     agents = [{"agent": found.agent, "label": plain, "hyperparameters": found.given}]
     if found.hyperparameters:
@@ -53,15 +56,17 @@ def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]]
         lines += ["", "[[environments]]"]
         lines += [f"{name} = {toml(value)}" for name, value in entry.model_dump(exclude_none=True).items()]
     path = folder / "suite.toml"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with atomic_write(path) as file:
+        file.write("\n".join(lines) + "\n")
     return path
 
 
 def write_preset(found: Tuned, name: str) -> Path:
-    """Write a preset into the file beside the agent's module; return its path.
+    """Write a preset into the file beside the agent's module, atomically; return its path.
 
     Raises:
-        ConfigurationError: a name that no table can have, or an agent whose class stands in no file.
+        ConfigurationError: a name that no table can have, values that TOML cannot hold, or an agent whose class stands
+            in no file; nothing is written.
     """
     cls = agent_class(found.agent)
     path = presets_file(cls)
@@ -69,7 +74,7 @@ def write_preset(found: Tuned, name: str) -> Path:
         raise ConfigurationError(f"{found.agent} stands in no file beside which presets could stand")
     if not name.replace("-", "").replace("_", "").isalnum():
         raise ConfigurationError(f"--preset {name}: expected letters, digits, - and _")
-    known = _tables(path)
+    known = _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
     values = {**found.given, **found.hyperparameters}
     known.setdefault(cls.__name__, {})[name] = {"hyperparameters": values, "search": found.record}
     lines = [HEADER]
@@ -80,10 +85,11 @@ def write_preset(found: Tuned, name: str) -> Path:
             lines.append(f"[{owner}.{preset}.search]")
             lines += [f"{field} = {toml(value)}" for field, value in known[owner][preset]["search"].items()]
             lines.append("")
-    # In place, so that a link of an editable installation stays one.
-    path.write_text("\n".join(lines), encoding="utf-8")
-    if presets(cls)[name]["hyperparameters"] != values:
-        raise ConfigurationError(f"{path} does not hold what was written")
+    text = "\n".join(lines)
+    if _parsed(text, path)[cls.__name__][name]["hyperparameters"] != values:
+        raise ConfigurationError(f"a preset cannot hold the hyper-parameters {values}")
+    with atomic_write(path.resolve()) as file:  # beside the file itself: a link of an editable installation stays one
+        file.write(text)
     return path
 
 
@@ -103,7 +109,8 @@ def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
 
 
-def _tables(path: Path) -> dict[str, dict[str, Any]]:
-    import tomllib
-
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+def _parsed(text: str, path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path} cannot hold presets such as these: {error}") from error

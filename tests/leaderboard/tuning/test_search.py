@@ -1,6 +1,8 @@
 """A search: the default first, trials pruned, resumed to the same result, confirmed, and written down."""
 
+import dataclasses
 import json
+import math
 import shutil
 import textwrap
 from pathlib import Path
@@ -12,7 +14,7 @@ from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.running.config import load_suite, make_suite
 from theorybench.leaderboard.running.matrix import plan
 from theorybench.leaderboard.tuning.output import toml, write_configuration, write_preset
-from theorybench.leaderboard.tuning.search import Search
+from theorybench.leaderboard.tuning.search import Search, Tuned
 from theorybench.leaderboard.tuning.tasks import make_tasks
 
 optuna = pytest.importorskip("optuna")
@@ -147,6 +149,22 @@ def test_what_is_written_can_be_run_and_named(agent, tmp_path):
     assert make_agent(f"{agent}[preset=toys]", rate=0.5).rate == 0.5
     with pytest.raises(ConfigurationError, match="expected letters"):
         write_preset(found, "a b")
+
+
+def test_a_preset_is_written_whole_or_not_at_all_and_a_link_stays_one(agent, tmp_path, monkeypatch):
+    target, link = tmp_path / "checkout" / "presets.toml", tmp_path / "presets.toml"
+    target.parent.mkdir()
+    link.symlink_to(target)  # as in an editable installation
+    found = Tuned(agent, {}, "toys", {"rate": 0.25}, {"trials": 1})
+    assert write_preset(found, "toys") == link and link.is_symlink()
+    assert make_agent(f"{agent}[preset=toys]").rate == 0.25
+    before = target.read_bytes()
+    with pytest.raises(ConfigurationError, match="cannot hold"):
+        write_preset(dataclasses.replace(found, hyperparameters={"rate": math.inf}), "endless")
+    monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_preset(found, "other")
+    assert target.read_bytes() == before and list(target.parent.iterdir()) == [target]
 
 
 @pytest.mark.parametrize(
