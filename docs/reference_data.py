@@ -68,6 +68,7 @@ class Row:
     seconds: float  # wall time of a run, of runs trained together the share of one
     failed: int  # number of runs that failed
     division: str = ""  # of the agents it is ranked among, in words
+    raw: float | None = None  # interquartile mean of the scores as they are; None where none is below -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
             seconds=float(f"{row.seconds_wall:.2g}"),
             failed=row.failed,
             division=row.division,
+            raw=_rounded(row.raw.value) if row.raw else None,
         )
         for row in entry.standing.rows
     ]

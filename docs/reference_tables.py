@@ -11,6 +11,7 @@ from up_to_date import caution
 
 import theorybench as tb
 from theorybench.envs.core.evidence.claim import Claim
+from theorybench.leaderboard.comparing.ranking import RESOLUTION
 from theorybench.leaderboard.evidence.report import tally
 from theorybench.leaderboard.showing.words import format_number, format_queries, format_seconds, tally_sentences
 
@@ -188,7 +189,12 @@ def _rank(row: Row) -> str:
 
 def _score(row: Row) -> tuple[str, str]:
     failed = f" ({row.failed} failed)" if row.failed else ""
-    return format_number(row.score) + failed, f"[{format_number(row.low)}, {format_number(row.high)}]"
+    return format_number(row.score) + _raw(row) + failed, f"[{format_number(row.low)}, {format_number(row.high)}]"
+
+
+def _raw(row: Row) -> str:
+    """Say what clipping has changed of a score, such as ", raw -4.070"."""
+    return f", raw {format_number(row.raw)}" if row.raw is not None and row.raw < row.score - RESOLUTION else ""
 
 
 def _costs(row: Row) -> tuple[str, ...]:
@@ -200,7 +206,7 @@ def _costs(row: Row) -> tuple[str, ...]:
 def _ranked_score(row: Row | None) -> str:
     if row is None:
         return ""
-    return format_number(row.score) + (f" ({_rank(row)})" if row.rank else "")
+    return format_number(row.score) + _raw(row) + (f" ({_rank(row)})" if row.rank else "")
 
 
 def _mean(cells: dict[tuple[str, str], Row], agent: str, labels: Sequence[str]) -> float:

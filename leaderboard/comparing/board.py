@@ -16,7 +16,7 @@ from theorybench.leaderboard.comparing.ranking import LOW, RANKED_SEEDS, RESOLUT
 from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
-BOARD_SCHEMA = 4
+BOARD_SCHEMA = 5
 #: Feedback of environments, in titles of tracks whose environments differ in it.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
@@ -24,7 +24,8 @@ LADDER_DRAWS = 300
 #: How the numbers are computed, for readers of the board.
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
-    "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped.",
+    "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped. Where a run scores "
+    "less than -1, the interquartile mean of the scores as they are stands beside the aggregate as its raw score.",
     "An aggregate is the interquartile mean (IQM) of all runs of a track, separately for environments that give "
     "rewards, comparisons and labels; environments weigh the same. It is the mean of the middle half of the runs: a "
     "quarter of the environments may fail wholly, or be solved, without a trace in it. So the mean, the lowest score "
@@ -72,6 +73,11 @@ class Standing:
     def divisions(self) -> tuple[str, ...]:
         """What agents are ranked among, in words, in the order of the rows; those with the answers are none."""
         return tuple(dict.fromkeys(row.division for row in self.rows if not row.privileged))
+
+    @property
+    def clipped(self) -> bool:
+        """Whether some run of some agent scores less than aggregates show."""
+        return any(row.raw is not None for row in self.rows)
 
     @property
     def tuned(self) -> bool:

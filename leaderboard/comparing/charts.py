@@ -1,5 +1,6 @@
 """Charts of a board: learning curves, performance profiles, pass@K. Series are named by the labels of agents."""
 
+import dataclasses
 import functools
 import re
 from collections.abc import Sequence
@@ -88,7 +89,13 @@ def _curve(group: Group, draws: int) -> Series:
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
     scores = np.array([[_held(line, episodes) for line in lines] for episodes in grid])
     interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, bounds=CLIP)
-    return _series(group.agent.label, grid, *interval)
+    curve = _series(group.agent.label, grid, *interval)
+    if (scores >= CLIP[0]).all():
+        return curve
+    raw, ends = interquartile_mean([scores]), zip(curve.low, curve.high, strict=True)
+    shown = [f" [{low:.4g}, {high:.4g}]" for low, high in ends] or [""] * len(grid)
+    details = (f"{y:.4g}{end}, raw {own:.4g}" for y, end, own in zip(curve.y, shown, raw, strict=True))
+    return dataclasses.replace(curve, details=tuple(details))
 
 
 def _line(record: Record) -> list[tuple[int, float]]:

@@ -62,9 +62,14 @@ class Group:
     records: tuple[Record, ...]
 
     @functools.cached_property
+    def raw_scores(self) -> np.ndarray:
+        """Scores as they are, float64 (runs,); a failed run counts as -1."""
+        return np.array([FAILED_SCORE if record.score is None else record.score for record in self.records])
+
+    @functools.cached_property
     def scores(self) -> np.ndarray:
-        """Clipped scores, float64 (runs,); a failed run counts as -1."""
-        return clip_scores([FAILED_SCORE if record.score is None else record.score for record in self.records])
+        """Clipped scores, float64 (runs,)."""
+        return clip_scores(self.raw_scores)
 
 
 def group_records(records: Sequence[Record]) -> list[Group]:

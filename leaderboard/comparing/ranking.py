@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,8 +52,9 @@ class Row:
     rank: Rank | None  # within its division; None where it is unranked
     remark: str  # why it is unranked, or ""
     score: Interval  # interquartile mean of the clipped scores
+    raw: Interval | None  # the same of the scores as they are; None where none is clipped
     mean: float  # of the clipped scores; environments weigh the same
-    minimum: float  # the lowest score on one environment, an interquartile mean as well
+    minimum: float  # the lowest score on one environment: an interquartile mean of scores as they are
     below: int  # number of environments on which its score is below `LOW`
     optimality_gap: Interval  # mean of what runs lack to 1
     #: probability that a run beats one of the reference agent on the environments that both have; None without such
@@ -111,7 +113,9 @@ def _row(
     agent = groups[0].agent
     records = [record for group in groups for record in group.records]
     scores = [group.scores for group in groups]
-    each = [float(interquartile_mean([runs])) for runs in scores]
+    raw = [group.raw_scores for group in groups]
+    each = [float(interquartile_mean([runs])) for runs in raw]
+    clipped = any((runs < CLIP[0]).any() for runs in raw)
     queries = [record.queries_per_response for record in records if record.status == "ok"]
     cpu = [r.seconds_cpu for r in records if r.seconds_cpu is not None]
     seeds = min(len(group.records) for group in groups)
@@ -126,6 +130,7 @@ def _row(
         rank=None,
         remark=_remark(agent.privileged, len(groups), count, seeds),
         score=Interval(*map(float, score.interval(bounds=CLIP))),
+        raw=_estimate(interquartile_mean, raw, draws=draws, bounds=(-math.inf, CLIP[1])) if clipped else None,
         mean=float(np.mean([runs.mean() for runs in scores])),
         minimum=min(each),
         below=sum(value < LOW for value in each),

@@ -47,7 +47,8 @@ def interquartile_mean(scores: Scores) -> Any:
     weights = np.concatenate([np.full(n, 1 / n) for n in counts])[order]
     upper = np.cumsum(weights, axis=-1)
     kept = np.clip(np.minimum(upper, total - cut) - np.maximum(upper - weights, cut), 0, None)
-    return (kept * np.take_along_axis(pooled, order, axis=-1)).sum(axis=-1) / kept.sum(axis=-1)
+    values = np.take_along_axis(pooled, order, axis=-1)
+    return (kept * np.where(kept > 0, values, 0.0)).sum(axis=-1) / kept.sum(axis=-1)  # what is cut may be infinite
 
 
 def optimality_gap(scores: Scores, target: float = 1.0) -> Any:

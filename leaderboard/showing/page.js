@@ -4,11 +4,23 @@ const FIGURES = JSON.parse(document.getElementById("figures").textContent);
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: "reset" };
 const HIDDEN = new Set();
 const NARROW = matchMedia("(max-width: 640px)");
+const LETTERS = 36;
+
+// Breaks the title of an axis between words: narrow screens hold so many letters in a line.
+function titled({ title, ...axis }) {
+  const lines = title.text.split(" ").reduce((lines, word) => {
+    const longer = `${lines.at(-1)} ${word}`;
+    return NARROW.matches && longer.length > LETTERS ? [...lines, word] : [...lines.slice(0, -1), longer.trim()];
+  }, [""]);
+  return { ...axis, title: { ...title, text: lines.join("<br>") } };
+}
 
 function themed(layout) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
-  const axis = { gridcolor: colour("--rule"), zeroline: false, linecolor: colour("--rule"), automargin: true, fixedrange: true };
+  // Plotly hides a label that overflows before it widens the margin, so the last one of an axis must be allowed to.
+  const margins = { automargin: true, ticklabeloverflow: "allow" };
+  const axis = { gridcolor: colour("--rule"), zeroline: false, linecolor: colour("--rule"), fixedrange: true, ...margins };
   const labels = layout.annotations ?? [];
   return {
     ...layout,
@@ -22,8 +34,8 @@ function themed(layout) {
     hovermode: "closest",
     dragmode: false,
     hoverlabel: { bgcolor: colour("--paper"), font: { color: colour("--ink") } },
-    xaxis: { ...axis, ...layout.xaxis },
-    yaxis: { ...axis, ...layout.yaxis, ...(NARROW.matches ? { side: "left" } : {}) },
+    xaxis: { ...axis, ...titled(layout.xaxis) },
+    yaxis: { ...axis, ...titled(layout.yaxis), ...(NARROW.matches ? { side: "left" } : {}) },
   };
 }
 

@@ -12,7 +12,7 @@ from theorybench.envs.core.evidence.study import Chart, StudyResult
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import Board, Standing
-from theorybench.leaderboard.comparing.ranking import Row
+from theorybench.leaderboard.comparing.ranking import RESOLUTION, Row
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.ladder_chart import (
@@ -25,7 +25,7 @@ from theorybench.leaderboard.showing.ladder_chart import (
 )
 from theorybench.leaderboard.showing.still import MARKERS, Sheet, bare, draw_panels, line_handle, panels, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_style, agent_styles, group_styles
-from theorybench.leaderboard.showing.words import format_rank, is_known, plain
+from theorybench.leaderboard.showing.words import format_rank, is_known, plain, short
 
 #: Panels of studies, of ladders and of learning curves.
 STUDY = Sheet(width=5.6, height=3.7, columns=2, dpi=160, font=8.5)
@@ -35,6 +35,8 @@ CURVES = Sheet(width=2.0, height=1.85, columns=1, dpi=110, font=7.5, named=False
 LEAST, MARGIN = -1.1, -0.08
 #: Rankings are as wide as a document shows them, 830 pixels; height of a row, and of all else of a panel, in inches.
 RANKING, ROW, HEAD = Sheet(width=5.1875, height=0, columns=1, dpi=160, font=8), 0.22, 0.95
+#: Behind what is no row of data.
+SOFT = "#f0f2f5"
 #: Where a score is cut, which is marked; ticks of curves that reach it.
 LOWEST, TICKS = -1.0, (-1.0, -0.5, 0.0, 0.5, 1.0)
 
@@ -88,7 +90,7 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
 def _leave_empty(axes: Any) -> None:
     """Say in a panel that these agents did not run there."""
     axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color=QUIET)
-    axes.set_facecolor("#f6f7f9")
+    axes.set_facecolor(SOFT)
 
 
 def picture_of_policy(name: str, policy: Any, env_id: str, parameters: dict[str, Any], path: str | Path) -> Path:
@@ -128,40 +130,70 @@ def _with_few_ticks(chart: Chart) -> Chart:
 def _ranking(board: Board) -> Any:
     """Draw the standings below each other."""
     styles = agent_styles(board)
-    counts = [sum(not row.privileged for row in standing.rows) for standing in board.standings]
-    with panels(len(board.standings), RANKING, [HEAD + ROW * count for count in counts]) as figure:
-        for axes, standing, count in zip(figure.axes, board.standings, counts, strict=True):
-            _standing(axes, standing, styles)
-            axes.set_ylim(count - 0.4, -0.6)
+    places = [_places(standing) for standing in board.standings]
+    with panels(len(places), RANKING, [HEAD + ROW * len(own) for own in places]) as figure:
+        for axes, standing, own in zip(figure.axes, board.standings, places, strict=True):
+            _standing(axes, standing.title, own, styles)
     return figure
 
 
-def _standing(axes: Any, standing: Standing, styles: Mapping[str, Style]) -> None:
-    """Draw one standing: the best agent above, optimum and reference as lines, unranked agents hollow."""
-    rows = [row for row in standing.rows if not row.privileged]
+def _places(standing: Standing) -> list[Row | str]:
+    """Return what stands below each other: rows, those of each division below its title where there are several."""
+    places: list[Row | str] = []
+    for title in standing.divisions:
+        places += [title] * (len(standing.divisions) > 1)
+        places += [row for row in standing.rows if row.division == title and not row.privileged]
+    return places
+
+
+def _standing(axes: Any, title: str, places: Sequence[Row | str], styles: Mapping[str, Style]) -> None:
+    """Draw one standing: the best agent of a division above, optimum and reference as lines, unranked agents hollow."""
     for level in (0.0, 1.0):
         axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
-    for place, row in enumerate(rows):
-        colour, symbol = styles[row.label].colour, styles[row.label].symbol
-        if is_known(row.score):
-            axes.plot(row.score[1:], [place] * 2, color=colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
-        cut = row.score.value <= LOWEST
-        mark = "<" if cut else MARKERS[symbol] or "o"
-        look = {"markersize": 5.5, "markerfacecolor": colour if row.rank else "white", "zorder": 3}
-        axes.plot(row.score.value, place, mark, color=colour, **look)
-        if cut:
-            axes.annotate("−1 or less", (LOWEST, place), (7, 0), textcoords="offset points", va="center", color=QUIET)
-    axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
-    lowest = [row.score.low if is_known(row.score) else row.score.value for row in rows]
+    rows = {place: row for place, row in enumerate(places) if isinstance(row, Row)}
+    for place, row in rows.items():
+        _row(axes, place, row, styles[row.label])
+    axes.set_yticks(list(rows), [_name(row) for row in rows.values()])
+    lowest = [row.score.low if is_known(row.score) else row.score.value for row in rows.values()]
     axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
+    axes.set_ylim(len(places) - 0.4, -0.6)
+    for place, division in enumerate(places):
+        if isinstance(division, str):
+            _division(axes, place, division)
     axes.set_xlabel("score: interquartile mean of runs, with its 95 % interval", color=QUIET)
     above = axes.secondary_xaxis("top")
     above.set_xticks([0, 1], ["reference", "optimum"])
     above.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=1)
     above.spines["top"].set_visible(False)
-    axes.set_title(plain(standing.title), loc="left", fontsize=10, fontweight="bold", color=INK)
+    axes.set_title(plain(title), loc="left", fontsize=10, fontweight="bold", color=INK)
     bare(axes, grid="x")
     axes.tick_params(labelcolor=INK)
+
+
+def _row(axes: Any, place: int, row: Row, own: Style) -> None:
+    """Draw the score of an agent with its interval, and write its raw score beside them where either is clipped."""
+    if is_known(row.score):
+        axes.plot(row.score[1:], [place] * 2, color=own.colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
+    mark = "<" if row.score.value <= LOWEST else MARKERS[own.symbol] or "o"
+    look = {"markersize": 5.5, "markerfacecolor": own.colour if row.rank else "white", "zorder": 3}
+    axes.plot(row.score.value, place, mark, color=own.colour, **look)
+    if row.raw and any(abs(raw - shown) > RESOLUTION for raw, shown in zip(row.raw, row.score, strict=True)):
+        end = row.score.high if is_known(row.score) else row.score.value
+        text = f"raw {short(row.raw)}".replace("-", "−")
+        axes.annotate(text, (end, place), (7, 0), textcoords="offset points", va="center", color=QUIET, fontsize=7)
+
+
+def _division(axes: Any, place: int, title: str) -> None:
+    """Write the title of a division across the picture, on a band that parts its agents from those above."""
+    from matplotlib.patches import Rectangle
+    from matplotlib.transforms import blended_transform_factory
+
+    across = blended_transform_factory(axes.figure.transFigure, axes.transData)
+    band = Rectangle((0, place - 0.45), 1, 0.9, transform=across, facecolor=SOFT, zorder=2.5, clip_on=False)
+    band.set_in_layout(False)
+    axes.add_patch(band)
+    words = axes.text(0.012, place, plain(title), transform=across, va="center", style="italic", color=INK, zorder=2.6)
+    words.set_in_layout(False)
 
 
 def _name(row: Row) -> str:

@@ -40,6 +40,8 @@ SPARK, SHOWN, NAME, LEAST_NAME = 12, 5, 34, 15
 QUERIES = "queries"
 #: Columns of a standing that are shown on the narrowest terminal.
 ESSENTIAL = ("agent", "score")
+#: The column that only tables with scores below what aggregates show have.
+RAW = "raw"
 #: Columns that only standings of several environments have.
 OF_SEVERAL = ("min", "below")
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -51,6 +53,7 @@ _HEADS = {
     "agent": False,
     "score": True,
     "95 % interval": False,
+    RAW: True,
     "mean": True,
     "min": True,
     "below": True,
@@ -176,6 +179,7 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
     yield title
     absent = {*(() if standing.queried else (QUERIES,)), *(OF_SEVERAL if len(names) == 1 else ())}
+    absent |= set() if standing.clipped else {RAW}
     heads = [(head, number) for head, number in _HEADS.items() if head not in absent]
     grid, division = _grid(heads, ESSENTIAL), ""
     for row in standing.rows:
@@ -198,6 +202,7 @@ def _cells(row: Row) -> tuple[RenderableType, ...]:
         Text(plain(row.label), style="bold" if row.leads else ""),
         format_number(row.score.value),
         format_interval(row.score),
+        format_number(row.raw.value) if row.raw else "",
         format_number(row.mean),
         format_number(row.minimum),
         Text(str(row.below), style="" if row.below else "dim"),
@@ -227,10 +232,11 @@ def _notes(board: Board) -> Iterable[RenderableType]:
         yield Text(sentence, style="dim")
     if board.standings:
         yield Text(
-            "min: lowest score on one environment. below: number of environments with a score below .1. sees: tokens "
-            "alone; structure, features or a view that the setting defines; secret, what it hides. > ref: probability "
-            "that a run beats one of the reference agent. Time and memory are those of a run; °: runs were trained "
-            "together, so that time is a share and memory that of all.",
+            "raw: score with no run clipped, where one is. min: lowest score on one environment, not clipped. below: "
+            "number of environments with a score below .1. sees: tokens alone; structure, features or a view that the "
+            "setting defines; secret, what it hides. > ref: probability that a run beats one of the reference agent. "
+            "Time and memory are those of a run; °: runs were trained together, so that time is a share and memory "
+            "that of all.",
             style="dim",
         )
 

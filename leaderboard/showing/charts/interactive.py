@@ -54,7 +54,9 @@ def figure(chart: Chart, styles: Mapping[str, Style], place: str = "") -> dict[s
         cut_x, cut_y = clipped_points(chart, series)
         if cut_x:
             arrows = {"symbol": "triangle-down", "size": 9, "color": own.colour}
-            cut = {"x": cut_x, "y": cut_y, "customdata": [f"{chart.y.clip:g} or less"] * len(cut_x)}
+            known = [text for text, y in zip(series.details, series.y, strict=False) if y in cut_y]
+            said = [plotly_text(text) for text in known] or [f"{chart.y.clip:g} or less"] * len(cut_x)
+            cut = {"x": cut_x, "y": cut_y, "customdata": said}
             parts.append((3, {**common, **cut, "mode": "markers", "marker": arrows, "cliponaxis": False}))
     layout: dict[str, Any] = {
         "xaxis": _axis(chart.x, x_range(chart)),

@@ -129,6 +129,26 @@ def test_the_mean_and_the_lowest_score_stand_beside_an_aggregate_that_hides_a_fa
     assert (row.minimum, row.below) == (0.0, 1)
 
 
+def test_the_raw_score_stands_beside_an_aggregate_that_clips_a_run(synthetic_run):
+    curve = [{"episodes": 20000, "metrics": {"score": -6.0}}]
+    records = [
+        *seeds(synthetic_run, "far", [-4.0, -6.0, -5.0, -3.0, -900.0], curve=curve),
+        *seeds(synthetic_run, "once", [0.5, 0.5, 0.5, 0.5, -7.0]),
+        *seeds(synthetic_run, "near", [-0.5, -0.9, -0.8, -0.7, -1.0]),
+        *[synthetic_run("fails", seed=seed, status="failed") for seed in range(5)],
+    ]
+    board = make_board(records, draws=200)
+    rows = {row.label: row for row in board.standings[0].rows}
+    far, once = rows["far"], rows["once"]
+    assert (far.score.value, far.raw.value, far.minimum) == (-1.0, -5.0, -5.0) and far.raw.low < -6 < far.raw.high <= 1
+    assert once.raw.value == once.score.value == 0.5 and once.raw.low < -1.0 < once.score.low
+    assert rows["near"].raw is rows["fails"].raw is None and board.standings[0].clipped
+    (shown,) = [one for one in board.environments[0].curves.series if one.group == "far"]
+    assert shown.y == (-1.0,) and shown.details == ("-1 [-1, -1], raw -5",)
+    assert json.loads(board.to_json())["standings"][0]["rows"][-1]["raw"]["value"] == -5.0
+    assert not make_board(seeds(synthetic_run, "near", [-1.0] * 5), draws=50).standings[0].clipped
+
+
 def test_agents_are_ranked_among_those_that_are_shown_as_much_have_one_objective_and_are_tuned_or_not(synthetic_run):
     priced = {"parameters": {"beta": 0.1}}
     records = [
@@ -278,15 +298,15 @@ def test_the_order_of_records_does_not_matter(board, synthetic_sweep):
 
 def test_json_is_strict_and_says_what_the_board_says(board):
     values = json.loads(board.to_json(), parse_constant=pytest.fail)
-    assert values["schema"] == 4
+    assert values["schema"] == 5
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
         "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",
             "method",
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
-        "agent", "label", "privileged", "sees", "objective", "preset", "division", "rank", "remark", "score", "mean",
-        "minimum", "below", "optimality_gap", "improvement", "lead", "runs",
+        "agent", "label", "privileged", "sees", "objective", "preset", "division", "rank", "remark", "score", "raw",
+        "mean", "minimum", "below", "optimality_gap", "improvement", "lead", "runs",
         "failed", "seeds", "queries_per_response", "environments", "of_environments", "seconds_wall", "seconds_cpu",
         "peak_memory_bytes", "lifted",
     }  # fmt: skip

@@ -1,5 +1,7 @@
 """Still pictures: everything is named, they are repeatable, and what cannot be drawn is refused."""
 
+import re
+
 import pytest
 
 from theorybench.envs.core.errors import ParameterError
@@ -45,6 +47,38 @@ def test_the_ranking_names_agents_and_standings_even_hostile_ones(board, hostile
     for row in board.standings[0].rows:
         assert row.privileged or f"<!-- {row.label}  {format_rank(row.rank).replace('-', '–')} -->" in text
     assert picture(hostile_board, tmp_path / "b.svg").stat().st_size > 1000
+
+
+def test_the_ranking_parts_agents_that_are_not_ranked_together(tmp_path, synthetic_run):
+    shown = {"rlvr": {"sees": "tokens"}, "ppo": {"sees": "secret"}, "grpo": {"sees": "tokens", "preset": "tree"}}
+    records = [synthetic_run(name, 0.5, seed=seed, **says) for name, says in shown.items() for seed in range(5)]
+    wanted = (
+        ("shown tokens alone", "rlvr  1"),
+        ("shown tokens alone, tuned", "grpo  1"),
+        ("shown what the setting hides", "ppo  1"),
+    )
+    heights = places_of_texts(picture(make_board(records, draws=50), tmp_path / "three.svg"))
+    found = [heights[text] for pair in wanted for text in pair]
+    assert found == sorted(found) and len(set(found)) == 6
+    one = [record for record in records if record.agent == "rlvr"]
+    assert "shown tokens alone" not in places_of_texts(picture(make_board(one, draws=50), tmp_path / "one.svg"))
+
+
+def test_the_ranking_says_what_it_clips(tmp_path, synthetic_run):
+    scores = {"far": [-4.0, -6.0, -5.0, -3.0, -9.0], "once": [0.5, 0.5, 0.5, 0.5, -7.0], "near": [-1.0] * 5}
+    records = [synthetic_run(name, own, seed=seed) for name, all in scores.items() for seed, own in enumerate(all)]
+    texts = places_of_texts(picture(make_board(records, draws=50), tmp_path / "a.svg"))
+    said = {text.partition(" [")[0]: place for text, place in texts.items() if text.startswith("raw")}
+    assert set(said) == {"raw −5", "raw 0.5"}
+    for text, row in (("raw −5", "far"), ("raw 0.5", "once")):
+        (place,) = [place for name, place in texts.items() if name.startswith(f"{row}  ")]
+        assert abs(said[text] - place) < 3  # points
+
+
+def places_of_texts(path):
+    """Each text of a picture with its distance from the upper edge, in points."""
+    found = re.findall(r"<!-- (.*?) -->\s*<g [^>]*translate\([-\d.]+ ([-\d.]+)\)", path.read_text("utf-8"))
+    return {text: float(height) for text, height in found}
 
 
 def test_the_pictures_of_a_study_are_its_charts_and_its_drawings(tmp_path, hostile):

@@ -64,6 +64,25 @@ def test_queries_are_a_column_where_an_agent_asks_any(synthetic_run, read_page, 
     assert "queries" not in read_page(render_page(board)).text.partition("How scores are computed")[0]
 
 
+def test_what_is_clipped_stands_beside_it(synthetic_run, read_page, board):
+    scores = {"far": [-4.125, -6.0, -5.125, -3.0, -9.0], "near": [0.5] * 5}
+    curve = [{"episodes": 20000, "metrics": {"score": -1.0}}]
+    records = [
+        synthetic_run(name, own, seed=seed, curve=curve) for name, all in scores.items() for seed, own in enumerate(all)
+    ]
+    clipped = make_board(records, draws=50)
+    text, page = printed(board_lines(clipped)), read_page(render_page(clipped))
+    assert max(len(line) for line in text.splitlines()) <= 80 and "…" not in text
+    for told in (text, page.text.replace("\n", " ")):
+        assert "raw" in told.partition("-5.083")[0] and "-1.000" in told and "-5.083" in told
+    marks = [attrs for _, attrs in page.elements if attrs.get("class") == "dot cut"]
+    ends = [attrs["title"] for _, attrs in page.elements if attrs.get("class") == "raw"]
+    assert len(marks) == len(ends) == 2 and "interval [-" in ends[0]  # in the ranking, and below by environment
+    assert "raw -5.083" in page.scripts[0]  # under the pointer, where a curve is cut
+    whole = printed(board_lines(board), 200), read_page(render_page(board)).text.partition("How scores are")[0]
+    assert "raw" not in whole[0].partition("The score of a run")[0] and "raw" not in whole[1]
+
+
 def test_claims_and_studies_become_rows(toys):
     win, _, wrong = (check_claim(claim, 0) for claim in tb.claims(toys))
     assert (win.environment, win.formula, win.verdict) == ("Toys/TwoArms-v0", ".5 + gap", "holds")
