@@ -134,12 +134,14 @@ class Claim(Evidence):
         predicted = float(self.predicted(oracle))
         found = self.measure(lab, seed)
         measured = Interval(*(float(x) for x in found))
+        # Intervals of shares know more about their power than their ends; other claims may return three numbers.
+        whole = found if isinstance(found, Interval) else measured
         return ClaimResult(
             predicted,
             *measured,
             verdict=self.judge(predicted, measured),
             resolution=self.finest(predicted),
-            detectable=float(found.detectable(predicted, self.tolerance)),
+            detectable=float(whole.detectable(predicted, self.tolerance)),
             seconds=time.perf_counter() - start,
         )
 
