@@ -25,7 +25,7 @@ from theorybench.agents.language import LanguagePolicy, pretrained, tokenizer
 from theorybench.agents.language.models import without_progress_bars
 from theorybench.agents.language.tasks import LanguageTask
 from theorybench.agents.language.turns import has_turns, refuse_turns, rows, rows_of_episode
-from theorybench.envs.core.errors import AgentError, BudgetExhausted, ConfigurationError
+from theorybench.envs.core.errors import BudgetExhausted, ConfigurationError
 from theorybench.envs.core.policy import Policy
 
 try:
@@ -88,13 +88,7 @@ class Session:
 
     @staticmethod
     def rows(columns: dict[str, list[Any]]) -> datasets.Dataset:
-        """Return columns as a data set.
-
-        Raises:
-            AgentError: there is no row.
-        """
-        if not len(next(iter(columns.values()))):
-            raise AgentError("no response earned anything, so there is nothing to learn from: raise the budget")
+        """Return columns as a data set."""
         return datasets.Dataset.from_dict(columns)
 
     def reward(
@@ -185,6 +179,10 @@ class Session:
             except ValueError:
                 if len(made.train_dataset):
                     raise  # else the trainer dropped all prompts, and there is nothing to learn from
+        return self.policy()
+
+    def policy(self) -> Policy:
+        """Log the policy that the model is now, and return it."""
         policy = LanguagePolicy.of(self.model.eval())
         self._log(policy)
         return policy
@@ -192,7 +190,7 @@ class Session:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence progress bars, and warnings on options that TRL sets itself.
+    """Silence progress bars, and warnings on what TRL itself chooses: options, functions that cannot be cached.
 
     The hub is off as well, to which TRL reports its use: huggingface_hub may have been imported before us.
     """
@@ -200,8 +198,9 @@ def _quiet() -> Iterator[None]:
         tqdm.set_lock(threading.RLock())  # its own is one among processes, which a worker that ends leaves behind
     bars = datasets.utils.logging.is_progress_bar_enabled()
     datasets.disable_progress_bars()
-    verbosity = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
+    levels = [(module, module.get_verbosity()) for module in (transformers_logging, datasets.utils.logging)]
+    for module, _ in levels:
+        module.set_verbosity_error()
     offline, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
     try:
         with without_progress_bars(), warnings.catch_warnings():
@@ -209,6 +208,7 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         constants.HF_HUB_OFFLINE = offline
-        transformers_logging.set_verbosity(verbosity)
+        for module, level in levels:
+            module.set_verbosity(level)
         if bars:
             datasets.enable_progress_bars()

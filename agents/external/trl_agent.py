@@ -75,6 +75,11 @@ class TRLDataAgent(TRLAgent):
     epochs: int = integer(4, 1, 10_000, "passes over the data")
 
     def fit(self, session: "Session", trainer: str, data: Any, **settings: Any) -> Policy:
-        """Train on rows in mini-batches of `episodes_per_update`; `settings` are the configuration's."""
+        """Train on rows in mini-batches of `episodes_per_update`; `settings` are the configuration's.
+
+        Without a row, as where no response earned anything, the base model stays as it is.
+        """
+        if not len(data):
+            return session.policy()
         steps = self.epochs * len(data) // self.episodes_per_update
         return session.train(trainer, data, steps=steps, batch=self.episodes_per_update, max_length=None, **settings)

@@ -240,8 +240,8 @@ class _Given:
 def _table(given: _Given) -> Policy:
     stated = given.value("view_parameters")
     name = stated.get("name") if isinstance(stated, dict) else None
-    if name not in VIEWS[:-1]:
-        raise BundleError(f"a TablePolicy states the view {name!a:.80}: expected one of {', '.join(VIEWS[:-1])}")
+    if name not in VIEWS:
+        raise BundleError(f"a TablePolicy states the view {name!a:.80}: expected one of {', '.join(VIEWS)}")
     view = View.of(given.setting, name)
     if json.loads(json.dumps(view.parameters)) != stated:
         raise BundleError(f"a TablePolicy states a view {name} that is not the setting's: it is one of another setting")

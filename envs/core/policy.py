@@ -165,12 +165,14 @@ class TablePolicy(Policy):
         self.table = np.asarray(table, np.float64)
         if self.table.shape != (view.rows, view.num_actions):
             raise ParameterError("table.shape", self.table.shape, f"({view.rows}, {view.num_actions})")
-        self.view_parameters = view.parameters
+        self.view_parameters, self._view = view.parameters, view
         self.depends_on = view.depends_on
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Look up the rows of the observations: float64 (n, num_actions)."""
-        return self.table[View(**self.view_parameters).index(observations)]
+        if not hasattr(self, "_view"):  # it was loaded
+            self._view = View.rebuilt(self.view_parameters)
+        return self.table[self._view.index(observations)]
 
 
 class PolicyOfSetting(Policy):

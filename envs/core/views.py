@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.setting import Setting, find_setting
 
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
 #: The largest table of a view.
@@ -97,6 +97,14 @@ class View:
             len(symbols),
             None if setting.local is None else dataclasses.asdict(setting.local),
         )
+
+    @staticmethod
+    def rebuilt(parameters: Mapping[str, Any]) -> "View":
+        """Return the view whose `parameters` these are; for a view "state", the setting is found by its fingerprint."""
+        if parameters["name"] == "state":
+            found = find_setting(*(parameters[name] for name in ("setting_class", "setting_parameters", "fingerprint")))
+            return found.state_view()  # type: ignore[no-any-return]
+        return View(**parameters)
 
     def _check_rows(self, fix: str) -> None:
         if self.rows > MAX_ROWS:
@@ -207,5 +215,11 @@ class StateView(View):
     def __init__(self, setting: Any, rows: int) -> None:
         self.name, self.num_actions, self.depends_on = "state", setting.num_actions, "prefix"
         self.prompt_length, self.response_length = setting.prompt_length, setting.response_length
-        self.parameters, self.rows, self._setting = {"name": self.name}, rows, setting
+        self.parameters = {
+            "name": self.name,
+            "setting_class": type(setting).__name__,
+            "setting_parameters": setting.parameters,
+            "fingerprint": setting.fingerprint,
+        }
+        self.rows, self._setting = rows, setting
         self._check_rows("Choose a smaller setting.")

@@ -59,11 +59,11 @@ def test_claim_holds(id):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("id", [id for id, claim in CLAIMS.items() if claim.env_id in MORE_SEEDS])
-def test_claim_holds_at_other_seeds(id, seed):
-    result = CLAIMS[id].check(seed)
-    assert result.holds, result
+def test_claim_holds_at_other_seeds(id):
+    results = [CLAIMS[id].check(seed) for seed in range(1, 4)]
+    # Intervals miss what is true once in 370: of 150 checks one may, but no claim twice.
+    assert sum(not result.holds for result in results) <= 1, results
 
 
 @pytest.mark.rotating

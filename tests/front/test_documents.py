@@ -61,7 +61,14 @@ def blocks(language):
 
 COMMANDS = commands("theorybench")
 CODE, TOML = blocks("python"), blocks("toml")
-LONG = [words for words in COMMANDS if words[0] in ("run", "claims", "study", "tune") and len(words) > 1]
+SETTINGS = [name for id in tb.list_envs() for name in (id, id.partition("/")[2].rpartition("-")[0])]
+#: Claims and studies of whole settings are found by day; at night each is run once, by itself.
+LONG = [
+    words
+    for words in COMMANDS
+    if words[0] in ("run", "claims", "study", "tune") and len(words) > 1
+    if words[0] in ("run", "tune") or words[1] not in SETTINGS
+]
 #: Pages whose code trains with libraries that take long.
 LIBRARIES = "stable_baselines3|sb3_contrib|pretrained|torchrl|skrl|tianshou|moviepy|trl"
 SLOW = {page for page, own in CODE.items() if re.search(LIBRARIES, str(own))}

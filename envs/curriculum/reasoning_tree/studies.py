@@ -79,7 +79,7 @@ class Lengths:
                 tasks = depth_curriculum(there.setting, new or L + 1)
                 spent = search.queries(tasks, seed_of(seed, number, L, quantile is None))
                 found.append(log_statistic(spent, quantile))
-            log, error = np.array(found).T
+            log, error, _ = np.array(found).T
             ends = (np.exp(log + side * WIDTH * error) for side in (-1, 1))
             series.append(Series(name, "simulated", places, np.exp(log), *ends))
             line = [law(lab.setting.d, L, new or L + 1) for L in self.drawn]

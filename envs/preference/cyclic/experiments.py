@@ -84,13 +84,16 @@ def reply_gains(setting: CyclicPreference) -> np.ndarray:
 def best_reply_wins(lab: Lab, seed: int, count: int = PAIRS) -> np.ndarray:
     """Fit a favourite to some labels, choose the reply by others, and let the two meet; True where the reply wins.
 
+    Both are chosen by so many more labels than are counted that near ties between responses cost the mean less than
+    its standard error.
+
     Returns:
         bool (n,), one for each of the about count / 2 comparisons of the two in a random context.
     """
     fit, choice, duel = run_seeds(seed, 3)
-    favourites = Tally.of(lab, fit, count).favourites
+    favourites = Tally.of(lab, fit, 4 * count).favourites
     at = np.arange(len(favourites))
-    rates = Tally.of(lab, choice, 4 * count).wins[at, :, favourites]
+    rates = Tally.of(lab, choice, 8 * count).wins[at, :, favourites]
     rates[at, favourites] = -np.inf
     replies = rates.argmax(axis=1)
     each = np.eye(lab.setting.num_responses)

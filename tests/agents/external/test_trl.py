@@ -27,6 +27,14 @@ def test_where_the_first_model_solves_no_prompt_it_stays():
     assert record.metrics["kl"] == pytest.approx(divergence_at_the_start(env_id, **parameters), abs=1e-6)
 
 
+def test_where_no_response_earns_anything_the_first_model_stays():
+    parameters = {"d": 3, "L": 5}
+    record = tb.run("TheoryBench/ReasoningTree-v0", "trl-sft", seed=0, budget=4, **parameters)
+    assert (record.status, record.spent.episodes) == ("ok", 4)
+    expected = divergence_at_the_start("TheoryBench/ReasoningTree-v0", **parameters)
+    assert record.metrics["kl"] == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize("agent", ["trl-rloo", "trl-sft"])
 @pytest.mark.parametrize("env_id", ["KFoldComposition", "Countdown"])
 def test_trainers_that_take_no_turns_say_so(agent, env_id):

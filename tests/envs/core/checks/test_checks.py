@@ -12,7 +12,7 @@ import theorybench as tb
 from theorybench.envs.core.checks.setting import check_setting, check_vector_env
 from theorybench.envs.core.environments.vector import VectorEnvironment
 from theorybench.envs.core.errors import CheckFailed, OptionError, ParameterError, TheoryBenchError
-from theorybench.envs.core.registry import load_module
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.envs.core.validation import integer
 
 TOYS = load_module(str(Path(__file__).parents[1] / "toys.py"))
@@ -240,3 +240,15 @@ def test_a_table_of_another_shape_is_no_policy():
     for shape in ((view.rows + 1, view.num_actions), (view.rows, view.num_actions + 1), (view.rows,)):
         with pytest.raises(ParameterError, match=r"table\.shape"):
             tb.TablePolicy(view, np.full(shape, 0.5))
+
+
+@pytest.mark.parametrize("env_id", tb.list_envs())
+def test_a_table_of_the_settings_own_view_can_be_played_saved_and_loaded(env_id, tmp_path):
+    setting = lookup(env_id).make_setting({})
+    view = tb.View.of(setting)
+    table = np.random.default_rng(0).dirichlet(np.ones(view.num_actions), view.rows)
+    policy = tb.TablePolicy(view, table)
+    policy.save(tmp_path / "policy.npz")
+    seen = view.observations(setting.observation_dtype)[:100]
+    for found in (policy, tb.Policy.load(tmp_path / "policy.npz")):
+        np.testing.assert_array_equal(found.probs(seen), table[view.index(seen)])
