@@ -1,4 +1,4 @@
-"""Algorithms, cells and stages of `astar_po.py` and `language.py`: what is run by the workers, and what it cost."""
+"""The contest of `astar_po.py` and `language.py`: algorithms and what may be tuned, settings, and what a run cost."""
 
 import dataclasses
 import math
@@ -8,118 +8,225 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.agents.policies.sizes import SIZES
-from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
-from theorybench.leaderboard.running.matrix import Job, Plan, fulfil, plan
+from theorybench.leaderboard.running.matrix import Plan, fulfil, plan
 
 TARGET = 0.95
 BATCH = 64
 #: Runs that an interval needs.
 FEWEST = 3
-#: Grids of step sizes.
-SMALL, MIDDLE, LARGE = (0.01, 0.03, 0.1), (0.03, 0.1, 0.3), (0.1, 0.3, 1.0)
-FRACTIONS = tuple(2.0 ** (-k / 12) for k in range(12 * 9, -1, -1))
+#: Hyper-parameters, or values on ladders by name, where "weight" is the KL term's in units of the cell's.
 Options = dict[str, Any]
+#: What all algorithms share, stated so that no default of theirs matters.
+COMMON: Options = {
+    "start": "initial",
+    "optimizer": "adam",
+    "max_gradient_norm": 1e6,
+    "hidden_units": 64,
+    "hidden_layers": 1,
+    "episodes_per_update": BATCH,
+}
+STEPS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ladder:
+    """Values of an option, neighbours alike, the one that a search starts from, and ends that cannot be passed."""
+
+    values: tuple[Any, ...]
+    start: Any
+    last: tuple[Any, ...] = ()
+
+    def neighbours(self, value: Any) -> tuple[Any, ...]:
+        """Return the values next to one."""
+        place = self.values.index(value)
+        return self.values[max(place - 1, 0) : place] + self.values[place + 1 : place + 2]
+
+    def at_end(self, value: Any) -> bool:
+        """Whether a value is an end beyond which the search might have gone on."""
+        return value in (self.values[0], self.values[-1]) and value not in self.last
 
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """An algorithm: the options that are the weight of the KL term, and the one that is tuned beside the step size."""
+    """An algorithm."""
 
-    name: str
-    weights: tuple[str, ...]
-    knob: str
-    values: tuple[Any, ...]
-    fixed: Options = dataclasses.field(default_factory=dict)
+    name: str  # as registered
+    weights: tuple[str, ...]  # its options that are the weight of the KL term
+    tuned: dict[str, Ladder]  # beside the step size's
+    relative: tuple[str, ...] = ()  # options whose ladders are in units of the KL term's weight
+    multiples: Ladder | None = None  # of that weight, in units of the cell's, where the cell has none
+    fixed: Options = dataclasses.field(default_factory=dict)  # all its other options
 
-    def variants(self, cell: "Cell") -> list[Options]:
-        """List the options of all variants in a cell."""
-        weights = dict.fromkeys(self.weights, cell.weight)
-        common = {**self.fixed, **weights, "policy": cell.policy, "episodes_per_update": BATCH}
-        return [{**common, "learning_rate": s, self.knob: value} for value in self.values for s in cell.step_sizes]
+    def ladders(self, cell: "Cell") -> dict[str, Ladder]:
+        """Return what is tuned in a cell."""
+        ladders = {"learning_rate": Ladder(STEPS, cell.first_step), **self.tuned}
+        multiples = cell.multiples or self.multiples
+        if multiples and self.relative:  # least squares of the log-ratio itself: no weight, no algorithm
+            multiples = dataclasses.replace(multiples, values=tuple(value for value in multiples.values if value > 0))
+        return {**ladders, "weight": multiples} if multiples else ladders
 
-
-@dataclasses.dataclass(frozen=True)
-class External(Contender):
-    """A trainer of TRL: it has no policy class, and its step sizes are those of weights."""
-
-    def variants(self, cell: "Cell") -> list[Options]:
-        """List the options of all variants in a cell."""
-        width = SIZES["tiny"][0]  # our parameters are weights times this
-        own = dataclasses.replace(cell, step_sizes=tuple(size / width for size in cell.step_sizes))
-        variants = super().variants(own)
-        return [{"shape" if name == "policy" else name: value for name, value in one.items()} for one in variants]
-
-
-def astar_po(*samples: int) -> Contender:
-    """Make A*-PO with numbers of samples in its first stage."""
-    return Contender("astar-po", ("beta_1", "beta_2"), "reference_samples", samples, {"first_stage": 0.9})
+    def options(self, cell: "Cell", point: Options) -> Options:
+        """Return every option of the algorithm at a point of its ladders."""
+        weight = cell.weight * point.get("weight", 1.0)
+        own = {name: value * weight if name in self.relative else value for name, value in point.items()}
+        own.pop("weight", None)
+        weights = dict.fromkeys(self.weights, weight)
+        return {**COMMON, **self.fixed, **weights, **own, **cell.sizes, "policy": cell.policy}
 
 
-RIVALS = (
-    Contender("ppo", ("kl",), "epochs", (1, 4)),
-    Contender("grpo", ("beta",), "scale_rewards", ("group", "none")),
-    Contender("rloo", ("beta",), "group_size", (4, 8)),
-    Contender("rebel", ("beta",), "eta", (1.0, 4.0)),
+ITERATIONS = Ladder((1, 2, 4, 8), 1, last=(1,))
+ASTAR_PO = Contender(
+    "astar-po",
+    ("beta_2",),
+    {"reference_samples": Ladder((1, 2, 4, 8, 16, 32, 64), 8, last=(1,)), "beta_1": Ladder((0.3, 1, 3, 10), 1)},
+    relative=("beta_1",),
+    fixed={"first_stage": 0.9},
 )
-CONTENDERS = (astar_po(2, 8), *RIVALS)
+PPO = Contender(
+    "ppo",
+    ("kl",),
+    {"epochs": Ladder((1, 2, 4, 8), 4, last=(1,)), "critic_learning_rate": Ladder((0.01, 0.03, 0.1, 0.3, 1.0), 0.1)},
+    fixed={
+        "clip": 0.2,
+        "advantage": "gae",
+        "gae_lambda": 0.95,
+        "process_stage": 0.2,
+        "minibatches": 1,
+        "normalize_advantages": True,
+    },
+)
+GRPO = Contender(
+    "grpo",
+    ("beta",),
+    {
+        "num_iterations": ITERATIONS,
+        "scale_rewards": Ladder(("none", "batch", "group"), "group", last=("none", "group")),
+    },
+    multiples=Ladder((0.0, 0.1, 0.3, 1.0, 2.0, 4.0), 1.0, last=(0.0,)),
+    fixed={"group_size": 8, "epsilon": 0.2, "epsilon_high": 0.2, "loss_type": "grpo"},
+)
+RLOO = Contender(
+    "rloo",
+    ("beta",),
+    {"group_size": Ladder((2, 4, 8, 16), 4, last=(2,)), "num_iterations": ITERATIONS},
+    fixed={"epsilon": 0.2, "normalize_advantages": False},
+)
+REBEL = Contender(
+    "rebel",
+    ("beta",),
+    {"num_iterations": Ladder((1, 2, 4, 8), 4, last=(1,)), "eta": Ladder((0.25, 1.0, 4.0, 16.0), 1.0)},
+    fixed={"group_size": 2, "solver": "gradient", "ridge": 1e-6},
+)
+CONTENDERS = (ASTAR_PO, PPO, GRPO, RLOO, REBEL)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A setting without its instance, the weight of the KL term, a policy class, a budget and a grid of step sizes."""
+    """A setting without its instance, a policy class and a budget."""
 
-    name: str
+    name: str  # for people, and of what a search found
     env_id: str
     parameters: Options
-    weight: float
+    weight: float  # of the KL term
     policy: str
-    budget: int
-    step_sizes: tuple[float, ...]
+    budget: int  # episodes of a run
+    first_step: float  # step size that a search starts from
+    multiples: Ladder | None = None  # of the weight, in units of it, where the objective does not fix it
+    sizes: Options = dataclasses.field(default_factory=dict)  # of networks and batches, where not the common ones
 
-    def suite(self, instances: Iterable[int], variants: Sequence[tuple[str, Options]], **options: Any) -> Plan:
-        """Plan runs of variants, (agent, options), on instances of the cell."""
-        environments = [
-            EnvironmentEntry(id=self.env_id, parameters={**self.parameters, "instance": i}) for i in instances
-        ]
-        agents = [AgentEntry(agent=agent, hyperparameters=values) for agent, values in variants]
-        return plan(
-            Suite(name="astar-po", environments=environments, agents=agents, **{"budget": self.budget, **options})
-        )
+    @property
+    def prompts(self) -> int:
+        """Prompts of the setting."""
+        return int(self.parameters.get("num_questions") or self.parameters["num_prompts"])
 
 
 def advantage(name: str, beta: float, policy: str = "prompt", budget: int = 2**14, **parameters: Any) -> Cell:
-    """Make a cell of OptimalAdvantage; where beta is large, little is to be won, and noise calls for small steps."""
-    steps = LARGE if beta < 0.15 else MIDDLE if beta < 0.3 else SMALL
-    return Cell(name, "TheoryBench/OptimalAdvantage-v0", {"beta": beta, **parameters}, beta, policy, budget, steps)
+    """Make a cell of OptimalAdvantage: the weight of the KL term is that of its objective."""
+    parameters = {"num_prompts": 32, "num_responses": 32, "beta": beta, **parameters}
+    first = 0.3 if policy == "mlp" else 0.1
+    return Cell(name, "TheoryBench/OptimalAdvantage-v0", parameters, beta, policy, budget, first)
 
 
-def tree(weight: float, policy: str, size: int, branches: int) -> Cell:
-    """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is the algorithms' own."""
+def tree(policy: str, size: int, branches: int, budget: int) -> Cell:
+    """Make a cell of the tree: its objective, pass@1, has no KL term, so that the weight is tuned as well."""
     shape = {"L": size, "M0": branches, "M": branches, "num_tasks": branches, "num_questions": 64}
-    name, steps = f"tree of L = {size}, {policy}", MIDDLE if policy == "markov" else LARGE
-    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, weight, policy, 2**13, steps)
+    name, weights = f"tree of L = {size}, {policy}", Ladder((0.0, 0.1, 0.3, 1.0, 3.0), 0.3, last=(0.0,))
+    first = 0.3 if policy == "mlp" else 0.1
+    return Cell(name, "TheoryBench/TreeMarkovChain-v0", shape, 0.1, policy, budget, first, weights)
 
 
 @dataclasses.dataclass(frozen=True)
-class Scale:
-    """How much is run."""
+class Entry:
+    """A contender in a cell at a point of its ladders."""
 
-    headline: tuple[Cell, ...]
-    variations: tuple[Cell, ...]
-    samples: tuple[int, ...]
-    memory: tuple[Cell, ...]
-    network: Options
-    tuning_seeds: int
-    instances: tuple[int, ...]
-    seeds: int
-    memory_seeds: int
+    cell: Cell
+    contender: Contender
+    point: Options
+    tried: int = 0  # points that a search tried
+    settled: bool = False  # whether all neighbours were; not where the rounds of the search ran out before
+
+    @classmethod
+    def first(cls, cell: Cell, contender: Contender, **point: Any) -> "Entry":
+        """Return where a search starts, but for the values that are named."""
+        ladders = contender.ladders(cell)
+        return cls(cell, contender, {**{name: ladder.start for name, ladder in ladders.items()}, **point})
+
+    @property
+    def name(self) -> str:
+        """Name in the file of choices."""
+        return f"{self.cell.name} / {self.contender.name}"
+
+    def at(self, **point: Any) -> "Entry":
+        """Return the entry with other values on some ladders."""
+        return dataclasses.replace(self, point={**self.point, **point})
+
+    def neighbours(self) -> list["Entry"]:
+        """Return the entries that differ by one rung of one ladder."""
+        ladders = self.contender.ladders(self.cell)
+        return [self.at(**{name: v}) for name, ladder in ladders.items() for v in ladder.neighbours(self.point[name])]
+
+    def at_ends(self) -> list[str]:
+        """Return the ladders at whose end it stands."""
+        ladders = self.contender.ladders(self.cell)
+        return [name for name, value in self.point.items() if ladders[name].at_end(value)]
+
+    def plan(self, instances: Iterable[int], **suite: Any) -> Plan:
+        """Plan its runs on instances of the cell; `suite` is what differs from the defaults of suites."""
+        cell = self.cell
+        environments = [
+            EnvironmentEntry(id=cell.env_id, parameters={**cell.parameters, "instance": i}) for i in instances
+        ]
+        options = self.contender.options(cell, self.point)
+        agents = [AgentEntry(agent=self.contender.name, hyperparameters=options)]
+        values = {"budget": cell.budget, **suite}
+        return plan(Suite(name="astar-po", environments=environments, agents=agents, **values))
 
 
-# Costs of one run.
+def run(folder: Path, plans: Sequence[Plan], workers: int, **changes: Any) -> list[list[Record]]:
+    """Run what a folder has no record of; return the records of each plan. `changes` are made to all jobs."""
+    jobs = [dataclasses.replace(job, **changes) for one in plans for job in one.jobs]
+    if workers == 1:
+        jobs.sort(key=lambda job: job.runs[0].seed)  # the algorithms take turns
+    distinct = {tuple(run.key for run in job.runs): job for job in jobs}
+    fulfil(Plan(list(distinct.values()), []), folder, workers)
+    records = {record.key: record for record in load_records(folder)}
+    return [[records[run.key] for job in one.jobs for run in job.runs] for one in plans]
+
+
+def peak(folder: Path, entry: Entry, seed: int, budget: int) -> float:
+    """Return the peak memory in MB of a process of its own that trains on scoring instance 10,000."""
+    planned = entry.plan([10_000], seeds=[seed], budget=budget, batch_seeds=False)
+    ((record,),) = run(folder, [planned], 1, fractions=(1.0,))
+    return (record.peak_memory_bytes or math.nan) / 2**20
+
+
+def fractions(doubling: int) -> tuple[float, ...]:
+    """Return the shares of the budget at which policies are scored, so many a doubling, over nine doublings."""
+    return tuple(2.0 ** (-k / doubling) for k in range(doubling * 9, -1, -1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +235,7 @@ class Cost:
 
     episodes: float
     kl: float
-    steps: float
+    steps: float  # of the policy
     scored_at: int
 
 
@@ -142,123 +249,30 @@ def cost(record: Record) -> Cost | None:
                 share = (TARGET - before.metrics["score"]) / (point.metrics["score"] - before.metrics["score"])
             spent = math.exp((1 - share) * math.log(last.episodes) + share * math.log(point.episodes))
             kl = (1 - share) * last.metrics["kl"] + share * point.metrics["kl"]
-            return Cost(spent, kl, gradient_steps(record, spent), point.episodes)
+            options: Options = {**record.hyperparameters, **record.parameters}
+            prompts = options.get("num_questions") or options.get("num_prompts", 0)
+            updates = (spent - prompts * options.get("reference_samples", 0)) / BATCH  # those of stage 1 teach nothing
+            steps = updates * options.get("epochs", options.get("num_iterations", 1))
+            return Cost(spent, kl, steps, point.episodes)
         before = point
     return None
 
 
-def gradient_steps(record: Record, episodes: float) -> float:
-    """Return the steps of the policy within some episodes."""
-    options = record.hyperparameters
-    prompts = record.parameters.get("num_questions") or record.parameters.get("num_prompts", 0)
-    first_stage = prompts * options.get("reference_samples", 0)
-    return (episodes - first_stage) / BATCH * options.get("epochs", options.get("num_iterations", 1))
+def expected(records: Sequence[Record], budget: float) -> float:
+    """Return all episodes, whole budgets where the target was missed, over the runs that reach it."""
+    costs = [found.episodes for found in map(cost, records) if found]
+    return (sum(costs) + budget * (len(records) - len(costs))) / len(costs) if costs else math.inf
 
 
-def rank(records: Sequence[Record]) -> tuple[int, float]:
-    """Order variants: who reaches the target in most runs, in the fewest episodes; of those who never do, the best."""
-    reached = [math.log(found.episodes) for found in map(cost, records) if found]
-    if reached:
-        return -len(reached), float(np.mean(reached))
-    return 0, -float(np.mean([max(point.metrics["score"] for point in record.curve) for record in records]))
+def rank(records: Sequence[Record], budget: float) -> tuple[float, float]:
+    """Order variants by expected episodes, then by minus the best score: the smaller the better."""
+    best = [max((point.metrics["score"] for point in record.curve), default=-math.inf) for record in records]
+    return expected(records, budget), -sum(best) / len(best)
 
 
-def geometric(values: Sequence[float]) -> tuple[float, float, float]:
+def geometric(values: Sequence[float]) -> Interval:
     """Return the geometric mean with its interval, whose ends are NaN for fewer values than `FEWEST`."""
     logs = np.log(values)
     if len(logs) < FEWEST:
-        return (float(np.exp(logs.mean())), math.nan, math.nan) if len(logs) else (math.nan,) * 3
-    middle, low, high = map(math.exp, mean_interval(logs))
-    return middle, low, high
-
-
-# Stages.
-
-
-Winner = tuple[Cell, Contender, Options]
-
-
-class Study:
-    """Runs stages and reads their records from a folder."""
-
-    def __init__(self, scale: Scale, folder: Path) -> None:
-        self.scale, self.folder = scale, folder
-
-    def run(self, stage: str, plans: Sequence[Plan], workers: int = 2, **changes: Any) -> list[list[Record]]:
-        """Run what is missing; return the records of each plan."""
-        jobs = [dataclasses.replace(job, **changes) for one in plans for job in one.jobs]
-        if workers == 1:
-            jobs.sort(key=lambda job: job.runs[0].seed)  # the algorithms take turns
-        folder = self.folder / stage
-        fulfil(Plan(_distinct(jobs), []), folder, workers)
-        records = {record.key: record for record in load_records(folder)}
-        return [[records[run.key] for job in one.jobs for run in job.runs] for one in plans]
-
-    def tune(self, pairs: Sequence[tuple[Cell, Contender]]) -> list[Winner]:
-        """Return the best variant of each contender in each cell, on tuning instance 0."""
-        every = [(cell, contender, options) for cell, contender in pairs for options in contender.variants(cell)]
-        seeds = list(range(self.scale.tuning_seeds))
-        plans = [cell.suite([0], [(contender.name, options)], seeds=seeds) for cell, contender, options in every]
-        found = self.run("search", plans, fractions=FRACTIONS)
-        best: dict[int, Winner] = {}
-        ranks: dict[int, tuple[int, float]] = {}
-        numbers = {(id(cell), id(contender)): i for i, (cell, contender) in enumerate(pairs)}
-        for one, records in zip(every, found, strict=True):
-            number = numbers[id(one[0]), id(one[1])]
-            if number not in best or rank(records) < ranks[number]:
-                best[number], ranks[number] = one, rank(records)
-        return [best[i] for i in range(len(pairs))]
-
-    def score(self, winners: Sequence[Winner]) -> list[list[Record]]:
-        """Train the winners on the scoring instances."""
-        seeds = list(range(self.scale.seeds))
-        plans = [
-            cell.suite(self.scale.instances, [(contender.name, options)], seeds=seeds)
-            for cell, contender, options in winners
-        ]
-        return self.run("search", plans, fractions=FRACTIONS)
-
-    def time(self, winners: Sequence[Winner], scored: Sequence[Sequence[Record]]) -> list[dict[int, Record]]:
-        """Train again until the target, on the first scoring instance: records by seed."""
-        instance = self.scale.instances[0]
-        plans, places = [], []
-        for number, ((cell, contender, options), records) in enumerate(zip(winners, scored, strict=True)):
-            for record in records:
-                found = cost(record)
-                if found and record.parameters["instance"] == instance:
-                    variant = [(contender.name, options)]
-                    plans.append(
-                        cell.suite([instance], variant, seeds=[record.seed], budget=found.scored_at, batch_seeds=False)
-                    )
-                    places.append((number, record.seed))
-        timed: list[dict[int, Record]] = [{} for _ in winners]
-        for (number, seed), (record,) in zip(places, self.run("time", plans, 1, fractions=(1.0,)), strict=True):
-            timed[number][seed] = record
-        return timed
-
-    def memory(self) -> list[tuple[Cell, dict[str, list[float]]]]:
-        """Return the peaks in MB of each cell's algorithms, and of a process that trains hardly at all."""
-        rows = []
-        for cell in self.scale.memory:
-            options = {"policy": cell.policy, **(self.scale.network if cell.policy == "mlp" else {})}
-            variants: dict[str, tuple[str, Options, int]] = {
-                "empty": ("rloo", {"policy": "prompt", "episodes_per_update": 2, "group_size": 2}, 2)
-            }
-            for one in CONTENDERS:
-                variants[one.name] = (one.name, {**options, "episodes_per_update": BATCH, **one.fixed}, cell.budget)
-            peaks: dict[str, list[float]] = {name: [] for name in variants}
-            for seed in range(self.scale.memory_seeds):
-                for name, (agent, values, budget) in variants.items():
-                    peaks[name].append(self.peak(cell, agent, values, seed, budget))
-            rows.append((cell, peaks))
-        return rows
-
-    def peak(self, cell: Cell, agent: str, options: Options, seed: int, budget: int) -> float:
-        """Return the peak memory in MB of a process of its own that trains on scoring instance 10,000."""
-        planned = cell.suite([10_000], [(agent, options)], seeds=[seed], budget=budget, batch_seeds=False)
-        ((record,),) = self.run("memory", [planned], 1, fractions=(1.0,))
-        return (record.peak_memory_bytes or math.nan) / 2**20
-
-
-def _distinct(jobs: Iterable[Job]) -> list[Job]:
-    return list({tuple(run.key for run in job.runs): job for job in jobs}.values())
+        return Interval(float(np.exp(logs.mean())) if len(logs) else math.nan, math.nan, math.nan)
+    return Interval(*map(math.exp, mean_interval(logs)))

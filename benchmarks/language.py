@@ -17,40 +17,55 @@ Means are geometric (but of KL), over the runs that reach the target.
 import argparse
 import dataclasses
 import gc
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from _contest import (
+    ASTAR_PO,
     BATCH,
-    RIVALS,
+    GRPO,
+    PPO,
+    RLOO,
     TARGET,
     Cell,
     Contender,
-    External,
-    Scale,
-    Study,
-    Winner,
+    Entry,
+    Ladder,
+    Options,
     advantage,
-    astar_po,
     cost,
+    fractions,
     geometric,
+    peak,
+    rank,
+    run,
     tree,
 )
 
 import theorybench as tb
+from theorybench.agents.policies.sizes import SIZES
 from theorybench.leaderboard.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+class External(Contender):
+    """A trainer of TRL: it has no policy class, and its step sizes are those of weights."""
+
+    def options(self, cell: Cell, point: Options) -> Options:
+        """Return its options at a point."""
+        step = point["learning_rate"] / SIZES["tiny"][0]  # our parameters are weights times this width
+        own = {"shape": cell.policy, "episodes_per_update": BATCH, "learning_rate": step}
+        return {**self.fixed, **dict.fromkeys(self.weights, cell.weight), **own}
+
+
 TRL = (
-    External("trl-astar-po", ("beta_1", "beta_2"), "value_samples", (8,), {"keep_hopeless": True}),
-    External("trl-grpo", ("beta",), "scale_rewards", ("group",)),
-    External("trl-rloo", ("beta",), "group_size", (8,)),
+    External("trl-astar-po", ("beta_1", "beta_2"), {}, fixed={"value_samples": 8, "keep_hopeless": True}),
+    External("trl-grpo", ("beta",), {}, fixed={"scale_rewards": "group"}),
+    External("trl-rloo", ("beta",), {}, fixed={"group_size": 8}),
 )
-OURS = (
-    astar_po(8),
-    *(dataclasses.replace(rival, values=rival.values[-1:]) for rival in RIVALS if rival.name in ("ppo", "rloo")),
-    *(dataclasses.replace(rival, values=("group",)) for rival in RIVALS if rival.name == "grpo"),
-)
+OURS = (ASTAR_PO, PPO, dataclasses.replace(RLOO, tuned={**RLOO.tuned, "group_size": Ladder((8,), 8)}), GRPO)
 CONTENDERS: tuple[Contender, ...] = (*OURS, *TRL)
 #: The settings of the first part, with what is changed.
 SETTINGS = {
@@ -60,12 +75,10 @@ SETTINGS = {
 }
 STEPS = (0.04, 0.12, 0.4)
 FULL = (
-    dataclasses.replace(tree(0.02, "llama", 5, 4), name="tree of L = 5", step_sizes=STEPS, budget=2**12),
-    dataclasses.replace(
-        advantage("optimal advantage, beta .1", 0.1, "llama", 2**12, num_prompts=8, num_responses=16), step_sizes=STEPS
-    ),
+    dataclasses.replace(tree("llama", 5, 4, 2**12), name="tree of L = 5", weight=0.02, multiples=None),
+    advantage("optimal advantage, beta .1", 0.1, "llama", 2**12, num_prompts=8, num_responses=16),
 )
-QUICK = (dataclasses.replace(tree(0.02, "llama", 3, 2), name="tree of L = 3", step_sizes=(0.12,), budget=512),)
+QUICK = (dataclasses.replace(tree("llama", 3, 2, 512), name="tree of L = 3", weight=0.02, multiples=None),)
 
 
 def throughput(episodes: int, repeats: int) -> None:
@@ -89,43 +102,57 @@ def throughput(episodes: int, repeats: int) -> None:
             print(f"{line}{min(ratios):7.2f}x{max(ratios):7.2f}x", flush=True)
 
 
-def equal_score(cells: tuple[Cell, ...], seeds: int, folder: Path) -> None:
+def equal_score(cells: tuple[Cell, ...], steps: Sequence[float], seeds: int, folder: Path) -> None:
     """Print what the target costs each algorithm."""
-    study = Study(Scale(cells, (), (), (), {}, 1, (10_000,), seeds, 0), folder)
-    winners = study.tune([(cell, contender) for cell in cells for contender in CONTENDERS])
-    rows = list(zip(winners, study.score(winners), strict=True))
+    entries = tuned([Entry.first(cell, one) for cell in cells for one in CONTENDERS], steps, folder / "search")
+    plans = [entry.plan([10_000], seeds=list(range(seeds))) for entry in entries]
+    rows = list(zip(entries, run(folder / "search", plans, 2, fractions=fractions(12)), strict=True))
     times = seconds(rows)
     head = f"{'':14}{'step':>7}{'reach':>7}{'generations':>13}{'KL':>8}{'seconds':>9}{'to A*-PO':>10}{'peak MB':>9}"
-    for number, ((cell, contender, options), records) in enumerate(rows):
+    for number, (entry, records) in enumerate(rows):
         if number % len(CONTENDERS) == 0:
             first = times[number]
-            print(f"\n{cell.name}: what {TARGET:g} of what can be won costs, {seeds} seeds\n{head}")
+            print(f"\n{entry.cell.name}: what {TARGET:g} of what can be won costs, {seeds} seeds\n{head}")
         costs = [found for found in map(cost, records) if found]
-        line = f"{contender.name:14}{options['learning_rate']:7.3g}{len(costs):>5}/{len(records)}"
+        step = records[0].hyperparameters["learning_rate"]
+        line = f"{entry.contender.name:14}{step:7.3g}{len(costs):>5}/{len(records)}"
         if costs:
             own = times[number]
             ratios = [own[seed] / first[seed] for seed in own.keys() & first.keys()]
-            line += f"{geometric([one.episodes for one in costs])[0]:13.0f}{np.mean([one.kl for one in costs]):8.3f}"
-            line += f"{geometric([*own.values()])[0]:9.2f}" + (
-                f"{geometric(ratios)[0]:9.2f}x" if ratios else f"{'-':>10}"
+            line += f"{geometric([one.episodes for one in costs]).value:13.0f}{np.mean([one.kl for one in costs]):8.3f}"
+            line += f"{geometric([*own.values()]).value:9.2f}" + (
+                f"{geometric(ratios).value:9.2f}x" if ratios else f"{'-':>10}"
             )
-            line += f"{study.peak(cell, contender.name, options, 0, costs[0].scored_at):9.0f}"
+            line += f"{peak(folder / 'memory', entry, 0, costs[0].scored_at):9.0f}"
         print(line, flush=True)
 
 
-def seconds(rows: list[tuple[Winner, list[Record]]]) -> list[dict[int, float]]:
+def tuned(entries: Sequence[Entry], steps: Sequence[float], folder: Path) -> list[Entry]:
+    """Return entries with the best of the step sizes each, on tuning instance 0."""
+    tried = [entry.at(learning_rate=step) for entry in entries for step in steps]
+    found = run(folder, [one.plan([0], seeds=[0]) for one in tried], 2, fractions=fractions(12))
+    ranks = [rank(records, one.cell.budget) for one, records in zip(tried, found, strict=True)]
+    width = len(steps)
+    return [tried[min(range(i, i + width), key=ranks.__getitem__)] for i in range(0, len(tried), width)]
+
+
+def seconds(rows: Sequence[tuple[Entry, list[Record]]]) -> list[dict[int, float]]:
     """Train again until the target, by turns in this process: seconds of the runs that reach it, by seed."""
     times: list[dict[int, float]] = [{} for _ in rows]
-    for (cell, contender, options), _ in rows:  # what is imported or made once is not counted
-        tb.run(cell.env_id, tb.make_agent(contender.name, **options), budget=BATCH, **cell.parameters, instance=10_000)
+    for entry, _ in rows:  # what is imported or made once is not counted
+        once(entry, 0, BATCH)
     for seed in range(len(rows[0][1])):
-        for own, ((cell, contender, options), records) in zip(times, rows, strict=True):
+        for own, (entry, records) in zip(times, rows, strict=True):
             found = next(cost(record) for record in records if record.seed == seed)
             if found:
-                agent = tb.make_agent(contender.name, **options)
-                parameters = {**cell.parameters, "instance": 10_000}
-                own[seed] = tb.run(cell.env_id, agent, seed=seed, budget=found.scored_at, **parameters).seconds_wall
+                own[seed] = once(entry, seed, found.scored_at).seconds_wall
     return times
+
+
+def once(entry: Entry, seed: int, budget: int) -> Record:
+    """Train in this process on scoring instance 10,000."""
+    agent = tb.make_agent(entry.contender.name, **entry.contender.options(entry.cell, entry.point))
+    return tb.run(entry.cell.env_id, agent, seed=seed, budget=budget, **entry.cell.parameters, instance=10_000)
 
 
 def main() -> None:
@@ -135,7 +162,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "language-cost")
     options = parser.parse_args()
     throughput(*((128, 1) if options.quick else (2048, 3)))
-    equal_score(QUICK if options.quick else FULL, 1 if options.quick else 3, options.results)
+    equal_score(*((QUICK, (0.12,), 1) if options.quick else (FULL, STEPS, 3)), options.results)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import json
 import os
-import secrets
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any, Self
@@ -57,13 +57,14 @@ class Policy:
         except TypeError as error:
             raise PolicyError(f"{type(self).__name__} cannot be saved: {error}. Define save and load.") from error
         target = Path(path)
-        draft = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with open(draft, "xb") as file:
+            with os.fdopen(handle, "wb") as file:
                 np.savez_compressed(file, allow_pickle=False, **{**arrays, HEADER: np.array(header)})
-            os.replace(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+            os.replace(temporary, target)
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
