@@ -59,13 +59,15 @@ class Contents(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def read_policy(data: bytes, setting: Setting, where: str) -> Policy:
+def read_policy(data: bytes, setting: Setting, where: str, *, made_on: Setting | None = None) -> Policy:
     """Build the policy of a setting that a file holds.
 
     Args:
         data: the file's bytes.
         setting: what the policy is to be evaluated on.
         where: what the file is, for errors.
+        made_on: what the file says that the policy was made on, where that is another instance; such a policy is built
+            where its numbers mean the same there.
 
     Raises:
         BundleError: names the first thing that is wrong.
@@ -73,7 +75,9 @@ def read_policy(data: bytes, setting: Setting, where: str) -> Policy:
     contents = read_contents(data, where)
     if contents.name not in _BUILDERS:
         raise BundleError(f"{where} holds a {contents.name!a:.80}: expected one of {', '.join(sorted(_BUILDERS))}")
-    given = _Given(contents, setting, where)
+    if made_on is not None and contents.name not in _PORTABLE:
+        raise BundleError(f"{where} holds a {contents.name}, which answers on the instance alone that it was made on")
+    given = _Given(contents, setting, made_on or setting, where)
     try:
         policy = _BUILDERS[contents.name](given)
     except ParameterError as error:
@@ -162,7 +166,7 @@ def _array(data: bytes, where: str) -> np.ndarray:
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=1000)
     except BundleError:
         raise
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, OverflowError) as error:
+    except Exception as error:  # whatever Python's parser of literals makes of it
         raise BundleError(
             f"{where} is no array: {str(error).splitlines()[0] if str(error) else 'no header'}"
         ) from error
@@ -184,8 +188,8 @@ def _array(data: bytes, where: str) -> np.ndarray:
 class _Given:
     """The contents of a file, taken piece by piece: what is left over belongs to no policy."""
 
-    def __init__(self, contents: Contents, setting: Setting, where: str) -> None:
-        self.name, self.setting, self._where = contents.name, setting, where
+    def __init__(self, contents: Contents, setting: Setting, made_on: Setting, where: str) -> None:
+        self.name, self.setting, self.made_on, self._where = contents.name, setting, made_on, where
         self._attributes, self._arrays = dict(contents.attributes), dict(contents.arrays)
 
     def array(self, name: str, kind: str, *shape: int | None) -> np.ndarray:
@@ -225,7 +229,7 @@ class _Given:
 
     def check_setting(self) -> None:
         """Take what names the setting, and refuse another one."""
-        own = self.setting
+        own = self.made_on
         self.one_of("setting_class", [type(own).__name__])
         self.one_of("fingerprint", [own.fingerprint])
         self.one_of("setting_parameters", [own.parameters])
@@ -300,8 +304,8 @@ def _language(given: _Given) -> Policy:
     shape, config = given.one_of("shape", SHAPES), given.value("config")
     task = config.get("task") if isinstance(config, dict) else None
     stated = task.get("fingerprint") if isinstance(task, dict) else None
-    if stated != given.setting.fingerprint:
-        raise BundleError(f"a LanguagePolicy is of fingerprint {stated!a:.80}: expected {given.setting.fingerprint}")
+    if stated != given.made_on.fingerprint:
+        raise BundleError(f"a LanguagePolicy is of fingerprint {stated!a:.80}: expected {given.made_on.fingerprint}")
     weights = given.array("weights", "float", None)
     for size in SIZES:
         model = build(given.setting, shape=shape, size=size)
@@ -347,6 +351,8 @@ def _observations(given: _Given) -> np.ndarray:
     return found.astype(setting.observation_dtype)
 
 
+#: Those that read tokens, or a view of them, and know nothing of an instance.
+_PORTABLE = ("TablePolicy", "LegalTablePolicy", "LinearPolicy", "MLPPolicy", "TransformerPolicy", "LanguagePolicy")
 _BUILDERS: dict[str, Callable[[_Given], Policy]] = {
     "TablePolicy": _table,
     "LegalTablePolicy": _legal_table,

@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 from pathlib import Path
 from typing import Any, Self
@@ -57,14 +57,13 @@ class Policy:
         except TypeError as error:
             raise PolicyError(f"{type(self).__name__} cannot be saved: {error}. Define save and load.") from error
         target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        draft = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(draft, "xb") as file:
                 np.savez_compressed(file, allow_pickle=False, **{**arrays, HEADER: np.array(header)})
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+            os.replace(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -249,7 +249,7 @@ def plan(suite: Suite) -> Plan:
                     infeasible.append(names)
                     continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
-            fractions = _fine_fractions(identity.budget) if environment.ladder else FRACTIONS
+            fractions = fine_fractions(identity.budget) if environment.ladder else FRACTIONS
             oracle = oracle_of(id, setting)
             values = float(oracle.reference_value), float(oracle.optimal_value)
             job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), values)
@@ -277,7 +277,7 @@ def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
     ]
 
 
-def _fine_fractions(budget: int) -> tuple[float, ...]:
+def fine_fractions(budget: int) -> tuple[float, ...]:
     """Return fractions of a budget from `FIRST_LOOK` episodes on, each larger than the last by a factor of 2^(1/4)."""
     count = max(0, math.floor(4 * math.log2(budget / FIRST_LOOK)))
     return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))

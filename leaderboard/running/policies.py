@@ -6,6 +6,7 @@ from typing import Any
 
 from theorybench.agents.api.harness import train as train_runs
 from theorybench.agents.api.loading import agent_class, list_agents, make_agent, resolve_agent
+from theorybench.agents.policies.recorded import OptimalPolicy
 from theorybench.envs.core.errors import AgentError, ConfigurationError, PolicyError, TheoryBenchError, UnknownNameError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import load_module, lookup, resolve_setting
@@ -44,7 +45,7 @@ def train(env_id: str, agent: Any, *, seed: int = 0, budget: int | None = None, 
 
 
 def load_policy(path: str | Path) -> Any:
-    """Read a policy that `policy.save(path)` wrote.
+    """Read a policy that `policy.save(path)` wrote, or that a sweep kept (`theorybench run --save-policies`).
 
     Raises:
         PolicyError: there is no such file, it holds no policy, or one of a class that is neither this package's nor
@@ -52,7 +53,8 @@ def load_policy(path: str | Path) -> Any:
     """
     if not Path(path).is_file():
         raise PolicyError(f"there is no file {path}: expected one that policy.save(path) wrote")
-    return Policy.load(path)
+    found = Policy.load(path)
+    return found.made() if isinstance(found, OptimalPolicy) else found
 
 
 def evaluate(

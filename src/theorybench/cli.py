@@ -15,6 +15,7 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError, The
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
 from theorybench.stores import Results, TensorBoardFolder, WandbProject, doctor, export, status
+from theorybench.submissions import submit, verify
 from theorybench.tuning import tune
 
 if TYPE_CHECKING:
@@ -217,6 +218,8 @@ app.command()(doctor)
 app.command()(claims)
 app.command()(study)
 app.command()(tune)
+app.command()(submit)
+app.command()(verify)
 
 
 @app.command()

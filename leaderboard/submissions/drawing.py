@@ -1,0 +1,217 @@
+"""Scores of a submission on instances that are drawn after it was handed in, so that memorising one does not pay.
+
+A configuration whose agent is registered here is trained again on the instance that was drawn, with the seeds it was
+submitted with. A submitted policy that reads tokens, and is not bound to the instance that it was made on, is also
+evaluated there as it is: what it learnt that holds on other instances.
+"""
+
+import dataclasses
+import hashlib
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from theorybench.agents.policies.files import read_policy
+from theorybench.envs.core.errors import ParameterError, TheoryBenchError
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.records.identity import identify
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.matrix import SMALLEST_GAP, Job, Plan, Watcher, fulfil
+from theorybench.leaderboard.running.runner import oracle_of
+from theorybench.leaderboard.submissions.bundle import Bundle, PolicyMember
+from theorybench.leaderboard.submissions.limited import BYTES, outcomes
+from theorybench.leaderboard.submissions.retraining import configuration, job_of, trainer
+
+#: Instances that are tried until one has something to win, and where their numbers end.
+TRIES, LAST_INSTANCE = 64, 2**31
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A configuration of a submission on an instance that was drawn afterwards."""
+
+    environment: str
+    agent: str
+    instance: int | None  # None where nothing was scored on one
+    submitted: float | None  # mean score of its runs in the submission; None where one failed
+    trained: float | None  # mean score of the same seeds, trained on the instance; None where they were not
+    transferred: float | None  # mean score there of the submitted policies as they are; None where they cannot be
+    reason: str  # why it was not trained, or what went wrong; "" where all is well
+
+
+@dataclasses.dataclass(frozen=True)
+class _Transfers:
+    """Submitted policies of one configuration, evaluated on another instance."""
+
+    env_id: str
+    parameters: Mapping[str, object]  # of the instance that was drawn
+    made_on: Mapping[str, object]
+    policies: tuple[PolicyMember, ...]
+    seconds: float
+    memory: int | None = BYTES
+    alone: bool = False
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that all of them may take."""
+        return self.seconds * len(self.policies)
+
+    def execute(self, progress: Callable[[float], None]) -> list[float | None]:
+        """Return the score of each; None where its numbers mean nothing there."""
+        entry = lookup(self.env_id)
+        setting, made_on = (entry.make_setting(dict(values)) for values in (self.parameters, self.made_on))
+        oracle = oracle_of(self.env_id, setting)
+        scores: list[float | None] = []
+        for member in self.policies:
+            try:
+                policy = read_policy(member.read(), setting, "its policy", made_on=made_on)
+                scores.append(float(oracle.score(policy)))
+            except (TheoryBenchError, ValueError, IndexError):
+                scores.append(None)
+        return scores
+
+    def split(self) -> "list[_Transfers]":
+        """Return each policy alone."""
+        return [dataclasses.replace(self, policies=(member,)) for member in self.policies]
+
+
+@dataclasses.dataclass
+class _Configuration:
+    """What is done with one configuration."""
+
+    records: list[Record]
+    instance: int | None = None
+    jobs: list[Job] = dataclasses.field(default_factory=list)
+    reason: str = ""
+    transferred: list[float | None] = dataclasses.field(default_factory=list)
+
+
+def draw(
+    bundle: Bundle,
+    records: Sequence[Record],
+    seed: int,
+    out: Path,
+    workers: int,
+    seconds: float,
+    watcher: Watcher | None = None,
+) -> list[Drawn]:
+    """Score every configuration of a submission on an instance that `seed` draws.
+
+    Every submission gets the same instance for the same environment and parameters. The folder of records is one that
+    `theorybench leaderboard` compares.
+
+    Args:
+        bundle: the submission.
+        records: of it, those that count.
+        seed: made public after submissions close.
+        out: folder of the records of training; what it holds already is not trained again.
+        workers: processes.
+        seconds: that one run, or the evaluation of one policy, may take.
+        watcher: is told what happens.
+    """
+    groups: dict[str, _Configuration] = {}
+    for record in records:
+        groups.setdefault(configuration(record), _Configuration([])).records.append(record)
+    for group in groups.values():
+        _plan(group, seed, seconds)
+    jobs = [job for group in groups.values() for job in group.jobs]
+    if jobs:
+        fulfil(Plan(jobs, []), out, workers, watcher=watcher)
+    _transfer(bundle, list(groups.values()), workers, seconds)
+    found = {record.key: record for record in RecordStore(out)} if jobs else {}
+    return [_row(group, [found[job.runs[0].key] for job in group.jobs]) for group in groups.values()]
+
+
+def drawn_instance(seed: int, env_id: str, parameters: Mapping[str, object], attempt: int = 0) -> int:
+    """Return the instance that a seed draws for an environment, in 10,000..2^31 - 1, whatever the submitted one is.
+
+    Args:
+        seed: of the draw.
+        env_id: of the environment.
+        parameters: of the setting; all but the instance count.
+        attempt: how many were drawn before on which nothing can be won.
+    """
+    others = {name: value for name, value in parameters.items() if name != "instance"}
+    text = json.dumps([seed, env_id, others, attempt], sort_keys=True)
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return FIRST_SCORING_INSTANCE + number % (LAST_INSTANCE - FIRST_SCORING_INSTANCE)
+
+
+def _plan(group: _Configuration, seed: int, seconds: float) -> None:
+    """Draw the instance of a configuration, and plan its runs there; or say why there are none."""
+    first = group.records[0]
+    if first.privileged:
+        group.reason = "it reads the oracle"
+        return
+    if "instance" not in first.parameters:
+        group.reason = "its environment has no instances"
+        return
+    for attempt in range(TRIES):
+        instance = drawn_instance(seed, first.env_id, first.parameters, attempt)
+        setting = lookup(first.env_id).make_setting({**first.parameters, "instance": instance})
+        if _can_be_won(first.env_id, setting):
+            break
+    else:
+        group.reason = f"on none of {TRIES} instances is there something to win"
+        return
+    group.instance = instance
+    spec = trainer(first)
+    if isinstance(spec, str):
+        group.reason = spec
+        return
+    for record in group.records:
+        labels = {"env_label": record.env_label, "agent_label": record.agent_label}
+        rung = None if record.rung is None else record.rung.model_dump()
+        run = identify(record.env_id, setting, spec, seed=record.seed, budget=record.budget, rung=rung, **labels)
+        group.jobs.append(job_of(run, spec, seconds))
+
+
+def _can_be_won(env_id: str, setting: Setting) -> bool:
+    """Return whether suites take an instance."""
+    try:
+        oracle = oracle_of(env_id, setting)
+    except ParameterError:
+        return False
+    return bool(oracle.optimal_value - oracle.reference_value >= SMALLEST_GAP * abs(oracle.optimal_value))
+
+
+def _transfer(bundle: Bundle, groups: Sequence[_Configuration], workers: int, seconds: float) -> None:
+    """Evaluate submitted policies on the instances that were drawn."""
+    jobs = {}
+    for number, group in enumerate(groups):
+        held = [bundle.policy(record) for record in group.records]
+        members = tuple(member for member in held if member is not None)
+        if group.instance is not None and len(members) == len(held):
+            first = group.records[0]
+            drawn = {**first.parameters, "instance": group.instance}
+            jobs[members] = number, _Transfers(first.env_id, drawn, first.parameters, members, seconds)
+    place = {member: number for members, (number, _) in jobs.items() for member in members}
+    for job, scores, wrong in outcomes((job for _, job in jobs.values()), workers):
+        groups[place[job.policies[0]]].transferred += [None] if wrong else scores
+
+
+def _row(group: _Configuration, drawn: Sequence[Record]) -> Drawn:
+    first, reason = group.records[0], group.reason
+    failed = [record for record in drawn if record.status != "ok"]
+    if failed:
+        reason = f"{len(failed)} of {len(drawn)} runs {failed[0].status}: {failed[0].error}"
+    return Drawn(
+        first.env_label or short_name(first.env_id),
+        first.agent_label or first.agent,
+        group.instance,
+        _mean([record.score for record in group.records]),
+        _mean([record.score for record in drawn]),
+        _mean(group.transferred),
+        reason,
+    )
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    """Return the mean; None where one is not known, or there is none."""
+    known = [score for score in scores if score is not None]
+    return statistics.fmean(known) if known and len(known) == len(scores) else None

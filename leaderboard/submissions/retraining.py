@@ -1,0 +1,133 @@
+"""Training again what a submission says: the same runs with the same seeds.
+
+Only agents that are registered here, with the source that the records state, are trained; their code comes from this
+machine, and only hyper-parameters, seeds and budgets from the bundle.
+"""
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from theorybench.agents.api.harness import FRACTIONS
+from theorybench.agents.api.loading import AgentSpec
+from theorybench.envs.core.errors import BundleError, TheoryBenchError
+from theorybench.envs.core.registry import list_envs
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.records.identity import Identity
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.matrix import Job, Plan, fine_fractions, fulfil
+from theorybench.leaderboard.running.provenance import versions
+from theorybench.leaderboard.submissions.checking import OWN, Verdict, differences, spec_here
+from theorybench.leaderboard.submissions.limited import BYTES
+
+#: Libraries on whose versions the bits of a run depend.
+ARITHMETIC = ("theorybench", "numpy", "torch")
+
+
+def retrain(
+    records: Sequence[Record],
+    verdicts: Mapping[str, Verdict],
+    count: int,
+    seed: int | None,
+    workers: int,
+    seconds: float,
+) -> dict[str, Verdict]:
+    """Train some entries again, with the same seeds, and compare; return their verdicts by key.
+
+    Args:
+        records: of the entries from which they are drawn.
+        verdicts: what is known of them.
+        count: how many.
+        seed: of the draw; None for one that nobody can know.
+        workers: processes.
+        seconds: that one run may take.
+
+    Raises:
+        BundleError: none of them can be trained here.
+    """
+    able = [(record, spec) for record in records if isinstance(spec := trainer(record), AgentSpec)]
+    if not able:
+        raise BundleError("none of the entries can be trained again: their agents are not registered here")
+    chosen = np.random.default_rng(seed).permutation(len(able))[:count]
+    jobs = [job_of(_identity(record), spec, seconds) for record, spec in (able[i] for i in chosen)]
+    with tempfile.TemporaryDirectory(prefix="theorybench-again-") as folder:
+        fulfil(Plan(jobs, []), folder, workers)
+        again = {record.key: record for record in RecordStore(folder)}
+    return {
+        record.key: _compared(record, again[record.key], verdicts[record.key])
+        for record, _ in (able[i] for i in chosen)
+    }
+
+
+def configuration(record: Record) -> str:
+    """Return all that runs have in common but their seeds, as a key."""
+    asked = [record.env_id, record.parameters, record.agent, record.agent_digest, record.hyperparameters]
+    return json.dumps([*asked, record.budget, record.agent_label], sort_keys=True)
+
+
+def trainer(record: Record) -> AgentSpec | str:
+    """Return the agent that can train an entry again, or why none can."""
+    if not record.env_id.startswith(OWN) or record.env_id not in list_envs():
+        return "its environment is not one of this version of theorybench"
+    try:
+        spec = spec_here(record)
+    except (TheoryBenchError, TypeError) as error:
+        return f"no {record.agent} has its hyper-parameters: {error}"
+    if spec is None:
+        return "its agent is not registered here, or has another source"
+    if record.status != "ok":
+        return f"the run {record.status}"
+    return spec.missing or spec
+
+
+def _identity(record: Record) -> Identity:
+    """Return what a record was asked to do."""
+    values = record.model_dump()
+    return Identity.model_validate({name: values[name] for name in Identity.model_fields})
+
+
+def job_of(run: Identity, spec: AgentSpec, seconds: float) -> Job:
+    """Return the job of one run."""
+    return Job(
+        names=(run.env_label or short_name(run.env_id), run.agent_label or run.agent),
+        environment=run.env_id,
+        agent=spec,
+        runs=(run,),
+        seconds=seconds,
+        fractions=FRACTIONS if run.rung is None else fine_fractions(run.budget),
+        memory=BYTES,
+    )
+
+
+def _compared(record: Record, again: Record, known: Verdict) -> Verdict:
+    """Return the verdict of an entry that was trained again."""
+    wrong = _difference(record, again)
+    if not wrong:
+        return Verdict("reproduced", known.reason if known.status == "verified" else "", again.score)
+    own = versions()
+    others = [name for name in ARITHMETIC if record.versions.get(name) != own.get(name)]
+    if others:
+        told = ", ".join(f"{name} {record.versions.get(name, 'unknown')}, here {own.get(name)}" for name in others)
+        remark = f"trained again, {wrong}; made with {told}"
+        return dataclasses.replace(known, reason="; ".join(filter(None, [known.reason, remark])))
+    return Verdict("refused", f"trained again, {wrong}", again.score)
+
+
+def _difference(record: Record, again: Record) -> str:
+    """Say what two records of one run do not share; "" where they agree."""
+    if again.status != "ok":
+        return f"it {again.status}: {again.error}"
+    stated = {**record.metrics, "score": record.score or 0.0}
+    for name, one, other in differences(stated, {**again.metrics, "score": again.score or 0.0}):
+        return f"{name} = {one}: it has {other}"
+    if record.spent != again.spent:
+        return f"spent = {record.spent}: it spent {again.spent}"
+    points = {point.episodes: point.metrics for point in again.curve}
+    for point in record.curve:
+        if point.episodes in points and differences(point.metrics, points[point.episodes]):
+            return f"its curve has other metrics after {point.episodes} episodes"
+    return ""

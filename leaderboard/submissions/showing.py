@@ -1,0 +1,84 @@
+"""Verdicts in the terminal: how many entries there are of each, why, and the configurations that were drawn."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from theorybench.leaderboard.showing.fitting import FittingTable
+from theorybench.leaderboard.showing.words import format_number, plain
+from theorybench.leaderboard.submissions.drawing import Drawn
+from theorybench.leaderboard.submissions.verifying import CheckedEntry, Report
+
+#: Styles of verdicts.
+STYLES = {"verified": "green", "reproduced": "bold green", "claimed": "yellow", "refused": "bold red"}
+#: Letters of a reason.
+LONGEST = 400
+
+
+def report_lines(report: Report) -> RenderableType:
+    """Return a report: a row for each agent and environment, and for each verdict that has a reason its entries."""
+    parts: list[RenderableType] = []
+    tally = ", ".join(f"{count} {status}" for status, count in report.tally.items() if count)
+    parts.append(Text(f"{len(report.entries)} entries, made by theorybench {plain(report.package)}: {tally}"))
+    groups: dict[tuple[str, str], list[CheckedEntry]] = {}
+    for entry in report.entries:
+        groups.setdefault((entry.environment, entry.agent), []).append(entry)
+    grid = FittingTable([0, 1, 2])
+    for head in ("agent", "environment", "verdict", "mean score"):
+        grid.add_column(head, justify="right" if head == "mean score" else "left", overflow="fold")
+    for (environment, agent), entries in groups.items():
+        grid.add_row(Text(plain(agent)), Text(plain(environment)), _counts(entries), _mean(entries))
+    return Group(*parts, Text(), grid, Text(), *_reasons(report.entries))
+
+
+def drawn_lines(rows: Sequence[Drawn]) -> RenderableType:
+    """Return configurations beside what they score on instances that were drawn."""
+    grid, untrained = FittingTable([0, 1, 4, 5]), dict[str, list[Drawn]]()
+    for head in ("agent", "environment", "instance", "submitted", "trained", "as it is"):
+        grid.add_column(head, justify="left" if head in ("agent", "environment") else "right", overflow="fold")
+    for row in rows:
+        if row.reason:
+            untrained.setdefault(row.reason, []).append(row)
+        if row.instance is not None:
+            scores = (row.submitted, row.trained, row.transferred)
+            numbers = ("-" if score is None else format_number(score) for score in scores)
+            grid.add_row(*map(Text, (plain(row.agent), plain(row.environment), str(row.instance), *numbers)))
+    lines = [
+        Text(plain(f"{found[0].agent} on {found[0].environment}{_more(found)}: not trained: {reason}")[:LONGEST], "dim")
+        for reason, found in untrained.items()
+    ]
+    told = "On instances that were drawn: mean scores of training there, and of the submitted policies as they are."
+    return Group(Text(told), grid, Text(), *lines)
+
+
+def _counts(entries: Sequence[CheckedEntry]) -> Text:
+    """Return how many entries there are of each verdict."""
+    found = [entry.verdict.status for entry in entries]
+    known = [status for status in STYLES if status in found]
+    parts = [(f"{found.count(status)} {status}", STYLES[status]) for status in known]
+    return Text(", ").join(Text(*part) for part in parts)
+
+
+def _mean(entries: Sequence[CheckedEntry]) -> Text:
+    """Return the mean of the scores that were computed here; a dash where one was not."""
+    scores = [entry.verdict.score for entry in entries]
+    known = [score for score in scores if score is not None]
+    return Text(format_number(sum(known) / len(known)) if len(known) == len(scores) else "-")
+
+
+def _reasons(entries: Sequence[CheckedEntry]) -> Iterable[RenderableType]:
+    """Yield each reason once, with an entry that has it and how many others do."""
+    for status in reversed(STYLES):
+        said: dict[str, list[CheckedEntry]] = {}
+        for entry in entries:
+            if entry.verdict.status == status and entry.verdict.reason:
+                said.setdefault(entry.verdict.reason, []).append(entry)
+        for reason, found in said.items():
+            told = plain(f"{found[0].name}{_more(found)}: {reason}".replace("\n", " "))
+            yield Text.assemble((f"{status}: ", STYLES[status]), told[:LONGEST])
+
+
+def _more(found: Sequence[Any]) -> str:
+    return f" and {len(found) - 1} more" if len(found) > 1 else ""

@@ -1,0 +1,164 @@
+"""Verification of a submission: every entry is checked in a process with limits, and some are trained again."""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.leaderboard.comparing.labels import Subject, distinct_labels, short_name
+from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.submissions.bundle import Bundle, PolicyMember
+from theorybench.leaderboard.submissions.checking import Verdict, check
+from theorybench.leaderboard.submissions.limited import BYTES, SECONDS, outcomes
+from theorybench.leaderboard.submissions.retraining import configuration, retrain
+
+#: Entries of one environment that a worker checks at a time: its oracle is made once for them.
+TOGETHER = 16
+#: Configurations, and environments, up to which names tell all of them apart.
+MOST_TOLD_APART = 1000
+#: How many times as long as a check training an entry may take.
+LONGER = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedEntry:
+    """One run of a submission, and what is known of it."""
+
+    record: Record
+    verdict: Verdict
+    environment: str  # how it is called, told apart from others of the submission
+    agent: str
+
+    @property
+    def name(self) -> str:
+        """One phrase: the agent, where it ran, and the seed."""
+        return f"{self.agent} on {self.environment}, seed {self.record.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a reader wants to know, as JSON values."""
+        record, verdict = self.record, self.verdict
+        about = {name: getattr(record, name) for name in ("key", "env_id", "parameters", "seed", "budget")}
+        form = record.policy.form if record.policy is not None else None
+        names = {"environment": self.environment, "agent": self.agent, "submitted": record.score, "policy": form}
+        return {**about, **names, **dataclasses.asdict(verdict)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What is known of a submission."""
+
+    bundle: Bundle
+    entries: Sequence[CheckedEntry]
+
+    @property
+    def package(self) -> str:
+        """The version of theorybench that wrote it."""
+        return self.bundle.manifest.package
+
+    @property
+    def sound(self) -> list[Record]:
+        """Records of configurations of which an entry was recomputed or re-trained, and none refused."""
+        known = {configuration(entry.record): True for entry in self.entries if entry.verdict.score is not None}
+        known |= {configuration(entry.record): False for entry in self.entries if entry.verdict.status == "refused"}
+        return [entry.record for entry in self.entries if known.get(configuration(entry.record))]
+
+    @property
+    def tally(self) -> Mapping[str, int]:
+        """How many entries there are of each status."""
+        found = Counter(entry.verdict.status for entry in self.entries)
+        return {status: found[status] for status in ("verified", "reproduced", "claimed", "refused")}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Checks:
+    """Entries of one environment, which one worker checks."""
+
+    records: tuple[Record, ...]
+    policies: tuple[PolicyMember | None, ...]  # of each
+    seconds: float  # of one entry
+    memory: int | None
+    alone: bool = False
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that all of its entries may take."""
+        return self.seconds * len(self.records)
+
+    def execute(self, progress: Callable[[float], None]) -> list[Verdict]:
+        """Check the entries."""
+        return [check(record, policy) for record, policy in zip(self.records, self.policies, strict=True)]
+
+    def split(self) -> "list[_Checks]":
+        """Return each entry alone."""
+        pairs = zip(self.records, self.policies, strict=True)
+        return [dataclasses.replace(self, records=(one,), policies=(policy,)) for one, policy in pairs]
+
+
+def verify(
+    path: str | Path,
+    *,
+    reproduce: int = 0,
+    seed: int | None = None,
+    workers: int = 1,
+    seconds: float = SECONDS,
+    watch: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Check a submission.
+
+    Args:
+        path: a file that `submit` wrote, or that somebody says it did.
+        reproduce: how many entries to train again, drawn among those that can be.
+        seed: of that draw; None for one that nobody can know.
+        workers: processes.
+        seconds: that the check of one entry may take, and `LONGER` times that for training one.
+        watch: told how many entries have been checked, and of how many.
+
+    Raises:
+        BundleError: its form is not in order; nothing in it was used.
+    """
+    bundle = Bundle(path)
+    verdicts: dict[str, Verdict] = {}
+    for job, found, wrong in outcomes(_jobs(bundle, seconds), workers):
+        failed = Verdict("claimed", f"it could not be checked within the limits: it {wrong}")
+        verdicts |= dict(zip((r.key for r in job.records), [failed] if wrong else found, strict=True))
+        if watch is not None:
+            watch(len(verdicts), len(bundle.records))
+    if reproduce:
+        sound = [record for record in bundle.records if verdicts[record.key].status != "refused"]
+        verdicts |= retrain(sound, verdicts, reproduce, seed, workers, LONGER * seconds)
+    places, agents = _names(bundle.records)
+    entries = [
+        CheckedEntry(r, verdicts[r.key], place, agent)
+        for r, place, agent in zip(bundle.records, places, agents, strict=True)
+    ]
+    return Report(bundle, entries)
+
+
+def _names(records: Sequence[Record]) -> tuple[list[str], list[str]]:
+    """Return how the environment and the agent of each record are called, as boards call them."""
+    places = [Subject(r.env_id, r.env_label, r.parameters, r.fingerprint) for r in records]
+    agents = [Subject(r.agent, r.agent_label, r.hyperparameters, r.agent_digest) for r in records]
+    return _told_apart(places), _told_apart(agents)
+
+
+def _told_apart(subjects: Sequence[Subject]) -> list[str]:
+    marks = [json.dumps(subject, sort_keys=True) for subject in subjects]
+    first = dict(zip(marks, subjects, strict=True))
+    subjects = list(first.values())
+    few = len(subjects) <= MOST_TOLD_APART  # each is compared with all others
+    labels = distinct_labels(subjects) if few else [one.label or short_name(one.name) for one in subjects]
+    names = dict(zip(first, labels, strict=True))
+    return [names[mark] for mark in marks]
+
+
+def _jobs(bundle: Bundle, seconds: float) -> Iterable[_Checks]:
+    """Yield all entries, those of one environment together."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in bundle.records:
+        groups.setdefault((record.env_id, record.fingerprint), []).append(record)
+    for records in groups.values():
+        for first in range(0, len(records), TOGETHER):
+            some = tuple(records[first : first + TOGETHER])
+            yield _Checks(some, tuple(map(bundle.policy, some)), seconds, BYTES)

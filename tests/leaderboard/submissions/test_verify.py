@@ -1,0 +1,207 @@
+"""Submissions: bundled, verified, trained again, drawn."""
+
+import json
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from theorybench import cli
+from theorybench.agents.external.isolation import global_generators_restored
+from theorybench.envs.core.errors import BundleError, RecordError
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.records.record import make_record
+from theorybench.leaderboard.records.store import RecordStore, load_records
+from theorybench.leaderboard.submissions.bundle import Bundle, submit
+from theorybench.leaderboard.submissions.checking import check
+from theorybench.leaderboard.submissions.drawing import drawn_instance
+from theorybench.leaderboard.submissions.verifying import verify
+
+
+def verdicts(path):
+    """Check all entries in this process."""
+    bundle = Bundle(path)
+    return {record.key: check(record, bundle.policy(record)) for record in bundle.records}
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run a command in this process; return its exit code, and what it prints on both streams."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["theorybench", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as stopped, global_generators_restored():
+            cli.main()
+        return stopped.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_every_entry_of_an_honest_submission_is_verified(bundle, parts, tmp_path):
+    for path in (bundle, parts.write(tmp_path / "again.zip")):
+        found = verdicts(path)
+        assert {verdict.status for verdict in found.values()} == {"verified"}, found
+        for record in parts.records:
+            assert found[record["key"]].score == pytest.approx(record["score"], abs=1e-9)
+        said = {name: found[key].reason for name, key in parts.names.items() if found[key].reason}
+        assert said == {"answers": "what its agent is and sees is claimed"}
+
+
+def test_a_bundle_is_a_function_of_the_folder(results, bundle, tmp_path):
+    done = submit(results[0], tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == bundle.read_bytes()
+    assert (done.runs, done.policies, done.claimed) == (8, 8, {}) and done.bytes == bundle.stat().st_size
+    with zipfile.ZipFile(bundle) as archive:
+        assert archive.namelist()[:2] == ["manifest.json", "records.jsonl"] and archive.testzip() is None
+
+
+def test_what_cannot_be_bundled_says_why(results, tmp_path, synthetic_run):
+    with pytest.raises(RecordError, match="there are no records in"):
+        submit(tmp_path / "none", tmp_path / "it.zip")
+    RecordStore(tmp_path / "empty")
+    with pytest.raises(RecordError, match=r"there are no runs in .*: run `theorybench run --save-policies"):
+        submit(tmp_path / "empty", tmp_path / "it.zip")
+    RecordStore(tmp_path / "odd").add_all([synthetic_run("a<b>")])
+    with pytest.raises(BundleError, match="agent holds the name 'a<b>'"):
+        submit(tmp_path / "odd", tmp_path / "it.zip")
+    shutil.copytree(results[0], tmp_path / "lost")
+    for file in (tmp_path / "lost" / "policies").iterdir():
+        file.unlink()
+        break
+    with pytest.raises(RecordError, match="the policy of a record: No such file"):
+        submit(tmp_path / "lost", tmp_path / "it.zip")
+    assert not (tmp_path / "it.zip").exists()
+
+
+def test_what_nobody_can_compute_again_is_claimed(results, synthetic_run, tmp_path):
+    (honest,) = (r for r in RecordStore(results[0]) if r.agent == "rlvr" and r.seed == 1)
+    fields = {name: value for name, value in honest.to_dict().items() if name not in ("schema", "key")}
+    too_large = {"sha256": None, "form": None, "reason": "its answers take 10 bytes: at most 9 are kept"}
+    records = {
+        "there is no policy: none was kept": make_record(**{**fields, "seed": 2, "policy": None}),
+        "there is no policy: its answers take": make_record(**{**fields, "seed": 3, "policy": too_large}),
+        "is no environment of this version": synthetic_run(env_id="Other/Setting-v0"),
+        "the run timeout: it has no score": make_record(
+            **{**fields, "seed": 4, "policy": None, "status": "timeout", "score": None, "error": "took long"}
+        ),
+    }
+    RecordStore(tmp_path / "store").add_all(records.values())
+    done = submit(tmp_path / "store", tmp_path / "it.zip")
+    assert sum(done.claimed.values()) == 4
+    found = verdicts(tmp_path / "it.zip")
+    for reason, record in records.items():
+        assert found[record.key].status == "claimed" and reason in found[record.key].reason
+
+
+def test_an_estimate_of_answers_is_claimed(parts, tmp_path, monkeypatch):
+    """Answers to a sample that anybody knows prove nothing."""
+    entry = lookup("TheoryBench/ReasoningTree-v0")
+    honest = entry.oracle.measure
+    monkeypatch.setattr(entry.oracle, "measure", lambda self, *given: {**honest(self, *given), "objective_se": 0.01})
+    for name in ("answers", "table"):
+        parts.score(name, objective_se=0.01)
+    found = verdicts(parts.write(tmp_path / "it.zip"))
+    assert found[parts.names["answers"]].status == "claimed"
+    assert "an estimate from a sample that anybody knows" in found[parts.names["answers"]].reason
+    assert found[parts.names["table"]].status == "verified"
+
+
+def test_agents_of_a_file_are_never_imported(parts, tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("from pathlib import Path\nPath('owned').touch()\nclass Evil: train = print\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = ["evil.py:Evil", "evil:Evil", "theorybench.agents:Agent"]
+    for name, run in zip(names, ("table", "linear", "network"), strict=True):
+        parts.change(run, agent=name)
+    found = verdicts(parts.write(tmp_path / "it.zip"))
+    for run in ("table", "linear", "network"):
+        assert found[parts.names[run]].reason == "what its agent is and sees is claimed"
+    assert not Path("owned").exists() and "evil" not in sys.modules
+
+
+@pytest.mark.rotating
+def test_entries_are_trained_again(parts, tmp_path):
+    record = parts.record("table again")
+    parts.policies.pop(record["key"])
+    record["policy"] = None  # forged, and nothing to compute it from
+    parts.score("table again", score=0.9, objective=0.9)
+    path = parts.write(tmp_path / "it.zip")
+    assert verify(path).tally == {"verified": 7, "reproduced": 0, "claimed": 1, "refused": 0}
+    report = verify(path, reproduce=100, seed=1)
+    assert report.tally == {"verified": 1, "reproduced": 6, "claimed": 0, "refused": 1}
+    found = {entry.record.key: entry.verdict for entry in report.entries}
+    assert "trained again, " in found[record["key"]].reason and found[record["key"]].score < 0.9
+    assert found[parts.names["answers"]].status == "verified", "its agent is not registered"
+    assert verify(path, reproduce=2, seed=3).tally["claimed"] + verify(path, reproduce=2, seed=4).tally["claimed"] >= 1
+
+
+@pytest.mark.rotating
+def test_another_result_of_another_version_is_no_forgery(parts, tmp_path):
+    parts.record("linear")["versions"]["torch"] = "1.0"
+    parts.record("linear")["policy"], _ = None, parts.policies.pop(parts.names["linear"])
+    parts.score("linear", score=0.9)
+    report = verify(parts.write(tmp_path / "it.zip"), reproduce=100)
+    (entry,) = (entry for entry in report.entries if entry.record.key == parts.names["linear"])
+    assert entry.verdict.status == "claimed" and "made with torch 1.0, here" in entry.verdict.reason
+
+
+@pytest.mark.rotating
+def test_configurations_are_trained_on_instances_that_are_drawn(bundle, tmp_path, call):
+    code, out, _ = call("verify", bundle, "--draw", 7, "--out", tmp_path / "drawn", "--workers", 1, "--json")
+    told = json.loads(out)
+    rows = {(row["agent"], row["environment"]): row for row in told["drawn"]}
+    assert code == 0 and len(rows) == 7
+    rows = {agent: row for (agent, _), row in rows.items()}
+    for name in ("rlvr", "dpo-on-policy", "best-of-n", "reference"):
+        assert rows[name]["trained"] is not None and not rows[name]["reason"]
+    assert rows["optimal"]["reason"] == "it reads the oracle" and rows["optimal"]["instance"] is None
+    assert rows["Own"]["reason"].startswith("its agent is not registered") and rows["Own"]["trained"] is None
+    assert rows["rlvr"]["transferred"] is not None, "a table of tokens means the same on any instance"
+    assert rows["best-of-n"]["transferred"] is None and rows["Own"]["transferred"] is None
+    records = load_records(tmp_path / "drawn")
+    assert len(records) == 6, "the seeds that were submitted"
+    for record in records:
+        assert record.parameters["instance"] == drawn_instance(7, record.env_id, record.parameters) >= 10_000
+        assert record.split == "scoring" and record.status == "ok"
+    of_tree = {record.fingerprint for record in records if "Tree" in record.env_id}
+    assert len(of_tree) == 1, "all agents get the same instance"
+    assert drawn_instance(8, records[0].env_id, records[0].parameters) != records[0].parameters["instance"]
+    code, out, _ = call("verify", bundle, "--draw", 7, "--out", tmp_path / "drawn", "--workers", 1)
+    assert "On instances that were drawn" in out and "it reads the oracle" in out
+
+
+@pytest.mark.rotating
+def test_the_commands_say_what_they_find(results, parts, tmp_path, call):
+    code, out, _ = call("submit", results[0], "--out", tmp_path / "it.zip")
+    assert code == 0 and "8 runs and 8 policies" in out and "theorybench verify" in out
+    code, out, _ = call("verify", tmp_path / "it.zip", "--workers", 1)
+    assert code == 0 and "8 entries, made by theorybench" in out and ": 8 verified" in out
+    parts.score("table", score=0.99)
+    parts.change("linear", agent_label="[red]rlvr[/red] [link=http://a]x")
+    path = parts.write(tmp_path / "forged.zip")
+    code, out, _ = call("verify", path, "--workers", 1)
+    assert code == 1 and "7 verified, 1 refused" in out and "[red]rlvr[/red] [link=http://a]x" in out
+    assert "refused: rlvr" in out and "score = 0.99: its policy has" in out
+    code, out, _ = call("verify", path, "--workers", 1, "--json")
+    told = json.loads(out)
+    assert code == 1 and told["tally"]["refused"] == 1
+    (entry,) = (entry for entry in told["entries"] if entry["status"] == "refused")
+    assert entry["submitted"] == 0.99 and entry["key"] == parts.names["table"] and entry["policy"] == "parameters"
+
+
+def test_a_file_that_is_refused_is_one_line_and_exit_code_1(tmp_path, call):
+    (tmp_path / "it.zip").write_bytes(b"\x1b[2Jhello")
+    code, out, err = call("verify", tmp_path / "it.zip")
+    assert code == 1 and not out and "theorybench: the bundle is no archive of ours" in err and "\x1b[2J" not in err
+    code, _, err = call("verify", tmp_path / "it.zip", "--out", tmp_path / "drawn")
+    assert code == 2 and "--out DIR: expected --draw SEED" in err
+
+
+@pytest.mark.rotating
+def test_entries_that_take_too_long_are_claimed(parts, tmp_path):
+    report = verify(parts.write(tmp_path / "it.zip"), seconds=1e-9)
+    assert report.tally["claimed"] == 8 and not report.sound
+    assert all("within the limits: it took longer than" in entry.verdict.reason for entry in report.entries)
