@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.agents.policies.archive import DEFLATED, STORED, Limits, list_members, read_member
-from theorybench.agents.policies.catalogue import CATALOGUE
 from theorybench.agents.policies.recorded import DEPENDENCES, OptimalPolicy, RecordedPolicy
 from theorybench.envs.core.arrays import row_keys
 from theorybench.envs.core.errors import BundleError, ParameterError
@@ -276,6 +275,7 @@ def _of_setting(given: _Given) -> Policy:
 
 
 def _network(given: _Given) -> Policy:
+    from theorybench.agents.policies.catalogue import CATALOGUE  # which imports torch
     from theorybench.agents.policies.mlp import MLPPolicy
     from theorybench.agents.policies.transformer import TransformerPolicy
 

@@ -1,4 +1,5 @@
-"""Checks and repairs a store: a damaged file, a cut log, records that are not what was written, files left behind.
+"""Checks and repairs a store: a damaged file, a cut log, records and policies that are not what was written, files
+left behind.
 
 Nothing is repaired in place. What is whole goes to a new store that takes the old one's place in one step, after the
 old files have been copied to a folder `backup-...` beside them. A record is whole if its text has the digest that was
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from theorybench.envs.core.errors import ConfigurationError, RecordError
+from theorybench.leaderboard.records.kept import FOLDER as POLICIES
+from theorybench.leaderboard.records.kept import policy_file, read_kept
 from theorybench.leaderboard.records.record import Record, parse_record
 from theorybench.leaderboard.records.salvage import Pages, read_log
 from theorybench.leaderboard.records.store import APPLICATION_ID, FILE_NAME, RecordStore, columns_of, digest_of
@@ -90,14 +93,14 @@ def examine(folder: str | Path, *, repair: bool = True) -> Examination:
             raise ConfigurationError(f"{path} is no record store: nothing has been changed")
         missing = (pages.keys() if pages else set()) - set(found.whole) - set(found.broken)
         lost = len(found.broken) + sum(len(key) == 64 for key in missing)
-        drafts = _drafts(folder)
-        faults = _faults(problem, unfinished, found, lost, drafts)
+        drafts, spoilt = _drafts(folder), _spoilt(folder, found.whole.values())
+        faults = _faults(problem, unfinished, found, lost, drafts, spoilt)
         backup = None
         if faults and repair:
             backup = folder / f"backup-{datetime.datetime.now(datetime.UTC):%Y%m%d-%H%M%S-%f}"
-            _copy(held, backup)
+            _copy([*held, *spoilt], backup)
             _rebuild(path, found.whole.values(), Path(scratch) / "new")
-            for draft in drafts:
+            for draft in (*drafts, *spoilt):
                 shutil.rmtree(draft) if draft.is_dir() else draft.unlink(missing_ok=True)
     return Examination(
         path=str(path),
@@ -110,7 +113,9 @@ def examine(folder: str | Path, *, repair: bool = True) -> Examination:
     )
 
 
-def _faults(problem: str, unfinished: int, found: _Sorted, lost: int, drafts: Sequence[Path]) -> list[Fault]:
+def _faults(
+    problem: str, unfinished: int, found: _Sorted, lost: int, drafts: Sequence[Path], spoilt: Sequence[Path]
+) -> list[Fault]:
     """Say what is wrong."""
     faults = []
     if problem:
@@ -125,6 +130,9 @@ def _faults(problem: str, unfinished: int, found: _Sorted, lost: int, drafts: Se
     if lost:
         what = f"{lost} records are not what was written, or cannot be read"
         faults.append(Fault(what, "they are left out; the command that made them runs these runs again"))
+    if spoilt:
+        what = f"{len(spoilt)} policies are not what was written for their records"
+        faults.append(Fault(what, "they are set aside; `theorybench run --save-policies` makes these runs again"))
     if drafts:
         faults.append(Fault(f"{len(drafts)} files or folders were left behind by writers that were killed", "removed"))
     return faults
@@ -203,5 +211,20 @@ def _copy(files: Sequence[Path], folder: Path) -> None:
 def _drafts(folder: Path) -> list[Path]:
     """Return what writers that were killed have left behind."""
     old = time.time() - ABANDONED
-    found = [entry for entry in folder.iterdir() if DRAFTS.fullmatch(entry.name)]
+    places = [place for place in (folder, folder / POLICIES) if place.is_dir()]
+    found = [entry for place in places for entry in place.iterdir() if DRAFTS.fullmatch(entry.name)]
     return sorted(entry for entry in found if entry.stat().st_mtime < old)
+
+
+def _spoilt(folder: Path, records: Iterable[Record]) -> list[Path]:
+    """Return the files of policies that are not what their records name; those that are gone do no harm."""
+    found = []
+    for record in records:
+        path = policy_file(folder, record)
+        if path is None or not path.exists():
+            continue
+        try:
+            read_kept(folder, record)
+        except RecordError:
+            found.append(path)
+    return found

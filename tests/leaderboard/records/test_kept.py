@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 import theorybench as tb
+from theorybench.agents.api.loading import resolve_agent
 from theorybench.agents.policies.files import read_contents, read_policy
 from theorybench.agents.policies.recorded import RecordedPolicy, RecordingPolicy
 from theorybench.envs.core.errors import BundleError, PolicyError, RecordError
 from theorybench.envs.core.registry import load_module, lookup, resolve_setting
-from theorybench.leaderboard.records.kept import keep, listening, policy_file, read_kept
+from theorybench.leaderboard.records.doctor import examine
+from theorybench.leaderboard.records.identity import identify
+from theorybench.leaderboard.records.kept import FOLDER, keep, listening, policy_file, read_kept, without_policy
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.config import make_suite
 from theorybench.leaderboard.running.matrix import sweep
+from theorybench.leaderboard.running.runner import train_and_score
 
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
@@ -106,6 +110,34 @@ def test_a_policy_of_another_setting_is_refused(tmp_path):
     other = dataclasses.replace(oracle.setting, L=3)
     with pytest.raises(BundleError, match=r"view|shape|fingerprint"):
         read_policy(data, other, "file")
+
+
+@pytest.mark.slow
+def test_a_language_model_is_kept_as_its_weights(tmp_path):
+    models, policies = (pytest.importorskip(f"theorybench.agents.language.{name}") for name in ("models", "policy"))
+    id, setting = resolve_setting("KFoldComposition[N=3,k=1]")
+    policy = policies.LanguagePolicy.of(models.build(setting, shape="gpt2", size="tiny", seed=1))
+    field, data, metrics, oracle = kept(policy, id, tmp_path, **setting.parameters)
+    assert field["form"] == "parameters" and oracle.evaluate(read_policy(data, setting, "it")) == metrics
+    with pytest.raises(BundleError, match="a LanguagePolicy is of fingerprint"):
+        read_policy(data, dataclasses.replace(setting, N=4), "it")
+
+
+def test_the_doctor_sets_aside_policies_that_are_damaged(tmp_path):
+    id, setting = resolve_setting("PreferenceBandit")
+    spec = resolve_agent("reference")
+    runs = [identify(id, setting, spec, seed=seed, budget=64) for seed in range(3)]
+    store = RecordStore(tmp_path)
+    store.add_all(train_and_score(spec, runs, policies=tmp_path / FOLDER))
+    first, second, _ = (policy_file(tmp_path, record) for record in store)
+    assert not examine(tmp_path).faults and not without_policy(store)
+    first.write_bytes(b"other")
+    second.unlink()
+    (fault,) = examine(tmp_path, repair=False).faults
+    assert fault.what == "1 policies are not what was written for their records" and first.exists()
+    backup = Path(examine(tmp_path).backup)
+    assert (backup / first.name).read_bytes() == b"other" and not first.exists()
+    assert len(without_policy(store)) == 2 and not examine(tmp_path).faults
 
 
 def suite(**changes):
