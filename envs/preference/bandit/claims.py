@@ -167,7 +167,16 @@ CLAIMS: tuple[Claim, ...] = (
         parameters={"theta_init": 2.0},
     ),
     _ratio("offline-ratio-3", offline_ratio(seeds=170, rounds=3), tolerance=1.3, parameters={"theta_init": 3.0}),
-    _ratio("offline-ratio-3.5", offline_ratio(seeds=150, rounds=3), tolerance=3.6, parameters={"theta_init": 3.5}),
+    _ratio(
+        "offline-ratio-3.5",
+        # The sampler of the second of two rounds costs 4 % of the floor, noise of few informative pairs 5 % offline.
+        offline_ratio(seeds=150, rounds=2),
+        statement="At equal labels offline DPO's error is tr(Sigma* I(pi_init)^-1) / (T x floor) times that of "
+        "on-policy DPO in T = 2 rounds",
+        formula="tr(Sigma* I(pi_init)^-1) / (2 tr(Sigma* I(pi*)^-1))",
+        tolerance=5.4,
+        parameters={"theta_init": 3.5},
+    ),
     _ratio(
         "offline-ratio-gaussian",
         offline_ratio(seeds=480, labels=lambda oracle: 1000),

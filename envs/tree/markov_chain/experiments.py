@@ -21,6 +21,7 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.numerics import standard_error
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.core.selection import Candidates, best_of_n, tilt
+from theorybench.envs.core.views import View
 from theorybench.envs.tree.markov_chain.flow import PopulationFlow
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -164,6 +165,29 @@ def lead(k: int, training: Training, *, limit: bool = False) -> SampleMean:
 
     def sample(lab: Lab, seed: int) -> np.ndarray:
         return training.run(lab, seed, [f"task_0/pass@{k}"])[:, 0] - reference_passes(lab.oracle, [k])
+
+    return SampleMean(prediction=predicted, sample=sample)
+
+
+def mean_policy_lead(k: int, training: Training) -> SampleMean:
+    """pass@K on the first task of the mean of the runs' policies minus the reference's, compared with the flow's.
+
+    The noise of finite batches costs each run something wherever pass@K is concave, and some runs much; their mean has
+    a variance n times smaller. Values are those of the jackknife, n v - (n - 1) v_i, where v is the lead of the mean of
+    all runs and v_i that of all but one: their mean has no bias of order 1 / n, and they are as good as independent
+    (Tukey 1958). The policies are tables with the same rows, and their mean is that of these.
+    """
+
+    def predicted(oracle: MarkovChainOracle) -> float:
+        return float((passes(oracle, training.flow(oracle.setting), [k]) - reference_passes(oracle, [k]))[0])
+
+    def sample(lab: Lab, seed: int) -> np.ndarray:
+        policies = training.policies(lab, seed)
+        view, tables = View(**policies[0].view_parameters), np.array([policy.table for policy in policies])
+        n, total = len(tables), tables.sum(axis=0)
+        means = total / n, *((total - table) / (n - 1) for table in tables)
+        every, *others = (passes(lab.oracle, TablePolicy(view, table), [k])[0] for table in means)
+        return n * every - (n - 1) * np.array(others) - reference_passes(lab.oracle, [k])
 
     return SampleMean(prediction=predicted, sample=sample)
 

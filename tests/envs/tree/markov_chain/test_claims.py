@@ -69,7 +69,7 @@ FAULTS: list[tuple[str, Any]] = [
     ("exploration-updates", PLAIN),
     ("exploration-queries", PLAIN),
     ("exploration-limit", PLAIN),
-    ("exploration-coverage", {**PLAIN, "kl": 1.0}),
+    ("exploration-coverage", PLAIN),
     ("kl-early", {"kl": 0.0}),
     ("kl-early", AccurateTree),
     ("kl-limit", {"kl": 0.5}),
