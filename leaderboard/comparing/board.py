@@ -7,16 +7,27 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 
-from theorybench.envs.core.errors import RecordError
+from theorybench.envs.core.errors import ParameterError, RecordError
 from theorybench.envs.core.evidence.study import Chart
-from theorybench.leaderboard.comparing.charts import learning_chart, pass_charts, profile_chart
+from theorybench.leaderboard.comparing.charts import front_charts, learning_chart, pass_charts, profile_chart
+from theorybench.leaderboard.comparing.efficiency import TARGET
 from theorybench.leaderboard.comparing.groups import AgentInfo, EnvironmentInfo, Group, group_records
 from theorybench.leaderboard.comparing.ladders import LadderBoard, ladder_boards
-from theorybench.leaderboard.comparing.ranking import LOW, RANKED_SEEDS, RESOLUTION, Row, rank
+from theorybench.leaderboard.comparing.ranking import (
+    LOW,
+    RANKED_SEEDS,
+    RESOLUTION,
+    SLACK,
+    Pair,
+    Row,
+    compare_runs,
+    rank,
+)
+from theorybench.leaderboard.comparing.untrained import Baseline, baselines
 from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
-BOARD_SCHEMA = 5
+BOARD_SCHEMA = 6
 #: Feedback of environments, in titles of tracks whose environments differ in it.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
@@ -39,6 +50,18 @@ METHOD = (
     f"One agent is surely better than another if the 95 % interval of the difference of their scores lies above "
     f"{RESOLUTION:g}. A rank is an interval: from one more than the number of agents that are surely better to the "
     "number of agents less those that are surely worse. Each comparison has this level, not all of them together.",
+    "Area: under the learning curve, the mean score over the logarithm of the episodes from 1/64 of the budget on: a "
+    "doubling weighs the same anywhere. A run holds its last scored policy, and is at 0, the reference, before the "
+    "first.",
+    "Episodes to the target: of the median run (Kaplan-Meier, censored at the budget), between two runs that hold the "
+    "median of any law in 93.75 % of cases or more; of five the fastest and the slowest. Over several environments: "
+    "the restricted mean, in shares of the budget, whose interval holds for any law (Gaffke's bound).",
+    "Paired: mean difference to the leader of scores with the same seed on the same instance. Ranks do not use it.",
+    "On a front: better than the reference, and no agent that is shown no more, and tuned only where it is, costs no "
+    f"more (time and memory: by {SLACK:.0%}) and scores no less, and is better in one of the two. In time and memory, "
+    "runs that were trained together are compared among themselves.",
+    "Baselines learn nothing and are computed from the oracle: the reference, random actions, the best constant "
+    "action, and a memoriser, which plays the optima of five tuning instances on these.",
     "Queries: calls of a reward model for one response at test time; those of training are not counted.",
     f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
 )
@@ -68,6 +91,9 @@ class Standing:
     environments: tuple[str, ...]  # their ids
     rows: tuple[Row, ...]  # by division: ranked agents by score, then unranked ones; privileged agents last
     profiles: Chart | None = None  # share of runs above a score, by agent; None for one environment
+    baselines: tuple[Baseline, ...] = ()  # what agents that learn nothing earn, those that have no row
+    pairs: tuple[Pair, ...] = ()  # of agents that are not privileged, compared run by run; none for one environment
+    fronts: tuple[Chart, ...] = ()  # score against episodes, seconds and memory; none for one environment
 
     @property
     def divisions(self) -> tuple[str, ...]:
@@ -134,6 +160,7 @@ class Board:
     standings: tuple[Standing, ...]
     environments: tuple[EnvironmentBoard, ...]  # by track and label
     ladders: tuple[LadderBoard, ...]  # of difficulty; their runs are in no standing
+    target: float  # the score that counts as learnt
     failures: tuple[Failure, ...]  # every failed run
     provenance: Provenance  # of the records
     method: tuple[str, ...] = METHOD  # how the numbers are made, in sentences
@@ -158,17 +185,27 @@ class Board:
         return json.dumps(values, indent=2, allow_nan=False)
 
 
-def make_board(records: Iterable[Record], *, title: str = "TheoryBench leaderboard", draws: int = 2000) -> Board:
+def make_board(
+    records: Iterable[Record],
+    *,
+    title: str = "TheoryBench leaderboard",
+    draws: int = 2000,
+    target: float = TARGET,
+) -> Board:
     """Compare the agents of some records.
 
     Args:
         records: of any environments and agents; their order does not matter.
         title: of the board.
         draws: bootstrap draws of each interval.
+        target: the score that counts as learnt, for episodes until it is reached.
 
     Raises:
         RecordError: there are no records.
+        ParameterError: a target outside of (0, 1].
     """
+    if not 0 < target <= 1:
+        raise ParameterError("target", target, "a score in (0, 1]")
     held = sorted({record.key: record for record in records}.values(), key=lambda r: (r.started_at, r.key))
     if not held:
         raise RecordError("there are no records to compare: run `theorybench run` first")
@@ -182,9 +219,10 @@ def make_board(records: Iterable[Record], *, title: str = "TheoryBench leaderboa
         runs=len(held),
         seeds=tuple(sorted({record.seed for record in held})),
         agents=tuple(sorted(agents, key=lambda agent: agent.label)),
-        standings=tuple(_standings(environments, groups, draws)),
-        environments=tuple(_environment_board(info, groups, draws) for info in environments),
+        standings=tuple(_standings(environments, groups, draws, target)),
+        environments=tuple(_environment_board(info, groups, draws, target) for info in environments),
         ladders=ladder_boards(graded, min(draws, LADDER_DRAWS)),
+        target=target,
         failures=tuple(
             Failure(group.environment.label, group.agent.label, record.seed, record.status, record.error or "")
             for group in every
@@ -216,13 +254,28 @@ def _highest(ladder: LadderBoard) -> str:
     return f"{ladder.title}: {first.label} gets furthest, to {first.top:g} of {ladder.sizes[-1]:g}."
 
 
-def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], draws: int) -> Iterable[Standing]:
+def _standings(
+    infos: Sequence[EnvironmentInfo], groups: Sequence[Group], draws: int, target: float
+) -> Iterable[Standing]:
     """Return a standing for each track, feedback and split, then overall where a learner ran on several tracks."""
 
     def standing(scope: str, split: str, own: Sequence[EnvironmentInfo], ending: str) -> Standing:
         members = [group for group in groups if group.environment in own]
-        title, ids = scope.capitalize() + ending, tuple(info.id for info in own)
-        return Standing(title, scope, split, ids, rank(members, draws), profile_chart(title, members, draws))
+        by_agent: dict[str, list[Group]] = {}
+        for group in members:
+            by_agent.setdefault(group.agent.id, []).append(group)
+        title, ids, rows = scope.capitalize() + ending, tuple(info.id for info in own), rank(members, draws, target)
+        return Standing(
+            title,
+            scope,
+            split,
+            ids,
+            rows,
+            profile_chart(title, members, draws),
+            _baselines(own, members, draws),
+            compare_runs([runs for runs in by_agent.values() if not runs[0].agent.privileged], draws),
+            front_charts(members, rows),
+        )
 
     splits = [split for split in ("scoring", "canonical", "tuning") if any(info.split == split for info in infos)]
     for track in dict.fromkeys(info.track for info in infos):
@@ -246,9 +299,16 @@ def _standings(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], draws:
             yield standing("overall", split, members, f", {split} instances" if len(splits) > 1 else "")
 
 
-def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], draws: int) -> EnvironmentBoard:
+def _baselines(infos: Sequence[EnvironmentInfo], groups: Sequence[Group], draws: int) -> tuple[Baseline, ...]:
+    """Return the baselines that have no runs of their own."""
+    ran = {group.agent.agent for group in groups}
+    return tuple(one for one in baselines(infos, draws) if one.agent not in ran)
+
+
+def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], draws: int, target: float) -> EnvironmentBoard:
     own = [group for group in groups if group.environment.id == info.id]
-    standing = Standing(info.label, info.id, info.split, (info.id,), rank(own, draws))
+    rows, known = rank(own, draws, target), _baselines([info], own, draws)
+    standing = Standing(info.label, info.id, info.split, (info.id,), rows, baselines=known)
     return EnvironmentBoard(info, standing, learning_chart(info, own, draws), pass_charts(own))
 
 

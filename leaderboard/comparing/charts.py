@@ -4,12 +4,14 @@ import dataclasses
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Series
-from theorybench.leaderboard.comparing.groups import FAILED_SCORE, EnvironmentInfo, Group
+from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, held, learning_curve, scored_line
+from theorybench.leaderboard.comparing.groups import EnvironmentInfo, Group
+from theorybench.leaderboard.comparing.ranking import Row, front_offers
 from theorybench.leaderboard.comparing.statistics import (
     CLIP,
     bootstrap_interval,
@@ -17,7 +19,6 @@ from theorybench.leaderboard.comparing.statistics import (
     interquartile_mean,
     performance_profile,
 )
-from theorybench.leaderboard.records.record import Record
 
 #: Scores at which performance profiles are computed.
 THRESHOLDS = np.linspace(-1.0, 1.0, 81)
@@ -25,6 +26,14 @@ THRESHOLDS = np.linspace(-1.0, 1.0, 81)
 KNOWN = (Level(0.0, "reference"), Level(1.0, "optimum"))
 #: What the shades and bars of a board are.
 BARS = "95 % interval"
+#: What points of agents on fronts are.
+POINTS = "interquartile mean of runs"
+#: What scores cost: titles of charts and axes, and scales.
+COSTS: dict[str, tuple[str, Literal["linear", "log"]]] = {
+    "episodes": ("share of the budget", "log"),
+    "seconds": ("seconds of a run", "log"),
+    "memory": ("peak memory, MB", "linear"),
+}
 _PASS = re.compile(r"(?:(?P<task>.+)/)?pass@(?P<k>[1-9]\d*)")
 
 
@@ -39,7 +48,7 @@ def learning_chart(info: EnvironmentInfo, groups: Sequence[Group], draws: int) -
     curves = tuple(_curve(group, draws) for group in groups if not group.agent.privileged)
     low = min((min(one.low or one.y) for one in curves), default=0.0)
     score = Axis("score", range=(min(-0.06, low - 0.06), 1.1), clip=FAILED_SCORE)
-    return Chart(info.label, episodes, score, curves, points="interquartile mean of runs", bars=BARS, levels=KNOWN)
+    return Chart(info.label, episodes, score, curves, points=POINTS, bars=BARS, levels=KNOWN)
 
 
 def profile_chart(title: str, groups: Sequence[Group], draws: int) -> Chart:
@@ -78,16 +87,63 @@ def pass_charts(groups: Sequence[Group]) -> tuple[Chart, ...]:
     return tuple(_pass_chart(task or "all tasks", tasks[task]) for task in sorted(tasks))
 
 
+def front_charts(groups: Sequence[Group], rows: Sequence[Row]) -> tuple[Chart, ...]:
+    """Return score against episodes, seconds and memory, one point or line for each agent, and the Pareto fronts.
+
+    Fronts join what `front_offers` has; those of seconds and memory are two where some runs were trained together.
+    """
+    learners = [row for row in rows if not row.privileged]
+    if not learners:
+        return ()
+    offers = front_offers(groups, rows)
+    score = Axis("score", range=(min([-0.06, *(row.score.value - 0.06 for row in learners)]), 1.1))
+    charts = []
+    for cost, (title, scale) in COSTS.items():
+        series = [_front_series(cost, row, groups) for row in learners]
+        places = {one.group: one.x[0] for one in series if one is not None}
+        together = {row.agent: row.lifted and cost != "episodes" for row in learners}
+        for name, kind in (("front", False), ("front, trained together", True)):
+            own = [offer for offer in offers[cost] if together[offer.agent] == kind and offer.cost > 0]
+            if own:
+                end = max([*places.values(), 1.0 if cost == "episodes" else 0.0])
+                series.append(_steps(name, [(o.cost / (1e6 if cost == "memory" else 1), o.score) for o in own], end))
+        known = tuple(one for one in series if one is not None)
+        charts.append(Chart(title, Axis(title, scale), score, known, points=POINTS, bars=BARS, levels=KNOWN))
+    return tuple(charts)
+
+
+def _front_series(cost: str, row: Row, groups: Sequence[Group]) -> Series | None:
+    """Return an agent's offers: a line over shares of the budget, or one point; None where the cost is not known."""
+    if cost == "episodes":
+        points = learning_curve([group.steps for group in groups if group.agent.id == row.agent])
+        return Series(row.label, "band", *zip(*points, strict=True))
+    spent = row.seconds_wall if cost == "seconds" else row.peak_memory_bytes
+    if not spent:
+        return None
+    ends = () if np.isnan(row.score.low) else ([row.score.low], [row.score.high])
+    return Series(row.label, "measured", [spent / (1e6 if cost == "memory" else 1)], [row.score.value], *ends)
+
+
+def _steps(name: str, points: Sequence[tuple[float, float]], end: float) -> Series:
+    """Return a front as steps: the best score that can be had at each cost, up to the end."""
+    best = [points[0]]
+    for point in points[1:]:
+        if point[1] > best[-1][1]:
+            best += [(point[0], best[-1][1]), point]
+    best.append((max(end, best[-1][0]), best[-1][1]))
+    return Series(name, "band", *zip(*best, strict=True))
+
+
 def _pass_chart(title: str, series: Sequence[Series]) -> Chart:
     tries = Axis("tries K", "log", ticks=tuple(sorted({x for one in series for x in one.x})))
     return Chart(title, tries, Axis("pass@K"), tuple(series))
 
 
 def _curve(group: Group, draws: int) -> Series:
-    lines = [_line(record) for record in group.records]
+    lines = [scored_line(record) for record in group.records]
     start = max(line[0][0] for line in lines)
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
-    scores = np.array([[_held(line, episodes) for line in lines] for episodes in grid])
+    scores = np.array([[held(line, episodes) for line in lines] for episodes in grid])
     interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, bounds=CLIP)
     curve = _series(group.agent.label, grid, *interval)
     if (scores >= CLIP[0]).all():
@@ -96,20 +152,6 @@ def _curve(group: Group, draws: int) -> Series:
     shown = [f" [{low:.4g}, {high:.4g}]" for low, high in ends] or [""] * len(grid)
     details = (f"{y:.4g}{end}, raw {own:.4g}" for y, end, own in zip(curve.y, shown, raw, strict=True))
     return dataclasses.replace(curve, details=tuple(details))
-
-
-def _line(record: Record) -> list[tuple[int, float]]:
-    """Return (episodes, score) of a run, its end included."""
-    scores = {point.episodes: point.metrics["score"] for point in record.curve}
-    if record.score is None:
-        scores = (scores or {max(1, record.budget // 64): FAILED_SCORE}) | {record.budget: FAILED_SCORE}
-    else:
-        scores[max([record.spent.episodes, *scores])] = record.score
-    return [(episodes, FAILED_SCORE if np.isnan(score) else score) for episodes, score in sorted(scores.items())]
-
-
-def _held(line: list[tuple[int, float]], episodes: int) -> float:
-    return next(score for spent, score in reversed(line) if spent <= episodes)
 
 
 def _series(label: str, x: Sequence[float] | np.ndarray, value: Any, low: Any, high: Any) -> Series:

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, area, steps
 from theorybench.leaderboard.comparing.labels import Subject, distinct_labels
 from theorybench.leaderboard.comparing.statistics import clip_scores
 from theorybench.leaderboard.records.record import Record
 
 #: Tracks in the order in which they are shown; others follow.
 TRACKS = ("reasoning", "curriculum", "preference")
-#: What a failed run counts as.
-FAILED_SCORE = -1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +69,16 @@ class Group:
     def scores(self) -> np.ndarray:
         """Clipped scores, float64 (runs,)."""
         return clip_scores(self.raw_scores)
+
+    @functools.cached_property
+    def areas(self) -> np.ndarray:
+        """Areas under learning curves, float64 (runs,); see `efficiency.area`."""
+        return np.array([area(record) for record in self.records])
+
+    @functools.cached_property
+    def steps(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Learning curves of the runs; see `efficiency.steps`."""
+        return [steps(record) for record in self.records]
 
 
 def group_records(records: Sequence[Record]) -> list[Group]:

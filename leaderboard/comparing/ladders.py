@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.leaderboard.comparing.divisions import division
+from theorybench.leaderboard.comparing.efficiency import episodes_to, median_run
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.growth import Growth, fit_growth, law_growth
 from theorybench.leaderboard.comparing.labels import short_name
-from theorybench.leaderboard.records.record import Record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,25 +100,6 @@ class LadderBoard:
     def title(self) -> str:
         """The parameter that gets harder."""
         return f"{self.label} along {self.parameter}"
-
-
-def episodes_to(record: Record, target: float) -> float | None:
-    """Return the episodes after which a run reached a score, or None where it never did.
-
-    Between two scored policies the score is taken to be linear in the logarithm of the episodes.
-    """
-    if record.status != "ok":
-        return None
-    before = None
-    for point in record.curve:
-        score = point.metrics["score"]
-        if score >= target:
-            if before is None or before[0] < 1 or not math.isfinite(before[1]):
-                return float(max(point.episodes, 1))
-            share = (target - before[1]) / (score - before[1])
-            return float(before[0] * (point.episodes / before[0]) ** share)
-        before = point.episodes, score
-    return None
 
 
 def ladder_boards(groups: Sequence[Group], draws: int) -> tuple[LadderBoard, ...]:
@@ -209,8 +189,7 @@ def _result(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawL
 
 def _point(size: float, found: Sequence[float | None]) -> Point:
     solved = sorted(q for q in found if q is not None)
-    costs = solved + [math.inf] * (len(found) - len(solved))
-    median = statistics.median_low(costs)
+    median = median_run(found).value
     return Point(
         size=size,
         solved=len(solved),

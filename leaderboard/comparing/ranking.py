@@ -8,14 +8,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from theorybench.agents.policies.shown import SEES
+from theorybench.envs.core.errors import RecordError, UnknownNameError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.divisions import Division, division
+from theorybench.leaderboard.comparing.efficiency import (
+    TARGET,
+    Offer,
+    Reach,
+    episodes_to,
+    learning_curve,
+    pareto_front,
+    reach,
+)
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.statistics import (
     CLIP,
     Resampled,
     bootstrap_interval,
     interquartile_mean,
+    mean_of_environments,
     optimality_gap,
     probability_of_improvement,
     resample,
@@ -27,6 +39,10 @@ RANKED_SEEDS = 5
 REFERENCE_AGENT = "reference"
 #: Scores closer than the last digit shown are equal: agents without any noise are not ranked by a hair.
 RESOLUTION = 1e-3
+#: Seconds and bytes that differ by less than this share are equal.
+SLACK = 0.05
+#: Pairs of agents whose intervals are drawn at once: memory grows with them.
+AT_ONCE = 256
 #: Environments on which an agent scores less than this are counted.
 LOW = 0.1
 
@@ -60,6 +76,11 @@ class Row:
     #: probability that a run beats one of the reference agent on the environments that both have; None without such
     improvement: Interval | None
     lead: Interval | None  # the same against the next row of the division, where both are ranked
+    behind: Interval | None  # paired difference to the first row of the division; see `Pair`
+    area: Interval  # under the learning curve: interquartile mean; see `efficiency.area`
+    reach: Reach  # episodes until the score reaches the target
+    #: costs ("episodes", "seconds", "memory") at which no agent that may be compared is at least as good and cheaper
+    fronts: tuple[str, ...]
     runs: int  # how many
     failed: int  # how many of them failed
     seeds: int  # fewest runs on one environment
@@ -77,12 +98,27 @@ class Row:
         return self.rank is not None and self.rank.best == 1
 
 
-def rank(groups: Sequence[Group], draws: int) -> tuple[Row, ...]:
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two agents on the environments and seeds that both have, run by run: the same instance, the same seed."""
+
+    agent: str  # id of the agent
+    other: str  # id of the agent that it is compared with
+    #: mean over environments of the mean difference of the clipped scores, that of `agent` less that of `other`
+    difference: Interval
+    pairs: int  # how many
+    environments: int  # how many have any
+    better: int  # pairs in which the score of `agent` is higher by more than `RESOLUTION`
+    worse: int  # pairs in which it is lower by more
+
+
+def rank(groups: Sequence[Group], draws: int, target: float = TARGET) -> tuple[Row, ...]:
     """Return the rows of each division, the best score first: ranked, then unranked ones; the privileged come last.
 
     Args:
         groups: of the environments on which agents are compared.
         draws: bootstrap draws of each interval.
+        target: the score that counts as learnt.
     """
     by_agent = {agent.id: [g for g in groups if g.agent.id == agent.id] for agent in (g.agent for g in groups)}
     count = len({g.environment.id for g in groups})
@@ -93,7 +129,9 @@ def rank(groups: Sequence[Group], draws: int) -> tuple[Row, ...]:
         id: resample(interquartile_mean, [group.scores for group in by_agent[id]], draws=draws, seed=number)
         for number, id in enumerate(sorted(by_agent))
     }
-    rows = [_row(own, divisions[id], resampled[id], reference, count, draws) for id, own in by_agent.items()]
+    rows = [_row(own, divisions[id], resampled[id], reference, count, draws, target) for id, own in by_agent.items()]
+    fronts = {cost: {one.agent for one in offers} for cost, offers in front_offers(groups, rows).items()}
+    rows = [dataclasses.replace(r, fronts=tuple(cost for cost, ids in fronts.items() if r.agent in ids)) for r in rows]
     rows.sort(key=lambda r: (r.privileged, divisions[r.agent], bool(r.remark), -r.score.value, r.label))
     for title in {row.division for row in rows}:
         places = [i for i, row in enumerate(rows) if row.division == title and not row.remark]
@@ -104,11 +142,147 @@ def rank(groups: Sequence[Group], draws: int) -> tuple[Row, ...]:
         for i, j in itertools.pairwise(places):
             lead = _compare(by_agent[rows[i].agent], by_agent[rows[j].agent], draws)
             rows[i] = dataclasses.replace(rows[i], lead=lead)
+        for i in places[1:]:
+            pair = compare_runs([by_agent[rows[i].agent], by_agent[rows[places[0]].agent]], draws)
+            rows[i] = dataclasses.replace(rows[i], behind=pair[0].difference if pair else None)
     return tuple(rows)
 
 
+def compare_runs(agents: Sequence[Sequence[Group]], draws: int) -> tuple[Pair, ...]:
+    """Compare agents two by two, run by run; those without two common seeds on one environment are left out.
+
+    Pairs of runs are drawn with replacement within each environment, and intervals corrected for few pairs as those of
+    scores are. They hold whatever two runs of one seed have in common, and are the narrower the more that is.
+
+    Args:
+        agents: the groups of each.
+        draws: bootstrap draws of each interval.
+    """
+    scores = [
+        {g.environment.id: dict(zip([r.seed for r in g.records], g.scores, strict=True)) for g in own} for own in agents
+    ]
+    found: dict[tuple[int, int], list[np.ndarray]] = {}
+    for one, other in itertools.combinations(range(len(agents)), 2):
+        places = [
+            np.array([own[seed] - scores[other][place][seed] for seed in own if seed in scores[other].get(place, ())])
+            for place, own in scores[one].items()
+        ]
+        places = [differences for differences in places if len(differences)]
+        if places and min(map(len, places)) > 1:
+            found[one, other] = places
+    intervals = _paired_intervals(list(found.values()), draws)
+    pairs = []
+    for ((one, other), places), interval in zip(found.items(), intervals, strict=True):
+        every = np.concatenate(places)
+        better, worse = (int(np.sum(sign * every > RESOLUTION)) for sign in (1, -1))
+        ids = agents[one][0].agent.id, agents[other][0].agent.id
+        pairs.append(Pair(*ids, interval, len(every), len(places), better, worse))
+    return tuple(pairs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Two agents on one environment, or on all that both have."""
+
+    title: str  # label of the environment, or "all"
+    pair: Pair | None  # run by run; None without two common seeds
+    improvement: Interval  # probability that a run of the first beats one of the second
+
+
+def compare(groups: Sequence[Group], first: str, second: str, draws: int = 2000) -> tuple[Comparison, ...]:
+    """Compare two agents on each environment that both have, and on all of them.
+
+    Args:
+        groups: of any agents.
+        first: label of one.
+        second: label of the other.
+        draws: bootstrap draws of each interval.
+
+    Raises:
+        UnknownNameError: no such label; the closest are suggested.
+        RecordError: they have no environment in common.
+    """
+    known = {group.agent.label for group in groups}
+    for label in (first, second):
+        if label not in known:
+            raise UnknownNameError("agent of these records", label, known)
+    own, others = ({g.environment.id: g for g in groups if g.agent.label == label} for label in (first, second))
+    common = [(own[place], others[place]) for place in own if place in others]
+    if not common:
+        raise RecordError(f"{first} and {second} have no environment in common")
+    cases = [(pair[0].environment.label, [pair]) for pair in common]
+    cases += [("all", common)] if len(common) > 1 else []
+    found = []
+    for title, pairs in cases:
+        one, other = ([pair[place] for pair in pairs] for place in (0, 1))
+        improvement = _compare(one, other, draws)
+        assert improvement is not None
+        found.append(Comparison(title, next(iter(compare_runs([one, other], draws)), None), improvement))
+    return tuple(found)
+
+
+def _paired_intervals(cases: Sequence[Sequence[np.ndarray]], draws: int) -> list[Interval]:
+    """Return the mean differences of cases with their intervals; cases with equally many pairs are drawn at once."""
+    intervals: list[Interval] = [Interval(0.0, 0.0, 0.0)] * len(cases)
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for place, case in enumerate(cases):
+        alike.setdefault(tuple(map(len, case)), []).append(place)
+    parts = [group[i : i + AT_ONCE] for group in alike.values() for i in range(0, len(group), AT_ONCE)]
+    for places in parts:
+        stacked = [np.stack(arrays) for arrays in zip(*(cases[place] for place in places), strict=True)]
+        found = bootstrap_interval(mean_of_environments, stacked, draws=draws, bounds=(-2.0, 2.0))
+        for place, value, low, high in zip(places, *found, strict=True):
+            intervals[place] = Interval(float(value), float(low), float(high))
+    return intervals
+
+
+def front_offers(groups: Sequence[Group], rows: Sequence[Row]) -> dict[str, list[Offer]]:
+    """Return the Pareto fronts of score against episodes, seconds and memory, by cost.
+
+    An agent may be beaten by one that is shown no more and is tuned only where it is. Its score at a share of the
+    budget is an offer as well. Seconds and memory are compared among agents whose runs were trained together, and among
+    those whose runs were not.
+    """
+    learners = [row for row in rows if not row.privileged]
+    free: dict[str, set[str]] = {
+        row.agent: {
+            other.agent
+            for other in learners
+            if SEES.index(other.sees) <= SEES.index(row.sees) and (other.preset is None or row.preset is not None)
+        }
+        for row in learners
+    }
+    alike = {row.agent: {o.agent for o in learners if o.lifted == row.lifted} & free[row.agent] for row in learners}
+    own: dict[str, list[Group]] = {row.agent: [] for row in learners}
+    for group in groups:
+        if group.agent.id in own:
+            own[group.agent.id].append(group)
+    episodes = [
+        Offer(id, share, score)
+        for id, held in own.items()
+        for share, score in learning_curve([group.steps for group in held])
+    ]
+    seconds = [Offer(row.agent, row.seconds_wall, row.score.value) for row in learners]
+    memory = [
+        Offer(row.agent, float(row.peak_memory_bytes), row.score.value)
+        for row in learners
+        if row.peak_memory_bytes is not None
+    ]
+    return {
+        "episodes": pareto_front(episodes, free, RESOLUTION),
+        "seconds": pareto_front(seconds, alike, RESOLUTION, SLACK),
+        "memory": pareto_front(memory, alike, RESOLUTION, SLACK),
+    }
+
+
 def _row(
-    groups: Sequence[Group], own: Division, score: Resampled, reference: Sequence[Group], count: int, draws: int
+    groups: Sequence[Group],
+    own: Division,
+    score: Resampled,
+    reference: Sequence[Group],
+    count: int,
+    draws: int,
+    target: float,
 ) -> Row:
     agent = groups[0].agent
     records = [record for group in groups for record in group.records]
@@ -137,6 +311,15 @@ def _row(
         optimality_gap=_estimate(optimality_gap, scores, draws=draws, bounds=(0.0, 2.0)),
         improvement=None if agent.agent == REFERENCE_AGENT else _compare(groups, reference, draws),
         lead=None,
+        behind=None,
+        area=_estimate(interquartile_mean, [group.areas for group in groups], draws=draws, bounds=CLIP),
+        reach=reach(
+            [[episodes_to(record, target) for record in group.records] for group in groups],
+            [group.environment.budget for group in groups],
+            target,
+            draws,
+        ),
+        fronts=(),
         runs=len(records),
         failed=sum(record.status != "ok" for record in records),
         seeds=seeds,

@@ -53,7 +53,7 @@ def interquartile_mean(scores: Scores) -> Any:
 
 def optimality_gap(scores: Scores, target: float = 1.0) -> Any:
     """Mean of what runs lack to `target`, the score that is good enough: target - E[min(score, target)]."""
-    return target - _mean_of_environments([np.minimum(array, target) for array in _checked_all(scores)])
+    return target - mean_of_environments([np.minimum(array, target) for array in _checked_all(scores)])
 
 
 def probability_of_improvement(scores: Scores, others: Scores) -> Any:
@@ -68,7 +68,7 @@ def probability_of_improvement(scores: Scores, others: Scores) -> Any:
     arrays, rivals = _checked_all(scores), _checked_all(others)
     if len(arrays) != len(rivals):
         raise ParameterError("others", len(rivals), f"scores of the same {len(arrays)} environments")
-    return _mean_of_environments(
+    return mean_of_environments(
         [
             (1 + np.stack([np.sign(x[..., i : i + 1] - y).mean(axis=-1) for i in range(x.shape[-1])], axis=-1)) / 2
             for x, y in zip(arrays, rivals, strict=True)
@@ -83,7 +83,7 @@ def performance_profile(scores: Scores, thresholds: Sequence[float] | np.ndarray
         float64 (T, ...).
     """
     arrays = _checked_all(scores)
-    return np.stack([_mean_of_environments([array > threshold for array in arrays]) for threshold in thresholds])
+    return np.stack([mean_of_environments([array > threshold for array in arrays]) for threshold in thresholds])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,6 +181,43 @@ def bootstrap_interval(
     return resample(statistic, *samples, draws=draws, seed=seed).interval(confidence, bounds)
 
 
+def bounded_mean(
+    scores: Scores, bounds: tuple[float, float], *, draws: int = 2000, confidence: float = 0.95, seed: int = 0
+) -> Interval:
+    """Return the mean over environments of the mean of their runs, where values are bounded, with its interval.
+
+    The bound of Gaffke (2005; see Learned-Miller and Thomas 2019, arXiv 1905.06208) at both ends: weights are drawn as
+    in the Bayesian bootstrap for the n runs and one more, which is at the bound. For values at the two bounds alone it
+    is the exact binomial interval; no law is known for which it covers less often than it says, at any n. The price is
+    width: after five equal runs, half of all others may still be anywhere.
+
+    Args:
+        scores: for each environment an array (runs,) of values within the bounds.
+        bounds: the least and the largest value that a run can have.
+        draws: of the weights.
+        confidence: of the interval.
+        seed: of the draws.
+
+    Raises:
+        ParameterError: a value out of the bounds, draws below 1, or a confidence outside of (0, 1).
+    """
+    arrays = [np.sort(array) for array in _checked_all(scores)]
+    if min(array[0] for array in arrays) < bounds[0] or max(array[-1] for array in arrays) > bounds[1]:
+        raise ParameterError("scores", scores, f"numbers from {bounds[0]:g} to {bounds[1]:g}")
+    if draws < 1:
+        raise ParameterError("draws", draws, "an integer >= 1")
+    if not 0 < confidence < 1:
+        raise ParameterError("confidence", confidence, "a number in (0, 1)")
+    rng = np.random.default_rng(seed)
+    weights = [rng.dirichlet(np.ones(len(array) + 1), draws) for array in arrays]
+    tail = (1 - confidence) / 2
+    ends = [
+        np.quantile(np.mean([w @ np.append(array, bound) for w, array in zip(weights, arrays, strict=True)], axis=0), q)
+        for bound, q in zip(bounds, (tail, 1 - tail), strict=True)
+    ]
+    return Interval(float(mean_of_environments(arrays)), *map(float, ends))
+
+
 def _quantile(ordered: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return quantiles of sorted values (..., n), one share (...) for each row, linear between neighbours."""
     place = share * (ordered.shape[-1] - 1)
@@ -190,7 +227,8 @@ def _quantile(ordered: np.ndarray, share: np.ndarray) -> np.ndarray:
     return np.asarray(ends[..., 0] + (place - below) * (ends[..., 1] - ends[..., 0]))
 
 
-def _mean_of_environments(arrays: Scores) -> Any:
+def mean_of_environments(arrays: Scores) -> Any:
+    """Mean over environments of the mean of their runs: environments weigh the same."""
     return np.mean([array.mean(axis=-1) for array in arrays], axis=0)
 
 

@@ -11,9 +11,12 @@ from theorybench.leaderboard.comparing.reproduction import configuration
 from theorybench.leaderboard.showing.charts.interactive import figure
 from theorybench.leaderboard.showing.document import Scale, render_document
 from theorybench.leaderboard.showing.ladder_chart import SizeScale, ladder_chart, ladder_styles, natural_scale
-from theorybench.leaderboard.showing.styles import Style, agent_styles, line_agents
+from theorybench.leaderboard.showing.styles import LINE_COLOUR, Style, agent_styles, line_agents
+from theorybench.leaderboard.showing.tables import cost_table, pairs_table
 from theorybench.leaderboard.showing.words import is_known, ladder_table
 
+#: Title of the section of Pareto fronts, and how fronts are dashed.
+FRONTS, FRONT_LINES = "Score against cost", {"front": "solid", "front, trained together": "dash"}
 #: Names of the scales of sizes.
 SCALES: dict[SizeScale, str] = {"linear": "sizes linear", "log": "sizes logarithmic"}
 
@@ -38,11 +41,16 @@ def render_page(board: Board) -> str:
     """Return the page: ranking, curves, profiles, failures, provenance. It opens offline and loads nothing."""
     agents = agent_styles(board)
     styles: dict[str, dict[str, Style]] = {one.title: ladder_styles(one, agents) for one in board.ladders}
+    styles |= {
+        FRONTS: {**agents, **{name: Style(LINE_COLOUR, "line-ew", dash, 1.5) for name, dash in FRONT_LINES.items()}}
+    }
     sections = _sections(board)
     return render_document(
         "board.html.j2",
         {
-            id: {name: figure(chart, styles.get(place.title, agents)) for name, chart in place.charts.items()}
+            id: {
+                name: figure(chart, styles.get(_styled(section, place), agents)) for name, chart in place.charts.items()
+            }
             for section in sections
             for id, place in section.places
         },
@@ -50,11 +58,16 @@ def render_page(board: Board) -> str:
         styles=agents,
         labels={entry.environment.id: entry.environment.label for entry in board.environments},
         ranking=[(standing, _scale(standing)) for standing in board.standings],
-        environment_rankings=[(entry.standing, _scale(entry.standing)) for entry in board.environments],
+        environment_rankings=[
+            (entry.standing, _scale(entry.standing), cost_table(entry.standing, board.target))
+            for entry in board.environments
+        ],
         lifted=any(row.lifted for standing in board.standings for row in standing.rows),
         sections=sections,
         configuration=configuration(board),
         laws=[ladder_table(ladder) for ladder in board.ladders],
+        costs=[cost_table(standing, board.target) for standing in board.standings],
+        pairs=[table for standing in board.standings if (table := pairs_table(standing))],
     )
 
 
@@ -77,6 +90,14 @@ def _sections(board: Board) -> list[BoardSection]:
             "did not learn the task within the budget. Where theory predicts more than the budget, agents of its "
             "strategy skip the level.",
             [_ladder(ladder) for ladder in board.ladders],
+        ),
+        (
+            FRONTS,
+            "Points are agents, with the interval of their score. Grey lines are Pareto fronts, the best score that "
+            "can be had at each cost; dashed for runs that were trained together, which are compared among themselves. "
+            "For episodes an agent is its learning curve, by share of the budget. An agent that is shown less than "
+            "those on the line may be on a front of its own, below it: a table below says which agents are.",
+            [Place(one.title, {chart.title: chart for chart in one.fronts}) for one in board.standings if one.fronts],
         ),
         (
             "Pass@K of the final policies",
@@ -107,6 +128,11 @@ def _ladder(ladder: LadderBoard) -> Place:
     first = natural_scale(ladder)
     scales = sorted(SCALES, key=lambda scale: scale != first)
     return Place(ladder.title, {SCALES[scale]: ladder_chart(ladder, scale) for scale in scales})
+
+
+def _styled(section: BoardSection, place: Place) -> str:
+    """Return the title under which the styles of a chart stand."""
+    return FRONTS if section.title == FRONTS else place.title
 
 
 def _groups(places: Sequence[Place]) -> set[str]:

@@ -14,6 +14,7 @@ from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy, ta
 from theorybench.leaderboard.showing.charts.layout import WORDS, format_tick, x_range, y_range
 from theorybench.leaderboard.showing.fitting import FittingTable
 from theorybench.leaderboard.showing.styles import Style, group_styles
+from theorybench.leaderboard.showing.tables import cost_table
 from theorybench.leaderboard.showing.words import (
     cell,
     format_bytes,
@@ -74,6 +75,8 @@ def board_lines(board: Board) -> RenderableType:
     apart = [entry.standing for entry in board.environments if entry.standing.environments not in shown]
     for standing in (*board.standings, *apart):
         parts += [*_standing(standing, labels), Text()]
+        if standing in board.standings:
+            parts += [*_table(cost_table(standing, board.target)), Text()]
     for ladder in board.ladders:
         parts += [*_table(ladder_table(ladder)), Text()]
     return Group(*parts, *_failures(board), *_notes(board))
@@ -161,6 +164,11 @@ def _grid(heads: Iterable[tuple[str, bool]], essential: Sequence[str] = ()) -> F
     return grid
 
 
+def table_lines(table: Table) -> RenderableType:
+    """Return a table with its title and its note."""
+    return Group(*_table(table))
+
+
 def _table(table: Table) -> Iterable[RenderableType]:
     yield Text(plain(table.title), "bold")
     grid = _grid((column.name, not is_text(table, place)) for place, column in enumerate(table.columns))
@@ -188,6 +196,14 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
             grid.add_row("", Text(plain(division), style="italic"))
         cells = dict(zip(_HEADS, _cells(row), strict=True))
         grid.add_row(*(cells[str(column.header)] for column in grid.columns), style="" if row.rank else "dim")
+    if standing.baselines:
+        grid.add_row("", Text("baselines, untrained", style="italic"))
+    for one in standing.baselines:
+        numbers = one.score.value, one.mean, one.minimum
+        score, mean, least = (format_number(number) for number in numbers)
+        known = {"rank": "-", "agent": one.agent, "score": score, "95 % interval": format_interval(one.score)}
+        known |= {"mean": mean, "min": least}
+        grid.add_row(*(known.get(str(column.header), "") for column in grid.columns), style="dim")
     yield grid
     remarks = [f"{row.label} ({row.remark.replace('environments', 'envs')})" for row in standing.rows if row.remark]
     if remarks:

@@ -90,7 +90,7 @@ def cell(value: Cell, column: Column) -> str:
         return value
     if isinstance(value, Interval):
         ends = f" [{value.low:{column.format}}, {value.high:{column.format}}]" if is_known(value) else ""
-        return f"{value.value:{column.format}}{ends}"
+        return f"{value.value:{column.format}}{ends}".replace("inf", "∞")
     return f"{value:{column.format}}"
 
 

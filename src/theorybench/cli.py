@@ -14,7 +14,7 @@ import typer
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
-from theorybench.stores import Results, TensorBoardFolder, WandbProject, doctor, export, status
+from theorybench.stores import Results, TensorBoardFolder, WandbProject, compare_two, doctor, export, status
 from theorybench.submissions import submit, verify
 from theorybench.tuning import tune
 
@@ -186,12 +186,20 @@ def leaderboard(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a still picture of the ranking (.png, .svg or .pdf).")
     ] = None,
+    target: Annotated[float, typer.Option(metavar="SCORE", help="The score that counts as learnt.")] = 0.9,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AGENT", help="Compare two agents alone, run by run; give the option twice, with labels."),
+    ] = None,
 ) -> None:
     """Compare the agents of a folder of records."""
     from theorybench.leaderboard.comparing.board import make_board
     from theorybench.leaderboard.records.store import load_records
 
-    board = make_board(load_records(directory))
+    if compare:
+        compare_two(directory, compare, as_json)
+        return
+    board = make_board(load_records(directory), target=target)
     if html is not None:
         from theorybench.leaderboard.showing.board_page import render_page
         from theorybench.leaderboard.showing.document import write_document

@@ -1,12 +1,13 @@
 """The commands `theorybench export`, `status` and `doctor`: what can be done with a folder of records."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from theorybench.envs.core.errors import ConfigurationError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.output import Json, make_console, print_json
 
 if TYPE_CHECKING:
@@ -84,3 +85,23 @@ def doctor(
         make_console().print(examination_lines(found), highlight=False, soft_wrap=True)
     if found.faults:
         raise typer.Exit(1)
+
+
+def compare_two(directory: Path, labels: Sequence[str], as_json: bool) -> None:
+    """Print two agents of a folder side by side: `theorybench leaderboard DIR --compare A --compare B`."""
+    from theorybench.leaderboard.comparing.groups import group_records
+    from theorybench.leaderboard.comparing.ranking import compare
+    from theorybench.leaderboard.records.store import load_records
+    from theorybench.leaderboard.showing.tables import comparison_table
+    from theorybench.leaderboard.showing.terminal import table_lines
+
+    records = sorted(load_records(directory), key=lambda record: (record.started_at, record.key))
+    groups = [group for group in group_records(records) if group.records[0].rung is None]
+    if len(labels) != 2:
+        raise ParameterError("--compare", list(labels), "two labels of agents", "Give it twice, A and B.")
+    first, second = labels
+    found = compare(groups, first, second)
+    if as_json:
+        print_json([dataclasses.asdict(one) for one in found])
+    else:
+        make_console().print(table_lines(comparison_table(first, second, found)))

@@ -64,7 +64,8 @@ def log_ticks(ends: tuple[float, float]) -> list[tuple[float, str]]:
     powers = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
     if len(powers) < 3:
         places = [digit * 10.0**power for power in range(math.floor(low), math.ceil(high)) for digit in (1, 2, 5)]
-        return [(place, format_tick(place)) for place in places if ends[0] <= place <= ends[1]]
+        inside = [place for place in places if ends[0] <= place <= ends[1]]
+        return [(place, format_tick(place)) for place in (inside if len(inside) > 1 else ends)]
     return [(10.0**power, text) for power, text in zip(powers, tick_texts([10.0**p for p in powers]), strict=True)]
 
 

@@ -12,7 +12,7 @@ from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import make_board
-from theorybench.leaderboard.comparing.ladders import episodes_to
+from theorybench.leaderboard.comparing.efficiency import episodes_to
 from theorybench.leaderboard.comparing.reproduction import configuration
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import make_suite

@@ -126,7 +126,7 @@ def test_an_agent_that_ships_has_one_style_everywhere_and_no_two_agents_share_it
     labels = {(e.agent, e.label or e.agent) for name in list_suites() for e in named_suite(name).agents}
     named = {label: agent_style(agent.partition("[")[0], label) for agent, label in labels}
     shipped = {name for name in tb.list_agents() if agent_class(name).__module__.startswith("theorybench.")}
-    assert shipped - {"reference", "optimal"} <= set(AGENTS)
+    assert shipped - {"reference", "optimal", "constant", "memoriser"} <= set(AGENTS)
     learners = {label: own for label, own in named.items() if label not in ("reference", "optimal")}
     by_style: dict = {}
     for label, own in learners.items():

@@ -25,7 +25,7 @@ def folder(tmp_path, synthetic_run):
 def test_a_board_shows_its_tables_in_jupyter(folder, read_page):
     board = tb.board(folder)
     shown = board._repr_html_()
-    assert shown.count("<table>") == shown.count("</table>") == len(board.standings)
+    assert shown.count("<table>") == shown.count("</table>") == 2 * len(board.standings)
     assert "&lt;b&gt;base&lt;/b&gt;" in shown and "<b>base</b>" not in shown
     text = read_page(shown).text
     for words in ("rlvr", "95 % interval", "failed runs: 1", "1/5", "ValueError: it broke"):

@@ -78,10 +78,11 @@ def test_the_page_of_a_board_shows_rows_failures_and_the_method(board_page, boar
     words = "the loss diverged", "Learning curves", "Pass@K", "Performance profiles", "theorybench run", "fingerprint"
     assert not [text for text in (*words, *board.method) if text not in board_page.text]
     figures = json.loads(board_page.scripts[0])
-    assert len(figures) == len(board.environments) + 2 + 1
+    assert len(figures) == len(board.environments) + len(board.standings) + 2 + 1
     shown = {trace["meta"] for places in figures.values() for one in places.values() for trace in one["data"]}
     chips = {attrs["data-agent"] for _, attrs in board_page.elements if attrs.get("class") == "chip"}
-    assert shown == chips == {agent.label for agent in board.agents}
+    assert shown - {"front", "front, trained together"} == chips == {agent.label for agent in board.agents}
+    assert "what learning costs, to a score of 0.9" in board_page.text and "paired differences" in board_page.text
 
 
 def test_hostile_records_stay_text(read_page, hostile_board):

@@ -1,0 +1,196 @@
+"""What learning costs: the area under a learning curve, episodes to a target, Pareto fronts of score against cost.
+
+Learning curves are step functions: a run holds its last scored policy until the next one. Before the first it counts as
+the reference policy, which every agent may use, with score 0. A run that failed counts as -1 throughout and never
+reaches a target.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.leaderboard.comparing.statistics import bounded_mean, clip_scores, interquartile_mean
+from theorybench.leaderboard.records.record import Record
+
+#: What a failed run counts as.
+FAILED_SCORE = -1.0
+#: The score that counts as learnt, unless another is asked for.
+TARGET = 0.9
+#: Share of the budget at which learning curves begin: where the first policy is scored.
+FIRST = 1 / 64
+#: An interval between the k-th fastest and the k-th slowest run covers the median this often at least, whatever the law
+#: of runs: that of five runs from the fastest to the slowest, 1 - 2/2^5.
+MEDIAN_COVER = 0.9375
+
+
+class Reach(NamedTuple):
+    """How many episodes runs take until their score reaches a target."""
+
+    target: float  # the score
+    reached: int  # runs that reach it within their budget
+    runs: int  # how many there are
+    #: mean share of the budget that a run takes, 1 where it does not reach the target: the restricted mean; mean over
+    #: environments, with its 95 % interval
+    share: Interval
+    #: of the median run (Kaplan and Meier), with its interval; infinite where it lies beyond the budget; None for
+    #: several environments
+    episodes: Interval | None
+
+
+def scored_line(record: Record) -> list[tuple[int, float]]:
+    """Return (episodes, score) of a run, its end included."""
+    scores = {point.episodes: point.metrics["score"] for point in record.curve}
+    if record.score is None:
+        scores = (scores or {max(1, record.budget // 64): FAILED_SCORE}) | {record.budget: FAILED_SCORE}
+    else:
+        scores[max([record.spent.episodes, *scores])] = record.score
+    return [(episodes, FAILED_SCORE if np.isnan(score) else score) for episodes, score in sorted(scores.items())]
+
+
+def held(line: Sequence[tuple[int, float]], episodes: float) -> float:
+    """Return the score of the last policy of a line that was scored by then; 0 before the first."""
+    return next((score for spent, score in reversed(line) if spent <= episodes), 0.0)
+
+
+def area(record: Record) -> float:
+    """Return the area under the learning curve of a run: its mean clipped score over the logarithm of the episodes.
+
+    From 1/64 of the budget to all of it, where each doubling of the episodes weighs the same, as in the drawn curves
+    and as policies are scored. 0 is the reference throughout, 1 the optimum throughout.
+    """
+    if record.score is None:
+        return FAILED_SCORE
+    line, first = scored_line(record), FIRST * record.budget
+    places = [first, *(float(spent) for spent, _ in line if first < spent < record.budget), float(record.budget)]
+    parts = ((min(max(held(line, one), -1.0), 1.0), math.log(other / one)) for one, other in itertools.pairwise(places))
+    return sum(score * length for score, length in parts) / -math.log(FIRST)
+
+
+def steps(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Return a run's step function: shares of the budget, increasing from 0, and the clipped score from each on."""
+    if record.score is None:
+        return np.zeros(1), np.full(1, FAILED_SCORE)
+    line = scored_line(record)
+    scores = clip_scores([score for _, score in line])
+    return np.array([0.0, *(spent / record.budget for spent, _ in line)]), np.array([0.0, *scores])
+
+
+def learning_curve(runs: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]) -> list[tuple[float, float]]:
+    """Return the learning curve of an agent over environments: (share of the budget, interquartile mean of the score).
+
+    There is a point wherever some run has a new policy, from 1/64 of the budget on.
+
+    Args:
+        runs: the `steps` of each run on each environment.
+    """
+    grid = np.unique([share for own in runs for shares, _ in own for share in (*shares, FIRST, 1.0)])
+    grid = grid[grid >= FIRST]
+    scores = [
+        np.stack([values[np.searchsorted(shares, grid, side="right") - 1] for shares, values in own], axis=-1)
+        for own in runs
+    ]
+    return list(zip(grid.tolist(), interquartile_mean(scores).tolist(), strict=True))
+
+
+def episodes_to(record: Record, target: float) -> float | None:
+    """Return the episodes after which a run reached a score, or None where it never did.
+
+    Between two scored policies the score is taken to be linear in the logarithm of the episodes.
+    """
+    if record.status != "ok":
+        return None
+    before = None
+    for point in record.curve:
+        score = point.metrics["score"]
+        if score >= target:
+            if before is None or before[0] < 1 or not math.isfinite(before[1]):
+                return float(max(point.episodes, 1))
+            share = (target - before[1]) / (score - before[1])
+            return float(before[0] * (point.episodes / before[0]) ** share)
+        before = point.episodes, score
+    return None
+
+
+def median_run(found: Sequence[float | None]) -> Interval:
+    """Return the episodes of the median run, and the interval between two runs that covers the true median.
+
+    All runs of an environment are censored at the same number of episodes, their budget: the estimate of Kaplan and
+    Meier (1958) is then the share of runs up to there, and its median the lower one of the runs. That between the k-th
+    fastest and the k-th slowest run lies the median of their law is a matter of tossing coins, whatever the law; k is
+    the largest with a chance of at least `MEDIAN_COVER`. Fewer than five runs have no interval.
+
+    Args:
+        found: of each run the episodes to a target; None where it takes more than its budget, which is infinity here.
+    """
+    costs = sorted(math.inf if episodes is None else episodes for episodes in found)
+    runs = len(costs)
+    sums = itertools.accumulate(math.comb(runs, k) for k in range(runs // 2 + 1))
+    place = sum(2 * below / 2**runs <= 1 - MEDIAN_COVER for below in sums) - 1
+    ends = (costs[place], costs[-1 - place]) if place >= 0 else (math.nan, math.nan)
+    return Interval(statistics.median_low(costs), *ends)
+
+
+def reach(found: Sequence[Sequence[float | None]], budgets: Sequence[int], target: float, draws: int) -> Reach:
+    """Return how many episodes the runs of an agent take to a target.
+
+    Args:
+        found: of the runs on each environment, the episodes to the target; None where a run does not reach it.
+        budgets: of the environments.
+        target: the score.
+        draws: for the interval of the restricted mean.
+    """
+    shares = [
+        np.array([1.0 if q is None else q / budget for q in costs])
+        for costs, budget in zip(found, budgets, strict=True)
+    ]
+    every = [episodes for costs in found for episodes in costs]
+    return Reach(
+        target=target,
+        reached=sum(episodes is not None for episodes in every),
+        runs=len(every),
+        share=bounded_mean(shares, (0.0, 1.0), draws=draws),
+        episodes=median_run(every) if len(found) == 1 else None,
+    )
+
+
+class Offer(NamedTuple):
+    """What can be had of an agent: a score at a cost."""
+
+    agent: str
+    cost: float
+    score: float
+
+
+def pareto_front(
+    offers: Sequence[Offer], rivals: Mapping[str, Set[str]], resolution: float = 0.0, slack: float = 0.0
+) -> list[Offer]:
+    """Return the offers that none beats, cheapest first: none costs no more, scores no less, and is better in one.
+
+    The reference policy is free and scores 0: an offer that scores no more is beaten.
+
+    Args:
+        offers: any number of each agent.
+        rivals: by agent, those that may beat it beside itself.
+        resolution: scores closer than this are equal.
+        slack: costs that differ by less than this share are equal.
+    """
+
+    def beats(one: Offer, other: Offer) -> bool:
+        if one.agent != other.agent and one.agent not in rivals.get(other.agent, ()):
+            return False
+        if one.score > other.score + resolution:
+            return one.cost <= other.cost * (1 + slack)
+        return one.score >= other.score - resolution and one.cost < other.cost * (1 - slack)
+
+    best: dict[str, Offer] = {}  # so far of each agent: what costs more and is no better is beaten by itself
+    worth = []
+    for offer in sorted(offers, key=lambda o: o[1:]):
+        if offer.score > max(best[offer.agent].score if offer.agent in best else 0.0, 0.0) + resolution:
+            best[offer.agent] = offer
+            worth.append(offer)
+    return sorted((one for one in worth if not any(beats(other, one) for other in worth)), key=lambda o: o[1:])

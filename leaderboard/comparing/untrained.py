@@ -1,0 +1,79 @@
+"""Baselines that need no training and stand on every board: null ones, and one that cheats.
+
+They are computed from the oracle when a board is made, so that records of any age have them beside them.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from theorybench.agents.api.harness import train
+from theorybench.agents.api.loading import make_agent
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.groups import EnvironmentInfo
+from theorybench.leaderboard.comparing.statistics import CLIP, bootstrap_interval, clip_scores, interquartile_mean
+
+#: Names of the agents, what each is, and its seeds: one where it is the same for all.
+BASELINES = {
+    "reference": ("the base model", 1),
+    "random": ("uniform over the actions", 1),
+    "constant": ("the best single action", 1),
+    "memoriser": ("plays a tuning instance's optimum", 5),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """The scores of an agent that learns nothing, on the environments of a standing that have one."""
+
+    agent: str  # its name
+    text: str  # what it is, in a phrase
+    score: Interval  # interquartile mean of the clipped scores; the ends are its own where it is the same for all seeds
+    mean: float  # of the clipped scores
+    minimum: float  # lowest score on one environment
+    environments: int  # how many have one
+
+
+def baselines(environments: Sequence[EnvironmentInfo], draws: int) -> tuple[Baseline, ...]:
+    """Return the baselines of a standing; none of environments that are not registered here, or have changed."""
+    found = []
+    for agent, (text, seeds) in BASELINES.items():
+        own = [_scores(e.env_id, json.dumps(e.parameters), e.fingerprint, agent, seeds) for e in environments]
+        scores = [clip_scores(array) for array in own if array is not None]
+        if scores:
+            value = float(interquartile_mean(scores))
+            drawn = bootstrap_interval(interquartile_mean, scores, draws=draws, bounds=CLIP) if seeds > 1 else None
+            found.append(
+                Baseline(
+                    agent=agent,
+                    text=text,
+                    score=Interval(*map(float, drawn)) if drawn else Interval(value, value, value),
+                    mean=float(np.mean([array.mean() for array in scores])),
+                    minimum=min(float(interquartile_mean([array])) for array in scores),
+                    environments=len(scores),
+                )
+            )
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _scores(env_id: str, parameters: str, fingerprint: str, agent: str, seeds: int) -> np.ndarray | None:
+    """Return the exact scores of an agent, float64 (seeds,); None where they cannot be had.
+
+    A setting of somebody else may lack what they need, and no board is lost for that.
+    """
+    try:
+        entry = lookup(env_id)
+        setting = entry.make_setting(json.loads(parameters))
+        if setting.fingerprint != fingerprint or (agent == "memoriser" and "instance" not in setting.parameters):
+            return None
+        oracle = entry.oracle(setting)
+        trained = [train(make_agent(agent), env_id, setting.parameters, [seed], 1)[0] for seed in range(seeds)]
+        scores = np.array([oracle.score(one.policy) for one in trained])
+    except Exception:
+        return None
+    return None if np.isnan(scores).any() else scores

@@ -1,0 +1,76 @@
+"""Tables of a board that terminals and pages share: what learning costs, and agents compared two by two."""
+
+from collections.abc import Sequence
+
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Cell, Column, Table
+from theorybench.leaderboard.comparing.board import Standing
+from theorybench.leaderboard.comparing.ranking import Comparison, Pair
+from theorybench.leaderboard.showing.words import format_number, format_share, is_known
+
+
+def cost_table(standing: Standing, target: float) -> Table:
+    """Return what learning costs each agent of a standing.
+
+    Its columns: the agent; the area under its learning curve; how many runs reach the target; the episodes that they
+    take; the paired difference to the leader of its division; the costs on whose Pareto front it is.
+    """
+    one = len(standing.environments) == 1
+    taken = Column("episodes", ",.0f") if one else Column("budget", ".2f")
+    columns = (
+        *(Column("agent"), Column("area", "z.3f"), Column("reached"), taken),
+        *(Column("paired, to leader", "z.3f"), Column("on the front of")),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.label,
+            row.area,
+            f"{row.reach.reached}/{row.reach.runs}",
+            row.reach.episodes or row.reach.share,
+            row.behind,
+            ", ".join(row.fronts),
+        )
+        for row in standing.rows
+        if not row.privileged
+    ]
+    return Table(f"{standing.title}: what learning costs, to a score of {target:g}", columns, tuple(rows))
+
+
+def pairs_table(standing: Standing) -> Table | None:
+    """Return the paired differences of a standing, row less column; None where there are no pairs.
+
+    A star marks those whose interval does not hold 0.
+    """
+    labels = {row.agent: row.label for row in standing.rows}
+    found = {(pair.agent, pair.other): pair.difference for pair in standing.pairs}
+    found |= {(other, one): Interval(-d.value, -d.high, -d.low) for (one, other), d in found.items()}
+    ids = [row.agent for row in standing.rows if any(row.agent in pair for pair in found)]
+    if not ids:
+        return None
+    rows = tuple((labels[one], *(_difference(found.get((one, other))) for other in ids)) for one in ids)
+    note = "Mean difference of scores with the same seed on the same instance, row less column; *: surely not 0 (95 %)."
+    title = f"{standing.title}: paired differences"
+    return Table(title, (Column("agent"), *(Column(labels[id]) for id in ids)), rows, note)
+
+
+def comparison_table(first: str, second: str, comparisons: Sequence[Comparison]) -> Table:
+    """Return two agents side by side: paired differences with intervals, wins, and the probability of improvement."""
+    counts = (Column(name, ".0f") for name in ("pairs", "better", "worse"))
+    columns = (Column("environment"), Column(f"{first} less {second}"), *counts, Column("improves"))
+    rows = tuple((one.title, *_counts(one.pair), format_share(one.improvement)) for one in comparisons)
+    note = (
+        "Mean difference of scores with the same seed on the same instance, with its 95 % interval; pairs in which the "
+        "first is better or worse; the probability that a run of the first beats any of the second."
+    )
+    return Table(f"{first} and {second}", columns, rows, note)
+
+
+def _counts(pair: Pair | None) -> tuple[Cell, ...]:
+    return (pair.difference, pair.pairs, pair.better, pair.worse) if pair else (None,) * 4
+
+
+def _difference(difference: Interval | None) -> str:
+    if difference is None:
+        return ""
+    sure = is_known(difference) and not difference.low <= 0 <= difference.high
+    return f"{format_number(difference.value)}{'*' * sure}"
