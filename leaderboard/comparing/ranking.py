@@ -230,7 +230,7 @@ def _paired_intervals(cases: Sequence[Sequence[np.ndarray]], draws: int) -> list
     parts = [group[i : i + AT_ONCE] for group in alike.values() for i in range(0, len(group), AT_ONCE)]
     for places in parts:
         stacked = [np.stack(arrays) for arrays in zip(*(cases[place] for place in places), strict=True)]
-        found = bootstrap_interval(mean_of_environments, stacked, draws=draws, bounds=(-2.0, 2.0))
+        found: Any = bootstrap_interval(mean_of_environments, stacked, draws=draws, bounds=(-2.0, 2.0))
         for place, value, low, high in zip(places, *found, strict=True):
             intervals[place] = Interval(float(value), float(low), float(high))
     return intervals

@@ -92,7 +92,6 @@ class StatusFile(Watcher):
                     state.with_suffix(".lock").unlink(missing_ok=True)
             self._lock = _locked(self._place.with_suffix(".lock"))
         planned, left = len(plan.keys), sum(len(job.runs) for job in jobs)
-        self._waiting.update({agent: 0 for _, agent in (job.names for job in jobs)})
         for job in jobs:
             self._waiting[job.names[1]] += len(job.runs)
         counts = {"planned": planned, "resumed": planned - left, "done": planned - left, "failed": 0}

@@ -14,6 +14,7 @@ from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.board import Board, make_board
+from theorybench.leaderboard.comparing.efficiency import Reach
 from theorybench.leaderboard.records.store import flat_record, flatten, load_records
 from theorybench.leaderboard.showing.board_page import render_page
 from theorybench.leaderboard.showing.document import write_document
@@ -111,6 +112,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     for name, value in row.items():
         if isinstance(value, Interval):
             flat |= {name: value.value, f"{name}.low": value.low, f"{name}.high": value.high}
+        elif isinstance(value, Reach):
+            flat |= {f"{name}.{field}": entry for field, entry in _flat(value._asdict()).items()}
         else:
             flat[name] = value
     return flat

@@ -1,5 +1,6 @@
 """The examples run: in short here, and whole, each in a process and a folder of its own, where tests may be slow."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -165,3 +166,42 @@ def test_a_language_model_learns_and_loses_variety_unless_it_is_held(name, keeps
     assert numbers("pass@1", printed)[-1] > 2 * numbers("pass@1", printed)[0]
     assert (numbers("pass@8", printed)[-1] > numbers("pass@8", printed)[0]) == keeps
     assert numbers("entropy", printed)[-1] < numbers("entropy", printed)[0]
+
+
+NOTEBOOK = EXAMPLES / "compare_agents.ipynb"
+
+
+def check_notebook(folder, printed):
+    """Its runs are there, and what it prints follows from them."""
+    scores = tb.frame(folder / "results" / "notebook").pivot(index="seed", columns="agent", values="score")
+    assert "15 runs, 0 failed" in printed and len(scores) == 5
+    assert numbers("rlvr less astar-po:", printed) == [round((scores["rlvr"] - scores["astar-po"]).mean(), 3)]
+
+
+@pytest.mark.rotating
+def test_the_cells_of_the_notebook_run(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pandas")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 5 and not any(cell["outputs"] for cell in cells)
+    names = {"__name__": "__main__"}
+    for number, cell in enumerate(cells):
+        exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
+    lines = {line.get_label() for line in names["axes"][0].lines}
+    names["plt"].close("all")
+    assert {"rlvr", "astar-po"} <= lines and "_repr_html_" in dir(names["board"])
+    check_notebook(tmp_path, capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_in_jupyter(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert any("95 % interval" in output.get("data", {}).get("text/html", "") for output in outputs)
+    check_notebook(tmp_path, "".join(output.get("text", "") for output in outputs))
