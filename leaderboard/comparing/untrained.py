@@ -6,6 +6,7 @@ They are computed from the oracle when a board is made, so that records of any a
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,7 +35,8 @@ class Baseline:
     text: str  # what it is, in a phrase
     score: Interval  # interquartile mean of the clipped scores; the ends are its own where it is the same for all seeds
     mean: float  # of the clipped scores
-    minimum: float  # lowest score on one environment
+    raw: float | None  # the same of the scores as they are; None where none is clipped
+    minimum: float  # lowest score on one environment, which nothing clips
     environments: int  # how many have one
 
 
@@ -43,7 +45,8 @@ def baselines(environments: Sequence[EnvironmentInfo], draws: int) -> tuple[Base
     found = []
     for agent, (text, seeds) in BASELINES.items():
         own = [_scores(e.env_id, json.dumps(e.parameters), e.fingerprint, agent, seeds) for e in environments]
-        scores = [clip_scores(array) for array in own if array is not None]
+        raw = [array for array in own if array is not None]
+        scores = [clip_scores(array) for array in raw]
         if scores:
             value = float(interquartile_mean(scores))
             drawn = bootstrap_interval(interquartile_mean, scores, draws=draws, bounds=CLIP) if seeds > 1 else None
@@ -53,7 +56,8 @@ def baselines(environments: Sequence[EnvironmentInfo], draws: int) -> tuple[Base
                     text=text,
                     score=Interval(*map(float, drawn)) if drawn else Interval(value, value, value),
                     mean=float(np.mean([array.mean() for array in scores])),
-                    minimum=min(float(interquartile_mean([array])) for array in scores),
+                    raw=_aggregate(raw) if min(map(np.min, raw)) < CLIP[0] else None,
+                    minimum=min(_aggregate([array]) for array in raw),
                     environments=len(scores),
                 )
             )
@@ -77,3 +81,9 @@ def _scores(env_id: str, parameters: str, fingerprint: str, agent: str, seeds: i
     except Exception:
         return None
     return None if np.isnan(scores).any() else scores
+
+
+def _aggregate(scores: Sequence[np.ndarray]) -> float:
+    """Return the interquartile mean; minus infinity where a score is, which has no mean beside it."""
+    finite = all(np.isfinite(array).all() for array in scores)
+    return float(interquartile_mean(scores)) if finite else -math.inf

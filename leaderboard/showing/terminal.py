@@ -202,7 +202,7 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
         numbers = one.score.value, one.mean, one.minimum
         score, mean, least = (format_number(number) for number in numbers)
         known = {"rank": "-", "agent": one.agent, "score": score, "95 % interval": format_interval(one.score)}
-        known |= {"mean": mean, "min": least}
+        known |= {"mean": mean, "min": least, RAW: "" if one.raw is None else format_number(one.raw)}
         grid.add_row(*(known.get(str(column.header), "") for column in grid.columns), style="dim")
     yield grid
     remarks = [f"{row.label} ({row.remark.replace('environments', 'envs')})" for row in standing.rows if row.remark]

@@ -71,6 +71,14 @@ def test_baselines_stand_on_boards_whose_records_have_none(board, read_page):
     assert [one["agent"] for one in kept] == ["random", "constant", "memoriser"] and kept[0]["environments"] == 1
 
 
+def test_scores_that_are_clipped_stand_beside_what_they_are(read_page):
+    place = {"instance": "canonical", "theta_init": 3.0}
+    board = make_board(run_many("TheoryBench/PreferenceBandit-v0", "reference", range(5), parameters=place), draws=50)
+    constant = next(one for one in board.standings[0].baselines if one.agent == "constant")
+    assert constant.score.value == constant.mean == -1 and constant.raw == constant.minimum < -10
+    assert f"raw {constant.raw:.3f}" in read_page(render_page(board)).text
+
+
 def test_environments_that_have_changed_or_are_not_known_have_no_baselines(synthetic_run):
     for changes in ({"fingerprint": "f" * 16}, {"env_id": "Their/Setting-v3"}, {"parameters": {"no": "such"}}):
         (standing,) = make_board([synthetic_run(**changes)], draws=20).standings
