@@ -12,7 +12,7 @@ from typing import Any, Literal
 from theorybench.agents.api.loading import AgentSpec, agent_class, list_agents, resolve_agent
 from theorybench.agents.policies.files import read_policy
 from theorybench.agents.policies.recorded import RecordedPolicy
-from theorybench.envs.core.errors import BundleError, ParameterError, TheoryBenchError
+from theorybench.envs.core.errors import BundleError, ConfigurationError, ParameterError, TheoryBenchError
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import identify
@@ -66,7 +66,7 @@ def check(record: Record, kept: PolicyMember | None) -> Verdict:
             raise _Claimed(f"there is no policy: {why or 'none was kept'}")
         policy = read_policy(kept.read(), setting, "its policy")
         return _compare(record, policy, setting, remark)
-    except _Claimed as error:
+    except (_Claimed, ConfigurationError) as error:  # a library that its policy needs may not be installed
         return Verdict("claimed", str(error))
     except (_Refused, BundleError) as error:
         return Verdict("refused", str(error))
@@ -126,7 +126,11 @@ def _setting(record: Record) -> Setting:
 
 def _check_agent(record: Record, setting: Setting) -> str:
     """Check what a record says of an agent that is known here; return what remains to be said."""
-    if record.agent not in list_agents() or not agent_class(record.agent).__module__.startswith("theorybench."):
+    try:
+        ships = record.agent in list_agents() and agent_class(record.agent).__module__.startswith("theorybench.")
+    except ConfigurationError:  # a library that it needs is not installed
+        ships = False
+    if not ships:
         return "what its agent is and sees is claimed"
     try:
         spec = spec_here(record)

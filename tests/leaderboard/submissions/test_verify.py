@@ -10,10 +10,11 @@ import pytest
 
 from theorybench import cli
 from theorybench.agents.external.isolation import global_generators_restored
-from theorybench.envs.core.errors import BundleError, RecordError
+from theorybench.envs.core.errors import BundleError, ConfigurationError, RecordError
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.records.record import make_record
 from theorybench.leaderboard.records.store import RecordStore, load_records
+from theorybench.leaderboard.submissions import checking
 from theorybench.leaderboard.submissions.bundle import Bundle, submit
 from theorybench.leaderboard.submissions.checking import check
 from theorybench.leaderboard.submissions.drawing import drawn_instance
@@ -107,6 +108,20 @@ def test_an_estimate_of_answers_is_claimed(parts, tmp_path, monkeypatch):
     assert found[parts.names["answers"]].status == "claimed"
     assert "an estimate from a sample that anybody knows" in found[parts.names["answers"]].reason
     assert found[parts.names["table"]].status == "verified"
+
+
+def test_what_needs_a_library_that_is_not_installed_is_claimed(parts, tmp_path, monkeypatch):
+    def missing(*given):
+        raise ConfigurationError("transformers is not installed")
+
+    bundle = Bundle(parts.write(tmp_path / "it.zip"))
+    record = next(record for record in bundle.records if record.key == parts.names["table"])
+    monkeypatch.setattr(checking, "agent_class", missing)
+    verdict = check(record, bundle.policy(record))
+    assert (verdict.status, verdict.reason) == ("verified", "what its agent is and sees is claimed")
+    monkeypatch.setattr(checking, "read_policy", missing)
+    verdict = check(record, bundle.policy(record))
+    assert (verdict.status, verdict.reason) == ("claimed", "transformers is not installed")
 
 
 def test_agents_of_a_file_are_never_imported(parts, tmp_path, monkeypatch):
