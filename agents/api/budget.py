@@ -37,6 +37,10 @@ class Budget:
         """Actions taken."""
         return int(self._meter.steps[self._run])
 
+    def counts(self, envs: Any) -> bool:
+        """Return whether environments still charge this budget."""
+        return batch_of(envs).meter is self._meter
+
     def __repr__(self) -> str:
         """Show spent and total."""
         return f"Budget(spent={self.spent}, total={self.total}, steps={self.steps})"

@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from theorybench.agents.api.agent import can_batch_seeds, learns_from
 from theorybench.agents.api.budget import Budget, attach
+from theorybench.envs.core.environments.sealed import opened
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
 from theorybench.envs.core.registry import lookup
 
@@ -18,6 +19,12 @@ FRACTIONS = tuple(2.0**-k for k in range(6, -1, -1))
 
 #: (policy, episodes spent, scalars) of one run.
 Checkpoint = Callable[[Any, int, dict[str, float]], None]
+
+
+def due_at(budget: int, fractions: Sequence[float]) -> list[int]:
+    """Return after how many episodes policies are due to be scored."""
+    # Less a little, since 22 / 40 of 200,000 is no more than 110,000.
+    return [max(1, math.ceil(fraction * budget - 1e-6)) for fraction in fractions]
 
 
 class HarnessLog:
@@ -34,8 +41,7 @@ class HarnessLog:
 
     def __init__(self, budget: Budget, checkpoint: Checkpoint | None, fractions: Sequence[float] = FRACTIONS) -> None:
         self._budget, self._checkpoint = budget, checkpoint
-        # Less a little, since 22 / 40 of 200,000 is no more than 110,000.
-        self._marks = [max(1, math.ceil(fraction * budget.total - 1e-6)) for fraction in fractions]
+        self._marks = due_at(budget.total, fractions)
         self.last: Any = None
 
     @property
@@ -109,7 +115,8 @@ def train(
         fractions: of the budget, at which logged policies go to the checkpoints.
 
     Raises:
-        AgentError: the feedback does not match, several seeds for an agent that trains one, or no policy came back.
+        AgentError: the feedback does not match, several seeds for an agent that trains one, no policy came back, or the
+            environments no longer count.
     """
     check_feedback(agent, env_id)
     runs = len(seeds)
@@ -120,13 +127,14 @@ def train(
             for seed, checkpoint in zip(seeds, each, strict=True)
             for outcome in train(agent, env_id, parameters, [seed], budget, [checkpoint], ledger, fractions)
         ]
-    envs = gym.make_vec(
-        env_id,
-        num_envs=runs * int(getattr(agent, "num_envs", 64)),
-        scored=not getattr(agent, "privileged", False),
-        autoreset_mode=getattr(agent, "autoreset_mode", "SameStep"),
-        **parameters,
-    )
+    with opened():
+        envs = gym.make_vec(
+            env_id,
+            num_envs=runs * int(getattr(agent, "num_envs", 64)),
+            scored=not getattr(agent, "privileged", False),
+            autoreset_mode=getattr(agent, "autoreset_mode", "SameStep"),
+            **parameters,
+        )
     budgets = attach(envs, budget, runs)
     if ledger is not None:
         ledger.extend(budgets)
@@ -148,6 +156,8 @@ def train(
             ) from error
     finally:
         envs.close()
+    if not budgets[0].counts(envs):
+        raise AgentError(f"{type(agent).__name__} took the meter from its environments: nobody counted its episodes")
     for policy in policies:
         if not callable(getattr(policy, "probs", None)):
             raise PolicyError(f"{type(agent).__name__}.train returned {policy!r}: expected an object with probs()")

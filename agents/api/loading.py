@@ -10,14 +10,21 @@ import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules
+from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules, shown_to
 from theorybench.agents.api.agent import hyperparameters as values_of
 from theorybench.agents.api.presets import preset_hyperparameters, preset_of
-from theorybench.envs.core.errors import AgentError, ConfigurationError, UnknownKeywordError, UnknownNameError
+from theorybench.envs.core.errors import (
+    AgentError,
+    ConfigurationError,
+    UnknownKeywordError,
+    UnknownNameError,
+)
 from theorybench.envs.core.registry import load_module, split_reference
+from theorybench.envs.core.setting import Setting
 
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
@@ -112,11 +119,19 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
     return agent
 
 
+class Suitability(NamedTuple):
+    """How an agent suits a setting."""
+
+    sees: str  # what it is shown there; see `Agent.sees`
+    batches: bool  # whether it trains several seeds together there
+
+
 @dataclasses.dataclass(frozen=True)
 class AgentSpec:
     """What is known of an agent before it trains.
 
-    It goes to another process as plain data, if a reference named the agent; `agent` is made again there.
+    It goes to another process as plain data, if a reference named the agent; `agent` is made again there. What another
+    process has told of an agent holds its answers in `fits`: then nothing but `agent` and `fresh` runs its code.
     """
 
     reference: str | None  # how it was named, or None where an object was given
@@ -133,7 +148,10 @@ class AgentSpec:
     batch_seeds: bool  # whether several seeds are trained together; see `Agent`
     missing: str  # which modules that it needs are not installed, and how to install them; "" where none is missing
     ships: bool  # whether its class is part of this package
-    _made: Any = dataclasses.field(repr=False, compare=False)
+    _made: Any = dataclasses.field(default=None, repr=False, compare=False)
+    #: how it suits settings or why it cannot run there, by their fingerprints, where another process was asked; None
+    #: where it is asked here
+    fits: Mapping[str, Suitability | str] | None = None
 
     @property
     def agent(self) -> Any:
@@ -145,6 +163,20 @@ class AgentSpec:
     def fresh(self) -> Any:
         """Return another agent like it, for a run of its own; what was given as an object is there once."""
         return self._made if self.reference is None else make_agent(self.reference, **self.given)
+
+    def fit(self, setting: Setting) -> Suitability:
+        """Return how it suits a setting.
+
+        Raises:
+            ParameterError: the agent cannot run there without a hyper-parameter that says that it may see more.
+            ConfigurationError: likewise, as another process has told.
+        """
+        if self.fits is None:
+            return Suitability(shown_to(self.agent, setting), can_batch_seeds(self.agent, setting))
+        told = self.fits[setting.fingerprint]
+        if isinstance(told, str):
+            raise ConfigurationError(told)
+        return told
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: not the agent, whose module may have been loaded from a file."""
@@ -191,6 +223,16 @@ def _shown(agent: Any, given: dict[str, Any]) -> dict[str, Any]:
         return changed_hyperparameters(agent)
     own = {name: value for name, value in values_of(agent).items() if name in given}
     return {PRESET: given[PRESET], **own}
+
+
+def ships(reference: str) -> bool:
+    """Return whether a reference names an agent of this package; nothing of it is imported."""
+    name, _ = split_reference(reference)
+    module, colon, _ = name.rpartition(":")
+    if not colon:
+        point = _catalogue().get(name)
+        module = "" if point is None else point.module
+    return not module.endswith(".py") and module.partition(".")[0] in ("", __name__.partition(".")[0])
 
 
 def agent_digest(agent: Any) -> str:

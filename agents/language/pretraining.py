@@ -30,6 +30,7 @@ from theorybench.agents.language.models import FORBIDDEN, build, load, save, set
 from theorybench.agents.language.policy import LanguagePolicy, action_logits, legal_actions
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
 from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.environments.sealed import opened
 from theorybench.envs.core.errors import PolicyError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import entry_of
@@ -89,7 +90,11 @@ def pretrained(
     if not place.exists():
         model = build(setting, shape=shape, size=size, seed=seed)
         pretrain(model, seed=seed, kind=kind)
-        _keep(model, place)
+        try:
+            _keep(model, place)
+        except PermissionError:  # the process of an agent that is scored may write temporary files alone
+            place = Path(tempfile.gettempdir()) / place.name
+            _keep(model, place)
     return load(place)
 
 
@@ -141,7 +146,8 @@ def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) 
     """
     policy = LanguagePolicy.of(model)
     if target.kind == "reference":
-        values = entry_of(setting).oracle(setting).evaluate(policy, ["kl"])
+        with opened():  # the divergence from a policy that is public says nothing of the answers
+            values = entry_of(setting).oracle(setting).evaluate(policy, ["kl"])
         return values["kl"] + 3 * values.get("kl_se", 0.0)
     episodes = _episodes(setting, policy, 2048, np.random.default_rng(0))
     seen = episodes.observations[episodes.taken]

@@ -3,10 +3,11 @@
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from theorybench.envs.core.environments.sealed import refuse_if_sealed
 from theorybench.envs.core.errors import ParameterError, PolicyError
 from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
@@ -36,6 +37,11 @@ class Oracle(ABC, Generic[S]):
         "objective": "the number that agents maximise",
         "kl": "KL divergence of the policy to the reference, in nats",
     }
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        """Make an oracle, unless this is the process of a run that is scored."""
+        refuse_if_sealed("it asked for the answer key, an oracle: runs that are scored have none")
+        return super().__new__(cls)
 
     def __init__(self, setting: S) -> None:
         self.setting = setting

@@ -10,7 +10,7 @@ from theorybench.envs.core.evidence.interval import MISS
 from theorybench.envs.core.evidence.study import Study, StudyResult
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.labels import first_line, short_name
-from theorybench.leaderboard.running.runner import describe
+from theorybench.leaderboard.running.failures import describe
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from theorybench.agents.api.agent import shown_to
 from theorybench.agents.api.loading import AgentSpec
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.record import Request, json_value, record_key, validated
@@ -47,7 +46,7 @@ def identify(
 
     Raises:
         RecordError: a value that no record can hold.
-        ParameterError: the agent cannot run there without being shown more than it was told to see.
+        ParameterError, ConfigurationError: the agent cannot run there without being shown more than it was told to see.
     """
     values = {
         "env_id": env_id,
@@ -59,13 +58,13 @@ def identify(
         "agent": agent.name,
         "agent_label": agent_label or (with_values(agent.name, agent.changed) if agent.changed else None),
         "agent_digest": agent.digest,
-        "hyperparameters": {name: _json(value) for name, value in agent.hyperparameters.items()},
+        "hyperparameters": {name: shown_value(value) for name, value in agent.hyperparameters.items()},
         "feedback": "none" if agent.feedback == "none" else setting.feedback,
         "privileged": agent.privileged,
         "seed": seed,
         "budget": budget,
         "rung": rung,
-        "sees": shown_to(agent.agent, setting),
+        "sees": agent.fit(setting).sees,
         "objective": agent.objective,
         "preset": getattr(agent, "preset", None),
     }
@@ -78,7 +77,7 @@ def with_values(name: str, values: Mapping[str, Any]) -> str:
     return f"{name}[{given}]" if given else name
 
 
-def _json(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
     """Return a value as JSON holds it; what it cannot hold by its printed form."""
     try:
         return json_value(value)

@@ -48,7 +48,7 @@ KEY_FIELDS = (
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
 #: Fields that older records lack; they are written where they are known, so that old records keep their text.
-_LATER = ("sees", "objective", "preset", "policy")
+_LATER = ("sees", "objective", "preset", "policy", "isolation")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -168,6 +168,8 @@ class Record(Request):
     queries_per_response: Amount = 0.0  # of a reward model, by the final policy; older records lack it
     lifted: Annotated[int, Field(ge=1)]  # how many runs were trained together; 1 is alone
     peak_memory_bytes: Count | None  # of the process; None where it is not known
+    #: what kept the agent's process to itself; None where it trained in the one that scored it, and in older records
+    isolation: Name | None = None
     hardware: str  # processor, cores and system, in words
     versions: dict[str, str]  # of the libraries
     git_commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")] | None  # of the package's sources

@@ -7,19 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from theorybench.agents.api.agent import can_batch_seeds, learns_from, shown_to
+from theorybench.agents.api.agent import learns_from
 from theorybench.agents.api.harness import FRACTIONS
-from theorybench.agents.api.loading import AgentSpec, resolve_agent
+from theorybench.agents.api.loading import AgentSpec, resolve_agent, ships
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.isolation.describing import describe_agents
 from theorybench.leaderboard.records.identity import Identity, identify, with_values
 from theorybench.leaderboard.records.kept import FOLDER, why_not_kept, without_policy
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.attempts import Attempt, oracle_of, record_of, refused
 from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
-from theorybench.leaderboard.running.runner import Attempt, oracle_of, record_of, refused, train_and_score
+from theorybench.leaderboard.running.runner import train_and_score, train_apart_and_score
 from theorybench.leaderboard.running.workers import Event, execute
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
@@ -67,11 +69,16 @@ class Job:
         return [dataclasses.replace(self, runs=(run,)) for run in self.runs]
 
     def execute(self, progress: Callable[[float], None]) -> list[Record]:
-        """Train and score; what goes wrong with the agent stands in the records."""
+        """Train and score; what goes wrong with the agent stands in the records.
+
+        Raises:
+            AgentError: several runs of an agent that does not ship failed together.
+        """
         resolve_env(self.environment)  # registers what a file holds
-        return train_and_score(
-            self.agent, self.runs, fractions=self.fractions, progress=progress, policies=self.policies
-        )
+        how = self.fractions, progress, self.policies
+        if self.alone:
+            return train_apart_and_score(self.agent, self.runs, self.environment, self.memory, *how)
+        return train_and_score(self.agent, self.runs, True, *how)
 
     def failures(self, event: Event) -> list[Record]:
         """Return the records of runs whose process ended before it could report."""
@@ -179,7 +186,7 @@ def fulfil(
     try:
         for event in events:
             records: list[Record] = []
-            if event.kind == "killed" and len(event.job.runs) > 1:
+            if event.kind in ("failed", "killed") and len(event.job.runs) > 1:
                 queue.extend(event.job.split())  # so that none fails because of another
             elif event.kind == "done":
                 values = event.job.values  # computed here, where no agent has trained
@@ -212,10 +219,7 @@ def plan(suite: Suite) -> Plan:
         for level in _checked(f"environments[{i}]", _levels, named):
             id, setting = _checked(f"environments[{i}]", _setting, level)
             places.append(({named.id, named.label, id}, level, id, setting))
-    agents = [
-        _checked(f"agents[{i}]", lambda named: resolve_agent(named.agent, **named.hyperparameters), entry)
-        for i, entry in enumerate(suite.agents)
-    ]
+    agents = _resolve_agents(suite, [(level.id, setting) for _, level, _, setting in places])
     jobs: list[Job] = []
     skipped: list[tuple[str, str, str]] = []
     infeasible: list[tuple[str, str]] = []
@@ -253,12 +257,28 @@ def plan(suite: Suite) -> Plan:
             oracle = oracle_of(id, setting)
             values = float(oracle.reference_value), float(oracle.optimal_value)
             job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), values)
-            jobs += [job] if suite.batch_seeds and can_batch_seeds(agent.agent, setting) else job.split()
+            jobs += [job] if suite.batch_seeds and agent.fit(setting).batches else job.split()
     _refuse_mismatch(suite, agents, {setting.feedback for *_, setting in places})
     _refuse_twice(jobs)
     if unavailable and len(unavailable) == len(agents):
         raise ConfigurationError("; ".join(f"{name}: {reason}" for name, reason in unavailable.items()))
     return Plan(jobs, skipped, infeasible, list(unavailable.items()))
+
+
+def _resolve_agents(suite: Suite, settings: Sequence[tuple[str, Setting]]) -> list[AgentSpec]:
+    """Return what is known of the agents; those that do not ship are asked in processes of their own."""
+    foreign = [i for i, entry in enumerate(suite.agents) if not _checked(f"agents[{i}]", ships, entry.agent)]
+    asked = [(suite.agents[i].agent, suite.agents[i].hyperparameters) for i in foreign]
+    described = describe_agents(asked, settings, workers=suite.workers, memory=int(suite.memory * 1e9))
+    told = dict(zip(foreign, described, strict=True))
+
+    def resolve(i: int) -> AgentSpec:
+        found = told.get(i)
+        if isinstance(found, ConfigurationError):
+            raise found
+        return found or resolve_agent(suite.agents[i].agent, **suite.agents[i].hyperparameters)
+
+    return [_checked(f"agents[{i}]", resolve, i) for i in range(len(suite.agents))]
 
 
 def _levels(entry: EnvironmentEntry) -> list[EnvironmentEntry]:
@@ -323,8 +343,8 @@ def _refusal(agent: AgentSpec, setting: Setting) -> str:
     if not learns_from(agent, setting.feedback):
         return "other feedback"
     try:
-        shown_to(agent.agent, setting)
-    except ParameterError as error:
+        agent.fit(setting)
+    except (ParameterError, ConfigurationError) as error:
         return str(error)
     return ""
 

@@ -11,7 +11,8 @@ from theorybench.envs.core.errors import AgentError, ConfigurationError, PolicyE
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import load_module, lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
-from theorybench.leaderboard.running.runner import check_request, measure, oracle_of
+from theorybench.leaderboard.running.attempts import measure, oracle_of
+from theorybench.leaderboard.running.runner import check_request
 
 #: Policies that every setting has, apart from those of agents that learn nothing.
 INITIAL = "initial"

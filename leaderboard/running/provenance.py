@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import importlib.metadata
+import math
 import os
 import platform
 import subprocess
@@ -11,42 +12,62 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from theorybench.leaderboard.isolation.processes import cpu_seconds
+
 
 class Stopwatch:
-    """Wall and processor seconds since it was made, without those spent in `paused`."""
+    """Wall and processor seconds since it was made, without those spent in `paused`.
 
-    def __init__(self) -> None:
-        self._wall, self._cpu = time.perf_counter(), time.process_time()
+    Args:
+        process: whose processor seconds are told, all threads together; None for this one.
+    """
+
+    def __init__(self, process: int | None = None) -> None:
+        self._process = process
+        self._wall, self._cpu = time.perf_counter(), self._seconds()
+
+    def _seconds(self) -> float:
+        """Return processor seconds; NaN where the system does not tell those of another process."""
+        if self._process is None:
+            return time.process_time()
+        seconds = cpu_seconds(self._process)
+        return math.nan if seconds is None else seconds
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """Do not count what happens within."""
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall, cpu = time.perf_counter(), self._seconds()
         try:
             yield
         finally:
             self._wall += time.perf_counter() - wall
-            self._cpu += time.process_time() - cpu
+            self._cpu += self._seconds() - cpu
 
-    def read(self) -> tuple[float, float]:
-        """Return wall seconds and processor seconds (of all threads of this process)."""
-        return time.perf_counter() - self._wall, time.process_time() - self._cpu
+    def read(self) -> tuple[float, float | None]:
+        """Return wall seconds, and processor seconds or None where they are not known."""
+        cpu = self._seconds() - self._cpu
+        return time.perf_counter() - self._wall, None if math.isnan(cpu) else cpu
 
 
-def restart_peak_memory() -> None:
-    """Let `peak_memory` count from now on, where the system can (Linux)."""
+def restart_peak_memory(process: int | None = None) -> None:
+    """Let `peak_memory` count from now on, where the system can (Linux); of this process unless another is named."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path(f"/proc/{process or 'self'}/clear_refs").write_text("5")
 
 
-def peak_memory() -> int | None:
-    """Return the largest resident memory of this process in bytes, since `restart_peak_memory` where that works."""
+def peak_memory(process: int | None = None) -> int | None:
+    """Return the largest resident memory of a process, this one by default, in bytes.
+
+    It counts since `restart_peak_memory` where that works. None where the system does not tell.
+    """
     with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path(f"/proc/{process or 'self'}/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
     try:
         import resource
     except ImportError:  # Windows
+        return None
+    if process is not None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

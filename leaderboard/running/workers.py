@@ -3,8 +3,9 @@
 A worker is a fresh interpreter with one thread for arithmetic and a process group of its own: the fork of a server that
 has imported what all runs need and has never run an agent, or where systems cannot fork, a new one. What happens in it
 is told through a pipe; when it dies, takes more time or memory than its job has, or ends its own process, the job is
-reported as such and another worker takes its place. A worker whose parent has died ends itself. After the job of an
-agent that does not ship a worker ends: what such code has changed in its process is gone with it.
+reported as such and another worker takes its place. A worker whose parent has died ends itself, with all that it has
+started. It ends as well after a job that asks to be `alone`, as those of agents that do not ship do: their code runs in
+a process that the worker starts (`theorybench.leaderboard.isolation`).
 """
 
 import contextlib
@@ -13,8 +14,10 @@ import faulthandler
 import multiprocessing
 import multiprocessing.resource_tracker
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -25,6 +28,17 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.leaderboard.isolation.processes import (
+    Process,
+    adopt_orphans,
+    cause_of_end,
+    end_family,
+    end_group,
+    end_started,
+    held_together,
+    processes,
+    started_by,
+)
 
 #: Variables that numerical libraries read once, at import.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -34,8 +48,8 @@ START_ATTEMPTS = 3
 START_SECONDS, LEAVE_SECONDS = 120.0, 2.0
 #: Seconds that the parent sleeps at most, and between looks at memory.
 LONGEST_WAIT, MEMORY_SECONDS = 3600.0, 0.25
-#: Bytes of a page of memory.
-PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+#: Processes that a job may have at a time.
+MOST_PROCESSES = 128
 #: What the server of workers imports: all of torch that trainers load on first use, which takes seconds.
 PRELOADED = ["torch._dynamo", "theorybench.leaderboard.running.matrix"]
 
@@ -53,7 +67,7 @@ class Work(Protocol):
 
     @property
     def alone(self) -> bool:
-        """Whether its process ends with it."""
+        """Whether its worker ends with it, and starts a process for it: memory is then what that one holds."""
 
     def execute(self, progress: Callable[[float], None]) -> Any:
         """Do the work, calling `progress` with the share that is done; return something picklable."""
@@ -101,9 +115,10 @@ def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, Non
             watched = any(worker.job is not None and worker.job.memory is not None for worker in pool)
             handles = [handle for worker in pool for handle in (worker.connection, worker.process.sentinel)]
             wait(handles, min(max(remaining, 0.0), MEMORY_SECONDS if watched else LONGEST_WAIT))
+            known = processes() if watched else {}
             for worker in list(pool):
                 started = worker.ready
-                yield from worker.listen()
+                yield from worker.listen(known)
                 if worker.gone:
                     pool.remove(worker)
                     failures = 0 if started else failures + 1
@@ -122,7 +137,8 @@ class _Worker:
     def __init__(self, output: Path) -> None:
         context = _context()
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, str(output)))
+        self._folder = tempfile.mkdtemp(prefix="theorybench-")  # for temporary files
+        self.process = context.Process(target=_serve, args=(theirs, str(output), self._folder))
         with _single_threaded(), _undisturbed(), _without_main():
             self.process.start()
         theirs.close()
@@ -148,8 +164,8 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.connection.send(job)
 
-    def listen(self) -> Iterator[Event]:
-        """Yield what the worker has told, and what became of it."""
+    def listen(self, known: dict[int, Process]) -> Iterator[Event]:
+        """Yield what the worker has told, and what became of it, given the processes there are."""
         ended = not self.process.is_alive()  # asked first, so that nothing it said before its death is missed
         try:
             while not self.gone and self.connection.poll():
@@ -160,27 +176,43 @@ class _Worker:
                     yield self.event(kind, value)
         except (EOFError, OSError):
             ended = True
-        late, limit = time.monotonic() >= self.deadline, None if self.job is None else self.job.memory
-        large = limit is not None and not ended and _resident(self.process.pid) > limit
-        if self.gone or not (ended or late or large):
+        late, beyond = time.monotonic() >= self.deadline, "" if ended else self._beyond(known)
+        if self.gone or not (ended or late or beyond):
             return
         self.stop(LEAVE_SECONDS if ended else 0.0)
         if self.job is not None:
             if ended:
-                yield self.event("killed", _cause(self.process.exitcode))
+                yield self.event("killed", cause_of_end(self.process.exitcode))
             elif late:
                 yield self.event("timeout", f"took longer than {self.job.timeout:g} seconds")
             else:
-                yield self.event("killed", f"held more than its limit of {(limit or 0) / 1e9:g} GB of memory")
+                yield self.event("killed", beyond)
+
+    def _beyond(self, known: dict[int, Process]) -> str:
+        """Say what the job has more of than it may; "" where all is well."""
+        number = self.process.pid
+        if self.job is None or self.job.memory is None or number is None:
+            return ""
+        own = started_by(number, known)
+        if not self.job.alone:
+            own |= {other for other, process in known.items() if process.group == number}
+        if len(own) > MOST_PROCESSES:
+            return f"started more than {MOST_PROCESSES} processes"
+        if held_together(own, known, self.job.memory) > self.job.memory:
+            return f"held more than its limit of {self.job.memory / 1e9:g} GB of memory"
+        return ""
 
     def stop(self, patience: float) -> None:
         """End the process: hang up, wait `patience` seconds, then kill it with all that it has started."""
         self.connection.close()
         self.process.join(patience)
-        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
-            os.killpg(self.process.pid or 0, signal.SIGKILL)
+        number = self.process.pid or 0
+        if self.process.is_alive():
+            end_family(number)
+        end_group(number)
         self.process.kill()
         self.process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
         self.gone = True
 
 
@@ -191,16 +223,6 @@ def _context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     return context
-
-
-def _resident(group: int | None) -> int:
-    """Return the resident memory of a process group in bytes; 0 where the system does not say (all but Linux)."""
-    total = 0
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            fields = path.read_text().rpartition(")")[2].split()  # from the third on: state, parent, group, ...
-            total += int(fields[21]) * PAGE if int(fields[2]) == group else 0
-    return total
 
 
 @contextlib.contextmanager
@@ -249,25 +271,20 @@ def _without_main() -> Iterator[None]:
         sys.modules["__main__"] = held
 
 
-def _cause(exitcode: int | None) -> str:
-    """Say why a process ended."""
-    if exitcode is not None and exitcode < 0:
-        return f"the process of the run died of {signal.Signals(-exitcode).name}"
-    return f"the agent ended the process of the run with exit code {exitcode}"
-
-
 # The worker's own side.
 
 
-def _serve(connection: Connection, output: str) -> None:
-    """Do the jobs that come through a pipe until it is closed."""
+def _serve(connection: Connection, output: str, folder: str) -> None:
+    """Do the jobs that come through a pipe until it is closed, with temporary files in a folder of their own."""
     if hasattr(os, "setsid"):
         os.setsid()
+    adopt_orphans()
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):  # see `_undisturbed`
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
     handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.dup2(handle, 1)
     os.dup2(handle, 2)
@@ -293,11 +310,13 @@ def _serve(connection: Connection, output: str) -> None:
             return
 
 
-def _end_with_parent() -> None:
-    """Wait for the parent's end; then end this process and what it has started."""
+def _end_with_parent(folder: str) -> None:
+    """Wait for the parent's end; then end this process and what it has started, and remove its temporary files."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
+    end_started(os.getpid())
+    shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(AttributeError):
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

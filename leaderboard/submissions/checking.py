@@ -17,7 +17,7 @@ from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import identify
 from theorybench.leaderboard.records.record import Record, json_value
-from theorybench.leaderboard.running.runner import REPORTED, measure, oracle_of
+from theorybench.leaderboard.running.attempts import REPORTED, measure, oracle_of
 from theorybench.leaderboard.submissions.bundle import PolicyMember
 
 #: How far a metric may be from what is computed again, of the larger of 1 and its size: float32 policies round.

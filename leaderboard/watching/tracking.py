@@ -19,8 +19,8 @@ from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.running.attempts import REPORTED
 from theorybench.leaderboard.running.matrix import Job, Plan, Watcher
-from theorybench.leaderboard.running.runner import REPORTED
 from theorybench.leaderboard.running.workers import Event
 
 #: Under what exact metrics stand.

@@ -8,6 +8,7 @@ import numpy as np
 
 from theorybench.envs.core.environments.batch import OPTIONS, Batch
 from theorybench.envs.core.environments.render import Last, ansi, rgb_array
+from theorybench.envs.core.environments.sealed import refuse_if_sealed
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
@@ -34,6 +35,9 @@ class AnswerKey:
     _answers: str | None  # the id whose oracle answers; None with scored=True
 
     def _open(self, env_id: str, parameters: dict[str, Any], scored: bool, render_mode: str | None) -> None:
+        refuse_if_sealed(
+            "it made environments of its own, whose episodes nobody counts: train on those that `train` is given"
+        )
         if render_mode not in (None, *AnswerKey.metadata["render_modes"]):
             raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
         if not isinstance(scored, bool):

@@ -185,7 +185,7 @@ class Naps(Good):
     """Takes a while, and tells which process it runs in."""
 
     def train(self, envs, budget, *, seed, log):
-        Path(os.environ["TOYS_FOLDER"], f"pid-{os.getpid()}").touch()
+        print(f"pid {os.getpid()}", flush=True)
         time.sleep(0.1)
         return super().train(envs, budget, seed=seed, log=log)
 
@@ -195,8 +195,7 @@ class HangsWithChild(Hangs):
 
     def train(self, envs, budget, *, seed, log):
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        Path(os.environ["TOYS_FOLDER"], f"pid-{child.pid}").touch()
-        Path(os.environ["TOYS_FOLDER"], f"pid-{os.getpid()}").touch()
+        print(f"pid {child.pid}\npid {os.getpid()}", flush=True)
         return super().train(envs, budget, seed=seed, log=log)
 
 

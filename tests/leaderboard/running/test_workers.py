@@ -3,6 +3,7 @@
 import functools
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -16,10 +17,12 @@ import theorybench as tb
 from theorybench.leaderboard.records.store import RecordStore, load_records
 from theorybench.leaderboard.running.config import load_suite, make_suite
 from theorybench.leaderboard.running.matrix import Watcher, plan, sweep
+from theorybench.leaderboard.running.runner import train_and_score
 
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
-TIMES = {"seconds_wall", "seconds_cpu", "peak_memory_bytes", "started_at"}
+#: What differs from run to run, and between runs in a process of their own and in this one.
+TIMES = {"seconds_wall", "seconds_cpu", "peak_memory_bytes", "started_at", "isolation"}
 
 
 def suite(agents, **changes):
@@ -80,13 +83,14 @@ def test_what_agents_print_and_where_they_crash_is_kept(rough):
 
 
 def test_an_agent_cannot_change_the_record_of_another(tmp_path):
-    """One worker: agents that replace `Oracle.normalise` are refused, and the runs after them are as they would be."""
+    """One worker: agents that replace `Oracle.normalise` are named, and the runs after them are as they would be."""
     sweep(suite(["Forges", "reference", "ForgesModestly", "Talks", "rlvr"], workers=1, seeds=2), tmp_path)
     found = by_agent(tmp_path)
     for seed in (0, 1):
         assert found["Forges", seed].status == found["ForgesModestly", seed].status == "failed"
-        assert "score = 99.0: expected at most 1" in found["Forges", seed].error
-        assert "score = 0.99: expected 0.0, which follows from the objective" in found["ForgesModestly", seed].error
+        assert "it replaced theorybench.envs.core.oracle.Oracle.normalise" in found["Forges", seed].error
+        assert "it replaced theorybench.envs.core.oracle.Oracle.normalise" in found["ForgesModestly", seed].error
+        assert all(point.metrics["score"] == 0 for point in found["Forges", seed].curve)
         assert found["reference", seed].score == 0 and found["Talks", seed].status == "ok"
         for agent in ("rlvr", f"{TOYS}:Talks"):
             alone = tb.run(ENV, agent, seed=seed)
@@ -152,7 +156,7 @@ RUNS = 16
 def start(folder, config=CONFIG):
     (folder / "suite.toml").write_text(config)
     command = [sys.executable, "-m", "theorybench", "run", str(folder / "suite.toml"), "--out", str(folder / "out")]
-    environment = {**os.environ, "TOYS_FOLDER": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     hears = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even in a background job
     pipe, joined = subprocess.PIPE, subprocess.STDOUT
     return subprocess.Popen(command, env=environment, stdout=pipe, stderr=joined, text=True, preexec_fn=hears)
@@ -160,7 +164,8 @@ def start(folder, config=CONFIG):
 
 def alive(folder):
     """Processes that agents told of and that still run."""
-    pids = [int(path.name.partition("-")[2]) for path in folder.glob("pid-*")]
+    log = folder / "out" / "output.log"
+    pids = map(int, re.findall(r"^pid (\d+)$", log.read_text() if log.exists() else "", re.MULTILINE))
     return [pid for pid in pids if Path(f"/proc/{pid}/stat").exists() and _state(pid) != "Z"]
 
 
@@ -182,20 +187,20 @@ def saved(folder):
     return len(RecordStore(folder / "out", create=False)) if (folder / "out" / "records.sqlite").exists() else 0
 
 
-def check_finish(folder, config, monkeypatch):
+def check_finish(folder, config):
     """A sweep started once more ends with the records of runs that nobody disturbs, made in this process."""
     process = start(folder, config)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1, output  # one agent raises
     wait_until(lambda: not alive(folder))
-    monkeypatch.setenv("TOYS_FOLDER", str(folder))
     jobs = plan(load_suite(folder / "suite.toml")).jobs
-    RecordStore(folder / "calm").add_all([record for job in jobs for record in job.execute(lambda share: None)])
+    calm = [record for job in jobs for record in train_and_score(job.agent, job.runs)]
+    RecordStore(folder / "calm").add_all(calm)
     assert untimed(folder / "out") == untimed(folder / "calm") and len(untimed(folder / "calm")) == RUNS
 
 
 @pytest.mark.rotating
-def test_a_sweep_that_is_killed_ends_with_the_same_records(tmp_path, monkeypatch):
+def test_a_sweep_that_is_killed_ends_with_the_same_records(tmp_path):
     config = CONFIG.replace("workers = 2", "workers = 1")
     process = start(tmp_path, config)
     wait_until(lambda: saved(tmp_path) > 0)
@@ -203,11 +208,11 @@ def test_a_sweep_that_is_killed_ends_with_the_same_records(tmp_path, monkeypatch
     process.communicate()
     wait_until(lambda: not alive(tmp_path))  # no orphans
     assert 0 < saved(tmp_path) < RUNS
-    check_finish(tmp_path, config, monkeypatch)
+    check_finish(tmp_path, config)
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_ten_times_at_random_ends_with_the_same_records(tmp_path, monkeypatch):
+def test_a_sweep_killed_ten_times_at_random_ends_with_the_same_records(tmp_path):
     generator, config = random.Random(1), CONFIG.replace(f"{TOYS}:Together", "rlvr")
     for _ in range(10):
         process = start(tmp_path, config)
@@ -215,7 +220,7 @@ def test_a_sweep_killed_ten_times_at_random_ends_with_the_same_records(tmp_path,
         process.kill()
         process.communicate()
         wait_until(lambda: not alive(tmp_path))
-    check_finish(tmp_path, config, monkeypatch)
+    check_finish(tmp_path, config)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])

@@ -1,0 +1,84 @@
+"""What is known of agents that do not ship, told by processes of their own: planning runs none of their code."""
+
+import dataclasses
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.agents.api.loading import AgentSpec, display_name
+from theorybench.envs.core.errors import AgentError, ConfigurationError
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.isolation.examiner import AgentProcess
+from theorybench.leaderboard.isolation.trainee import Describing
+from theorybench.leaderboard.running.failures import AgentFailure
+from theorybench.leaderboard.running.workers import execute
+
+#: Seconds that an agent may take to be imported and made.
+SECONDS = 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Inquiry:
+    """Work of a worker: ask what is known of an agent."""
+
+    number: int  # of the agent
+    task: Describing
+    fingerprints: tuple[str, ...]  # of the settings that are asked about
+    memory: int | None
+    timeout: float = SECONDS
+    alone: bool = True  # the worker ends with it
+
+    def execute(self, progress: Callable[[float], None]) -> AgentSpec:
+        """Start the agent's process, and believe what can be.
+
+        Raises:
+            ConfigurationError: the agent cannot be made, or told what cannot be.
+        """
+        try:
+            with AgentProcess(self.task) as process:
+                told = process.hear("description")
+        except (AgentError, AgentFailure) as error:
+            raise ConfigurationError(str(error)) from None
+        known = told.description
+        if known is None or len(known.fits) != len(self.fingerprints):
+            raise ConfigurationError("its process described no agent on these settings")
+        values = {name: getattr(known, name) for name in type(known).model_fields if name != "fits"}
+        reference, given = self.task.reference, self.task.given
+        fits = dict(zip(self.fingerprints, known.fits, strict=True))
+        return AgentSpec(reference, given, name=display_name(reference), ships=False, fits=fits, **values)
+
+
+def describe_agents(
+    agents: Sequence[tuple[str, dict[str, Any]]],
+    settings: Sequence[tuple[str, Setting]],
+    *,
+    workers: int,
+    memory: int | None,
+) -> "list[AgentSpec | ConfigurationError]":
+    """Ask what is known of agents, each in a process of its own.
+
+    Args:
+        agents: references, and hyper-parameters beside them.
+        settings: that are asked about, with the references of their environments.
+        workers: processes at a time.
+        memory: bytes that each may hold.
+
+    Returns:
+        For each agent what is known of it, or why nothing is.
+
+    Raises:
+        TheoryBenchError: workers cannot start.
+    """
+    places = [(reference, setting.parameters) for reference, setting in settings]
+    fingerprints = tuple(setting.fingerprint for _, setting in settings)
+    tasks = [Describing(reference, given, places, memory) for reference, given in agents]
+    queue = deque(Inquiry(i, task, fingerprints, memory) for i, task in enumerate(tasks))
+    found: dict[int, AgentSpec | ConfigurationError] = {}
+    for event in execute(queue, workers, Path(os.devnull)):
+        if event.kind == "done":
+            found[event.job.number] = event.value
+        elif event.kind not in ("started", "progress"):
+            found[event.job.number] = ConfigurationError(event.value.removeprefix("ConfigurationError: "))
+    return [found[number] for number in range(len(tasks))]

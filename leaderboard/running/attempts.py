@@ -1,0 +1,239 @@
+"""One attempt: runs are trained, their policies scored on the way, and what happened is written down."""
+
+import dataclasses
+import datetime
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.harness import train
+from theorybench.agents.policies.recorded import RecordingPolicy
+from theorybench.envs.core.errors import NonFiniteError, PolicyError, TargetReached
+from theorybench.envs.core.oracle import Oracle
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.isolation.examiner import Counted, RemotePolicy, TrainingProcess
+from theorybench.leaderboard.records.identity import Identity
+from theorybench.leaderboard.records.kept import keep, listening
+from theorybench.leaderboard.records.record import Record, make_record
+from theorybench.leaderboard.running.failures import describe, status_of
+from theorybench.leaderboard.running.provenance import (
+    Stopwatch,
+    git_commit,
+    hardware,
+    peak_memory,
+    restart_peak_memory,
+    versions,
+)
+
+#: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
+REPORTED = "train/"
+#: How far rounding takes a score above 1, how many standard errors an estimate may err, and how closely a score must be
+#: what its objective says.
+EXACT, SURE, AGREES = 1e-9, 6.0, 1e-6
+#: Called with the share of the budget that is spent.
+Progress = Callable[[float], None]
+
+
+@functools.lru_cache(maxsize=8)
+def oracle_of(env_id: str, setting: Setting) -> Oracle[Any]:
+    """Return the oracle of a setting, with the two values that scores refer to.
+
+    Raises:
+        ParameterError: nothing can be won, so that there is no score.
+    """
+    oracle = lookup(env_id).oracle(setting)
+    oracle.normalise(oracle.reference_value)
+    return oracle
+
+
+@dataclasses.dataclass
+class Attempt:
+    """The outcome of one run, under the names that its record has for it."""
+
+    #: UTC, ISO 8601
+    started_at: str = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    lifted: int = 1  # how many runs were trained together
+    #: {"episodes": spent, "metrics": {...}} at each scored policy; the last is the result
+    curve: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    spent: dict[str, int] = dataclasses.field(default_factory=lambda: {"episodes": 0, "steps": 0})  # episodes and steps
+    status: str = "ok"  # "ok", "failed", "nonfinite", "timeout" or "killed"
+    error: str | None = None  # what went wrong, or None
+    queries_per_response: float = 0.0  # of the result
+    seconds_wall: float = 0.0  # training alone, without scoring; of runs trained together, their share
+    seconds_cpu: float | None = 0.0  # likewise, of all threads of the process
+    peak_memory_bytes: int | None = None  # of the process, or None where it cannot be told
+    policy: dict[str, Any] | None = None  # what became of the final policy, where it was to be kept
+    isolation: str | None = None  # what kept the agent's process to itself; None where it had none of its own
+
+    def spend(self, budget: Budget | Counted) -> None:
+        """Note what has been spent."""
+        self.spent = {"episodes": budget.spent, "steps": budget.steps}
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the first thing that went wrong."""
+        if self.status == "ok":
+            self.status = status_of(error)
+            self.error = describe(error)
+
+
+def attempt_runs(
+    agent: Any,
+    identities: Sequence[Identity],
+    setting: Setting,
+    progress: Progress | None,
+    fractions: Sequence[float],
+    policies: Path | None = None,
+    apart: TrainingProcess | None = None,
+) -> list[Attempt]:
+    """Train runs together and score each; return no attempts if several fail together: the culprit is then unknown.
+
+    They are trained by the agent in this process, or in one that is kept apart.
+    """
+    first = identities[0]
+    oracle = oracle_of(first.env_id, setting)
+    pid, isolation = (apart.pid, ", ".join(["process", *apart.guards])) if apart else (None, None)
+    attempts = [Attempt(lifted=len(identities), isolation=isolation) for _ in identities]
+    restart_peak_memory(pid)
+    watch = Stopwatch(pid)
+    reached: set[int] = set()  # runs that have reached the target of their level: what follows is no part of them
+
+    def checkpoint(number: int, attempt: Attempt) -> Callable[[Any, int, dict[str, float]], None]:
+        def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
+            if number in reached:
+                return
+            with watch.paused():
+                _score(attempt, oracle, policy, spent, scalars)
+                if progress is not None:
+                    progress(spent / first.budget)
+            if first.rung is None or attempt.status != "ok":
+                return
+            if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
+                reached.add(number)
+                attempt.spend(ledger[number])
+                _conclude(attempt, oracle, policy, policies, identities[number].key)
+                if len(reached) == len(attempts):
+                    raise TargetReached("every run has reached its target")
+
+        return score
+
+    seeds = [identity.seed for identity in identities]
+    checkpoints = [checkpoint(number, attempt) for number, attempt in enumerate(attempts)]
+    ledger: list[Any] = []
+    try:
+        if apart:
+            learnt: list[Any] = apart.train(ledger, checkpoints)
+        else:
+            where = first.env_id, setting.parameters, seeds, first.budget
+            learnt = [each.policy for each in train(agent, *where, checkpoints, ledger, fractions)]
+    except (Exception, SystemExit) as error:
+        if len(attempts) > 1:
+            return []
+        attempts[0].fail(error)
+        learnt = []
+    wall, cpu = watch.read()
+    memory = peak_memory(pid)
+    for attempt in attempts:
+        attempt.seconds_wall = wall / len(attempts)
+        attempt.seconds_cpu = None if cpu is None else cpu / len(attempts)
+        attempt.peak_memory_bytes = memory
+    for number in set(range(len(attempts))) - reached:
+        if number < len(ledger):
+            attempts[number].spend(ledger[number])
+        if number < len(learnt):
+            _conclude(attempts[number], oracle, learnt[number], policies, identities[number].key)
+    return attempts
+
+
+def _score(
+    attempt: Attempt, oracle: Oracle[Any], policy: Any, spent: int, reported: Mapping[str, float] | None = None
+) -> None:
+    """Add a policy to the curve of a run, or replace one of as many episodes, with what the agent reported there."""
+    try:
+        metrics = measure(oracle, policy)
+        asked = policy.policy if isinstance(policy, RecordingPolicy) else policy
+        if isinstance(asked, RemotePolicy):
+            asked.ask_again()
+    except Exception as error:
+        attempt.fail(error)
+        return
+    same = attempt.curve.pop()["metrics"] if attempt.curve and attempt.curve[-1]["episodes"] == spent else {}
+    kept = {name: x for name, x in same.items() if name.startswith(REPORTED)}
+    new = {REPORTED + name: x for name, x in (reported or {}).items()}
+    attempt.curve.append({"episodes": spent, "metrics": metrics | kept | new})
+
+
+def record_of(identity: Identity, attempt: Attempt) -> Record:
+    """Return the record of a run and its outcome; a run that failed has no score."""
+    metrics = attempt.curve[-1]["metrics"] if attempt.curve else {}
+    return make_record(
+        **identity.model_dump(),
+        **vars(attempt),
+        metrics={name: x for name, x in metrics.items() if name != "score" and not name.startswith(REPORTED)},
+        score=metrics["score"] if attempt.status == "ok" else None,
+        hardware=hardware(),
+        versions=versions(),
+        git_commit=git_commit(),
+    )
+
+
+def _conclude(attempt: Attempt, oracle: Oracle[Any], policy: Any, folder: Path | None, key: str) -> None:
+    """Score the result of a run, note what its responses cost, and keep it where there is a folder for it."""
+    asked = policy if folder is None else listening(policy, oracle)
+    _score(attempt, oracle, asked, attempt.spent["episodes"])
+    queries = getattr(policy, "queries_per_response", 0.0)
+    if isinstance(queries, (int, float, np.number)) and 0 <= queries < math.inf:
+        attempt.queries_per_response = float(queries)
+    else:
+        attempt.fail(PolicyError(f"queries_per_response = {queries!r}: expected a finite number >= 0"))
+    if attempt.status == "ok":
+        metrics = attempt.curve[-1]["metrics"]
+        if not math.isfinite(metrics["score"]):
+            attempt.fail(NonFiniteError(f"the score is {metrics['score']}"))
+        wrong = impossible(metrics["score"], metrics, oracle.reference_value, oracle.optimal_value)
+        if wrong:
+            attempt.fail(PolicyError(wrong))
+    if folder is not None and attempt.status == "ok":
+        attempt.policy = keep(asked, oracle, folder, key)
+
+
+def impossible(score: float, metrics: Mapping[str, float], reference: float, optimum: float) -> str:
+    """Say why a score is none that a policy can earn; "" where one can.
+
+    Args:
+        score: of a run.
+        metrics: of its final policy.
+        reference: the value of the reference policy.
+        optimum: the value of the optimal policy.
+    """
+    gap, objective = optimum - reference, metrics.get("objective", math.nan)
+    noise = SURE * metrics.get("objective_se", 0.0) / gap  # values of some policies are estimates
+    most = 1.0 + EXACT + (noise if math.isfinite(noise) else 0.0)
+    if not score <= most:
+        return f"score = {score!r}: expected at most 1, which the optimal policy earns"
+    expected = (objective - reference) / gap
+    if not abs(score - expected) <= AGREES * max(1.0, abs(expected)):
+        return f"score = {score!r}: expected {expected!r}, which follows from the objective {objective!r}"
+    return ""
+
+
+def refused(record: Record, reference: float, optimum: float) -> Record:
+    """Return a record as failed where its score is none that a policy can earn, else as it is; see `impossible`."""
+    wrong = "" if record.score is None else impossible(record.score, record.metrics, reference, optimum)
+    if not wrong:
+        return record
+    fields = {name: value for name, value in record.to_dict().items() if name not in ("schema", "key")}
+    return make_record(
+        **{**fields, "score": None, "policy": None, "status": "failed", "error": f"PolicyError: {wrong}"}
+    )
+
+
+def measure(oracle: Oracle[Any], policy: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:
+    """Return metrics of a policy, all of them unless some are named, and its score."""
+    found = oracle.evaluate(policy, None if metrics is None else [name for name in metrics if name != "score"])
+    return {**found, "score": oracle.normalise(found["objective"])}

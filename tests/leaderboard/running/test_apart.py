@@ -1,0 +1,59 @@
+"""Runs in a process of their own are what they are in the process that scores; what is left of them is tidied up."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import theorybench as tb
+from theorybench.leaderboard.records.kept import policy_file
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import sweep
+from theorybench.leaderboard.running.runner import run_many
+
+OUTSIDERS = Path(__file__).parents[1] / "data" / "outsiders.py"
+PLACES = {
+    "TheoryBench/ReasoningTree-v0": {"d": 3, "L": 3},
+    "TheoryBench/TreeMarkovChain-v0": {},
+    "TheoryBench/Parity-v0": {},
+}
+#: What differs from run to run, and between runs in a process of their own and in this one.
+TIMES = {"seconds_wall", "seconds_cpu", "peak_memory_bytes", "started_at", "isolation", "policy"}
+
+
+def untimed(record):
+    return {name: value for name, value in json.loads(record.to_json()).items() if name not in TIMES}
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [env_id if i == 0 else pytest.param(env_id, marks=pytest.mark.rotating) for i, env_id in enumerate(PLACES)],
+)
+def test_runs_in_a_process_of_their_own_are_those_of_this_process(env_id, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    agents = [f"{OUTSIDERS}:{name}" for name in ("Learner", "Network", "ByPosition")]
+    environment = {"id": env_id, "parameters": PLACES[env_id]}
+    values = {"name": "outsiders", "agents": agents, "environments": [environment], "seeds": 2, "budget": 256}
+    sweep(make_suite({**values, "workers": 2, "save_policies": True}), tmp_path)
+    found = {(record.agent, record.seed): record for record in load_records(tmp_path)}
+    assert len(found) == 6
+    for agent in agents:
+        for alone in run_many(env_id, agent, [0, 1], budget=256, parameters=PLACES[env_id]):
+            record = found[alone.agent, alone.seed]
+            assert untimed(record) == untimed(alone) and record.status == "ok" and record.score is not None
+            assert record.isolation.startswith("process")
+            kept = tb.evaluate(policy_file(tmp_path, record), env_id, **PLACES[env_id])
+            assert kept["score"] == pytest.approx(record.score, abs=1e-12)
+            assert record.policy.form == ("parameters" if agent.endswith("Learner") else "answers")
+    assert not list((tmp_path / "temporary").glob("theorybench-*"))
+
+
+def test_time_and_memory_of_runs_in_a_process_of_their_own_are_measured(tmp_path):
+    environment = {"id": "TheoryBench/ReasoningTree-v0", "parameters": {"d": 3, "L": 3}}
+    values = {"name": "times", "agents": [f"{OUTSIDERS}:Network"], "environments": [environment], "seeds": 1}
+    sweep(make_suite({**values, "budget": 2000}), tmp_path)
+    (record,) = load_records(tmp_path)
+    assert 0 < record.seconds_cpu <= record.seconds_wall + 0.1 and record.peak_memory_bytes > 10**7

@@ -1,0 +1,196 @@
+"""Agents that mean harm cost their own run alone, and are named; the run beside them is what it is without them."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.leaderboard.records.store import RecordStore, load_records
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan, sweep
+from theorybench.leaderboard.running.runner import run_many
+
+HOSTILE = Path(__file__).parents[1] / "data" / "hostile.py"
+ENV, SMALL = "TheoryBench/PreferenceBandit-v0", {"dimension": 2, "num_contexts": 2}
+#: What differs from run to run, and between runs in a process of their own and in this one.
+TIMES = {"seconds_wall", "seconds_cpu", "peak_memory_bytes", "started_at", "isolation"}
+REPLACED = "it replaced {}, which is not its own"
+
+#: What each does, and what its record then says: the status and a part of the error.
+SCORES = {
+    "ReplacesScoring": ("failed", REPLACED.format("theorybench.envs.core.oracle.Oracle.normalise")),
+    "AsksForTheOracle": ("failed", "it asked for the answer key"),
+    "TakesEightGigabytes": ("failed", "Unable to allocate 7.45 GiB"),
+    "SendsAPickle": ("failed", "its process reported what is no report"),
+    "WritesRecords": ("failed", "OperationalError"),
+    "KillsItsParent": ("failed", "PermissionError"),
+}
+TAMPERING = {
+    "ReplacesProbabilities": ("failed", REPLACED.format("theorybench.envs.core.policy.SettingPolicy.probs")),
+    "ReplacesNumPy": ("failed", REPLACED.format("numpy.einsum")),
+    "ReplacesTheStore": ("failed", REPLACED.format("theorybench.leaderboard.records.store.RecordStore.add_all")),
+    "ReplacesTheClock": ("failed", REPLACED.format("time.perf_counter")),
+    "ReplacesRandomNumbers": ("failed", REPLACED.format("numpy.random.default_rng")),
+    "ReplacesPickle": ("failed", REPLACED.format("pickle.loads")),
+    "ReplacesPolicies": ("failed", REPLACED.format("theorybench.envs.core.policy.Policy.sample")),
+    "ReplacesModules": ("failed", REPLACED.format("theorybench.envs.core.oracle")),
+    "PassesForOurs": ("failed", REPLACED.format("theorybench.envs.core.oracle.Oracle.normalise")),
+    "AsksSecretly": ("failed", "it asked for the answer key"),
+    "AsksForScores": ("failed", "it asked for the answer key"),
+    "MakesEnvironments": ("failed", "it made environments of its own"),
+}
+COUNTING = {
+    "TakesTheMeter": ("failed", "took the meter from its environments"),
+    "RaisesItsLimit": ("failed", "its process counted 2000 episodes"),
+    "TurnsTheMeterBack": ("failed", "expected counts that do not fall"),
+    "CountsNoActions": ("failed", "its process reported what is no report: accounts[0].steps = -"),
+    "Overspends": ("failed", "exhausted its budget of 64 episodes without a policy"),
+}
+PROCESSES = {
+    "LeavesChildren": ("ok", None),
+    "LeavesADaemon": ("ok", None),
+    "LeavesThreads": ("ok", None),
+    "Multiplies": ("killed", "started more than 128 processes"),
+    "KillsItself": ("killed", "the process of the run died of SIGKILL"),
+    "KillsItsGroup": ("killed", "the process of the run died of SIGKILL"),
+    "Ends": ("killed", "the agent ended the process of the run with exit code 0"),
+}
+CONFINED = {
+    "WritesIntoThePackage": ("failed", "PermissionError"),
+    "EmptiesTheRecords": ("failed", "PermissionError"),
+    "DeletesTheResults": ("failed", "PermissionError"),
+    "StopsItsParent": ("failed", "PermissionError"),
+    "SignalsToTheSweep": ("failed", "PermissionError"),
+    "CallsHome": ("failed", "Network is unreachable"),
+}
+ANSWERS = {
+    "AnswersNaN": ("nonfinite", "rows with NaN or infinity"),
+    "AnswersNegative": ("failed", "a negative probability, -1"),
+    "AnswersInfinity": ("nonfinite", "rows with NaN or infinity"),
+    "AnswersHuge": ("failed", "do not sum to 1"),
+    "AnswersAnotherShape": ("failed", "probs returned shape (1, 1)"),
+    "AnswersTooMany": ("failed", "probs returned shape (1000000, 4)"),
+    "AnswersText": ("failed", "probs returned str: expected an array of numbers"),
+    "AnswersWithALie": ("failed", "PolicyError: "),
+    "AnswersAnew": ("failed", "gave a probability that is 1 off when it was asked once more"),
+    "RaisesTheUnspeakable": ("failed", "Unspeakable, which cannot be shown"),
+    "RaisesALot": ("failed", "xxx"),
+    "RaisesAnInterrupt": ("failed", "KeyboardInterrupt"),
+    "RaisesMarkup": ("failed", "<script>"),
+    "SaysItsScore": ("failed", "its process reported what is no report: unknown field 'score'"),
+    "SaysThatItIsDone": ("failed", "its process ended with 0 policies: expected 1"),
+    "SaysItIsBetter": ("failed", "its process reported 'policy': expected answer"),
+    "NestsDeeply": ("failed", "its process reported what is no report"),
+}
+SILENT = {
+    "HangsUp": ("failed", "its process closed its pipe"),
+    "TalksNonsense": ("failed", "wrote to it what is no message"),
+    "TalksHalfASentence": ("timeout", "took longer than 8 seconds"),
+    "AnswersNever": ("timeout", "took longer than 8 seconds"),
+    "NeverEnds": ("timeout", "took longer than 8 seconds"),
+    "PrintsForEver": ("timeout", "took longer than 8 seconds"),
+    "SwallowsTheEndOfItsBudget": ("timeout", "took longer than 8 seconds"),
+}
+GROUPS = [
+    SCORES,
+    *(
+        pytest.param(group, marks=pytest.mark.rotating(i, of=6))
+        for i, group in enumerate([TAMPERING, COUNTING, PROCESSES, CONFINED, ANSWERS, SILENT])
+    ),
+]
+
+
+def suite(agents, folder, **changes):
+    agents = [{"agent": f"{HOSTILE}:{name}", "hyperparameters": {"target": str(folder)}} for name in agents]
+    values = {"name": "hostile", "agents": agents, "environments": [{"id": ENV, "parameters": SMALL}], "budget": 64}
+    return make_suite({**values, "seeds": 1, "workers": 2, "timeout": 60, "memory": 1.0, **changes})
+
+
+def untimed(record):
+    return {name: value for name, value in record.to_dict().items() if name not in TIMES}
+
+
+@pytest.fixture(scope="module")
+def guards(tmp_path_factory):
+    """What keeps agents to themselves on this system."""
+    folder = tmp_path_factory.mktemp("guards")
+    sweep(suite(["Innocent"], folder), folder)
+    (record,) = load_records(folder)
+    return record.isolation
+
+
+def allowed(guards):
+    """The agents that do no lasting harm where this is in force."""
+    left_out = set()
+    if "writes in one folder" not in guards:
+        left_out |= {"WritesIntoThePackage", "WritesRecords", "EmptiesTheRecords", "DeletesTheResults"}
+    if "no signals to others" not in guards:
+        left_out |= {"KillsItsParent", "StopsItsParent", "SignalsToTheSweep"}
+    if "no network" not in guards:
+        left_out |= {"CallsHome"}
+    return left_out
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="what is started and held is read from /proc")
+@pytest.mark.parametrize("group", GROUPS)
+def test_agents_that_mean_harm_cost_their_own_run_and_are_named(group, guards, tmp_path):
+    expected = {name: group[name] for name in group if name not in allowed(guards)}
+    (tmp_path / "sweep.pid").write_text(str(os.getpid()))
+    heard = []
+    signal.signal(signal.SIGURG, lambda *_: heard.append("signal"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (tmp_path / "port").write_text(str(server.getsockname()[1]))
+        names = [*expected, "Innocent"]
+        sweep(suite(names, tmp_path, timeout=8 if group is SILENT else 60), tmp_path)
+    found = {record.agent.partition(":")[2]: record for record in load_records(tmp_path)}
+    assert {name: found[name].status for name in names} == {
+        **{name: status for name, (status, _) in expected.items()},
+        "Innocent": "ok",
+    }
+    for name, (_, error) in expected.items():
+        said = found[name].error
+        assert said == error or (error in said and len(said) <= 10_000), f"{name}: {said!r:.300}"
+    alone = run_many(ENV, f"{HOSTILE}:Innocent[target={tmp_path}]", [0], budget=64, parameters=SMALL)[0]
+    assert untimed(found["Innocent"]) == untimed(alone) and alone.score != 0
+    assert not heard and not (tmp_path / "exploded").exists()
+    log = (tmp_path / "output.log").read_text()
+    assert len(log) < 3 * 2**20
+    for line in log.splitlines():
+        assert not (line.startswith("pid ") and running(int(line[4:]))), "left behind"
+
+
+def running(number):
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_planning_runs_no_code_of_agents_that_do_not_ship(tmp_path):
+    """Files whose import replaces what saves records, ends its process, or tells nonsense of the agent."""
+    store = RecordStore.add_all
+    begin = "import os, theorybench as tb\nfrom theorybench.leaderboard.records.store import RecordStore\n"
+    mine = "class Mine(tb.Agent):\n    feedback = 'none'\n    num_envs = 2\n"
+    train = "    def train(self, envs, budget, *, seed, log):\n        return envs.unwrapped.reference_policy\n"
+    texts = {
+        "replaces": f"{begin}RecordStore.add_all = None\n{mine}{train}",
+        "ends": f"{begin}os._exit(3)\n{mine}{train}",
+        "lies": f"{begin}{mine}    strategy = 'the best'\n{train}",
+        "raises": f"{begin}{mine}    def __init__(self):\n        raise OSError('no')\n{train}",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    values = {"name": "plans", "environments": [{"id": ENV, "parameters": SMALL}], "seeds": 1, "budget": 64}
+    for name, problem in {
+        "ends": "the agent ended the process of the run with exit code 3",
+        "lies": "its process reported what is no report: description.strategy = 'the best'",
+        "raises": "OSError: no",
+    }.items():
+        with pytest.raises(ConfigurationError, match=rf"agents\[0\]: {problem}"):
+            plan(make_suite({**values, "agents": [f"{tmp_path / name}.py:Mine"]}))
+    outcome = sweep(make_suite({**values, "agents": [f"{tmp_path}/replaces.py:Mine"]}), tmp_path / "out")
+    assert RecordStore.add_all is store
+    assert REPLACED.format("theorybench.leaderboard.records.store.RecordStore.add_all") in outcome.failed[0].error
