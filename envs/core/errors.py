@@ -88,8 +88,24 @@ class RecordError(TheoryBenchError, ValueError):
     """A record or a record store that is truncated, foreign or inconsistent."""
 
 
+#: Letters of a message about a file from elsewhere.
+LONGEST = 900
+
+
 class BundleError(TheoryBenchError, ValueError):
-    """A file from elsewhere, a bundle of results or a policy in it, that is refused; the message says why."""
+    """A file from elsewhere, a bundle of results or a policy in it, that is refused; the message says why.
+
+    What the message quotes of the file is escaped, and cut where it is long: it can be printed anywhere.
+    """
+
+    def __init__(self, message: str) -> None:
+        whole = printable(message)
+        super().__init__(whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}...")
+
+
+def printable(text: str) -> str:
+    """Return text in one line, with escapes for all that does not print: control characters, and what turns lines."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 class ConfigurationError(TheoryBenchError, ValueError):

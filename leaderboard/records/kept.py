@@ -14,7 +14,7 @@ import numpy as np
 
 from theorybench.agents.policies.files import MOST_BYTES, is_known
 from theorybench.agents.policies.recorded import OptimalPolicy, RecordingPolicy
-from theorybench.envs.core.errors import PolicyError, RecordError
+from theorybench.envs.core.errors import PolicyError, RecordError, printable
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import Policy
 from theorybench.leaderboard.records.record import Record
@@ -68,8 +68,7 @@ def keep(policy: Any, oracle: Oracle[Any], folder: Path, key: str) -> dict[str, 
         digest = hashlib.sha256(draft.read_bytes()).hexdigest()
         os.replace(draft, folder / file_name(key, digest))
     except PolicyError as error:
-        said = "".join(letter if letter.isprintable() else " " for letter in str(error))
-        return {"sha256": None, "form": None, "reason": said[:400]}
+        return {"sha256": None, "form": None, "reason": printable(str(error))[:400]}
     except OSError:
         return None
     finally:

@@ -12,7 +12,13 @@ from typing import Any, Literal
 from theorybench.agents.api.loading import AgentSpec, agent_class, list_agents, resolve_agent
 from theorybench.agents.policies.files import read_policy
 from theorybench.agents.policies.recorded import RecordedPolicy
-from theorybench.envs.core.errors import BundleError, ConfigurationError, ParameterError, TheoryBenchError
+from theorybench.envs.core.errors import (
+    BundleError,
+    ConfigurationError,
+    ParameterError,
+    TheoryBenchError,
+    printable,
+)
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.records.identity import identify
@@ -67,11 +73,11 @@ def check(record: Record, kept: PolicyMember | None) -> Verdict:
         policy = read_policy(kept.read(), setting, "its policy")
         return _compare(record, policy, setting, remark)
     except (_Claimed, ConfigurationError) as error:  # a library that its policy needs may not be installed
-        return Verdict("claimed", str(error))
+        return Verdict("claimed", printable(str(error)))
     except (_Refused, BundleError) as error:
-        return Verdict("refused", str(error))
+        return Verdict("refused", printable(str(error)))
     except Exception as error:  # of the oracle, or of a policy made of odd numbers
-        return Verdict("refused", f"it cannot be evaluated: {type(error).__name__}: {error}")
+        return Verdict("refused", printable(f"it cannot be evaluated: {type(error).__name__}: {error}"))
 
 
 def spec_here(record: Record) -> AgentSpec | None:

@@ -127,6 +127,9 @@ FORMS = {
     "a label with mark-up and quotes": (fields(env_label='x" onload="a'), "env_label holds the name"),
     "a long label": (fields(agent_label="a" * 300), "agent_label holds the name"),
     "HTML in a track": (fields(track=HTML), "track holds the name"),
+    "a metric that runs backward": (metric("\u202ebar"), r"metrics\.\\u202ebar"),
+    "a field with a long name": (raw_fields(**{"a" * 10**5: 1}), "unknown field 'aaa"),
+    "a field with an escape": (raw_fields(**{ESCAPE: 1}), r"unknown field '\\x1b\[2Jx'"),
     "HTML in a metric": (metric(HTML), "metrics holds the name"),
     "a control character in a hyper-parameter": (
         fields(hyperparameters={"a\u0007": 1}),
