@@ -4,13 +4,14 @@ import dataclasses
 import datetime
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
+from theorybench.leaderboard.comparing.ranking import RESOLUTION
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import list_suites, named_suite
@@ -236,7 +237,28 @@ def read_numbers(suite: str) -> Numbers:
     values = read(suite)
     made = {"agents": Agent, "environments": Environment, "rows": Row}
     values |= {name: tuple(cls(**entry) for entry in values[name]) for name, cls in made.items()}
+    values |= {"rows": ranked_again(values["rows"])}
     return Numbers(**{**values, "seeds": tuple(values["seeds"]), "provenance": Provenance(**values["provenance"])})
+
+
+def ranked_again(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Count ranks again where agents have been dropped since they were made; other rows stay as they are.
+
+    One agent is then surely better than another if its interval lies above the other's by more than `RESOLUTION`.
+    """
+    rivals: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.rank:
+            rivals.setdefault((row.environment, row.division), []).append(row)
+    counted = []
+    for row in rows:
+        own = rivals.get((row.environment, row.division), [])
+        if row.rank and max(other.rank[1] for other in own if other.rank) > len(own):
+            ahead = sum(other.low > row.high + RESOLUTION for other in own)
+            behind = sum(other.high < row.low - RESOLUTION for other in own)
+            row = dataclasses.replace(row, rank=(1 + ahead, len(own) - behind))
+        counted.append(row)
+    return tuple(counted)
 
 
 def shown_suites() -> list[str]:

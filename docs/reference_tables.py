@@ -1,11 +1,13 @@
 """Reference numbers as Markdown: tables of agents, settings, claims and studies."""
 
 import functools
+import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import reference_data as data
-from families import family_name
+from families import FOLDER, family_name
 from reference_data import Agent, Environment, Numbers, Provenance, Row
 from up_to_date import caution
 
@@ -112,11 +114,24 @@ def overview(suite: str, ids: Sequence[str] = ()) -> str:
     labels = [environment.label for environment in numbers.environments if not ids or environment.env_id in ids]
     cells = {(row.agent, row.environment): row for row in numbers.rows if row.environment in labels}
     ran = [agent for agent in numbers.agents if any(label == agent.label for label, _ in cells)]
+    groups = {agent.label: _rivals(cells, agent.label) for agent in ran}
+    order = list(dict.fromkeys(groups[row.agent] for row in numbers.rows if row.agent in groups))
+    order.sort(key=lambda group: not group)  # what is not ranked comes last
+    ran.sort(key=lambda agent: (order.index(groups[agent.label]), -_mean(cells, agent.label, labels)))
+    several = len(set(groups.values()) - {""}) > 1
     rows = []
-    for agent in sorted(ran, key=lambda agent: -_mean(cells, agent.label, labels)):
+    for agent in ran:
         own = [cells.get((agent.label, label)) for label in labels]
-        rows.append((_link(agent, "agents"), *(_ranked_score(row) for row in own)))
-    return table(("agent", *labels), rows)
+        place = [groups[agent.label]] * several
+        rows.append((_link(agent, "agents"), *place, *(_ranked_score(row) for row in own)))
+    head = ("agent", *["ranked among agents"] * several, *labels)
+    return f"{_SORTED_APART if several else _SORTED}\n\n{table(head, rows)}"
+
+
+def _rivals(cells: Mapping[tuple[str, str], Row], agent: str) -> str:
+    """Say what an agent is ranked among, on the environments of a table; "" where it is not ranked."""
+    own = (row for (label, _), row in cells.items() if label == agent and row.rank)
+    return "; ".join(dict.fromkeys(row.division for row in own))
 
 
 def claims_table(id: str) -> str:
@@ -155,8 +170,22 @@ def study_tables(study: dict[str, Any]) -> str:
         "\n".join(f"- {note}" for note in study["notes"]) if len(study["notes"]) > 1 else "".join(study["notes"])
     )
     if study["agreement"]:
-        parts.append(f"Points whose interval holds theory's value: {'; '.join(study['agreement'])}.")
+        parts.append(f"Points whose 99.7 % interval holds the value of theory's line: {'; '.join(study['agreement'])}.")
+        parts += [misses()[study["id"]]] if few_inside(study) else []
     return "\n\n".join(filter(None, parts))
+
+
+def few_inside(study: Mapping[str, Any]) -> bool:
+    """Return whether a group of a study's points has fewer than half of them where theory's line is in the interval."""
+    counts = re.findall(r": (\d+) of (\d+)[,)]", " ".join(study["agreement"]))
+    return any(2 * int(inside) < int(points) for inside, points in counts)
+
+
+@functools.cache
+def misses() -> dict[str, str]:
+    """Read why points miss theory's lines, by study."""
+    texts = tomllib.loads((FOLDER / "misses.toml").read_text(encoding="utf-8"))
+    return {name: " ".join(text.split()) for name, text in texts.items()}
 
 
 _LEGEND = (
@@ -164,6 +193,11 @@ _LEGEND = (
     "with its 95 % interval. Rank: the best and the worst that are not excluded. pass@K of the final policies, mean of "
     "the seeds. Queries: of a reward model for each response at test time. Time: of one run, of runs trained together "
     "its share."
+)
+_SORTED = "The best mean score over these environments comes first; in brackets the rank on each."
+_SORTED_APART = (
+    "In brackets the rank on each environment, among the agents of one group alone: those that are shown as much, have "
+    "the same objective, and are tuned or not. Within a group the best mean score over these environments comes first."
 )
 _TRIES = tuple(f"pass@{k}" for k in data.TRIES)
 

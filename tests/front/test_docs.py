@@ -94,6 +94,48 @@ def test_pages_say_which_numbers_are_out_of_date(suite):
     assert list(numbers.seeds) == named_suite(suite).seeds
 
 
+@pytest.mark.parametrize("suite", data.shown_suites())
+def test_no_rank_is_below_the_number_of_agents_that_are_ranked_together(suite):
+    rows = data.read_numbers(suite).rows
+    for row in rows:
+        rivals = [
+            own for own in rows if own.rank and (own.environment, own.division) == (row.environment, row.division)
+        ]
+        assert row.rank is None or 1 <= row.rank[0] <= row.rank[1] <= len(rivals)
+
+
+def test_ranks_are_counted_again_where_agents_have_been_dropped():
+    first, *_ = data.read_numbers("starter").rows
+
+    def row(agent, rank, low, high, division="tokens"):
+        return dataclasses.replace(first, agent=agent, rank=rank, low=low, high=high, division=division)
+
+    rows = [row("a", (1, 1), 0.8, 0.9), row("b", (2, 5), 0.4, 0.6), row("c", (3, 5), 0.5, 0.5), row("d", None, 0, 0)]
+    others = [row("e", (1, 2), 0.9, 0.9, "secret"), row("f", (1, 2), 0.1, 0.1, "secret")]
+    found = data.ranked_again([*rows, *others])
+    assert [own.rank for own in found] == [(1, 1), (2, 3), (2, 3), None, (1, 2), (1, 2)]
+
+
+def test_a_table_of_several_groups_of_rank_says_which_and_keeps_them_together():
+    shown = reference_tables.overview("curriculum", ["TheoryBench/Parity-v0"])
+    heads, _, *lines = shown.partition("\n\n")[2].splitlines()
+    assert "ranked among agents" in heads and "of one group alone" in shown
+    groups = [line.split(" | ")[1] for line in lines]
+    assert len(set(groups)) == 3 and [g for i, g in enumerate(groups) if g not in groups[:i]] == [
+        group for i, group in enumerate(groups) if i == 0 or groups[i - 1] != group
+    ]
+    assert "ranked among" not in reference_tables.overview("tree")
+
+
+def test_pages_say_why_most_points_miss_the_line_of_theory_where_they_do_and_nowhere_else():
+    studies = [study for family in FAMILIES for study in data.read(f"studies-{family}")["studies"]]
+    shown = {study["id"]: reference_tables.study_tables(study) for study in studies}
+    missing = {study["id"] for study in studies if reference_tables.few_inside(study)}
+    assert missing == set(reference_tables.misses()) == {id for id, text in shown.items() if "The misses: " in text}
+    assert reference_tables.few_inside({"agreement": ["One (a: 1 of 3, b: 3 of 3)"]})
+    assert not reference_tables.few_inside({"agreement": ["One (a, 1 of 9: 2 of 4)"]})
+
+
 @pytest.mark.parametrize("change", [{"fingerprint": "0" * 16}, {"budget": 1}, {"parameters": {}}])
 def test_numbers_of_another_environment_are_found(change):
     numbers = data.read_numbers("starter")

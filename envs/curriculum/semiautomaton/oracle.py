@@ -188,7 +188,10 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
         return np.array(curve)
 
     def direct_queries(self) -> float:
-        """Return the episodes of random claims that reveal a right one, 9 m N^2 (N-1) (m N / (N-1))^(T-1), T > 1.
+        """Return the episodes of random claims that reveal a right one.
+
+        They are 9 m N^2 / (N-1) at T = 1, and the smaller of 9 m N^2 (N-1) (m N / (N-1))^(T-1), which grows with the
+        word, and 9 m N^(m N + 2) / (N-1), which does not, for longer words.
 
         The right claim of a row is tried in 1 / (m N^2) of the episodes. It raises the chance of a reward, on average
         over rows, by P - 1/N, P being the chance that the other T - 1 positions stay with the machine. Where each of
@@ -197,8 +200,7 @@ class SemiautomatonOracle(Oracle[Semiautomaton]):
             E[(P - 1/N)^2] = ((1 - 1/N) / m)^(T-1) / N^2    for T > 1, and (1 - 1/N)^2 at T = 1,
 
         exactly and for every machine: only claims in the same state on the same letter go together. To see such a gain
-        at three standard errors, rewards having the variance (1 - 1/N) / N, takes so many episodes, and 9 m N^2 / (N-1)
-        at T = 1.
+        at three standard errors, rewards having the variance (1 - 1/N) / N, takes so many episodes.
 
         All positions share the table, which helps on longer words: over random machines of N = 4 and m = 3 by a factor
         of 1.4 at T = 3 and of 4 at T = 6. A table is right altogether with probability N^-(m N), so that no more than
@@ -241,7 +243,8 @@ DIFFICULTIES = (
             Law(
                 strategy="direct",
                 growth="exponential",
-                formula="9 m N^2 (N - 1) (m N / (N - 1))^(T - 1)",
+                formula="9 m N^2 / (N - 1) at T = 1, else "
+                "min(9 m N^2 (N - 1) (m N / (N - 1))^(T - 1), 9 m N^(m N + 2) / (N - 1))",
                 queries=SemiautomatonOracle.direct_queries,
                 source="what a right claim gains beside random tables",
             ),
