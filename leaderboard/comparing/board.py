@@ -5,7 +5,7 @@ The table, the page, the picture and the JSON form all show this one object.
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from theorybench.envs.core.errors import ParameterError, RecordError
 from theorybench.envs.core.evidence.study import Chart
@@ -23,7 +23,7 @@ from theorybench.leaderboard.comparing.ranking import (
     compare_runs,
     rank,
 )
-from theorybench.leaderboard.comparing.untrained import Baseline, baselines
+from theorybench.leaderboard.comparing.untrained import BASELINES, Baseline, baselines
 from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
@@ -173,7 +173,8 @@ class Board:
         where, runs = " and ".join(places), f"{self.runs} run{'s' * (self.runs != 1)}"
         failed = f"{len(self.failures)} failed" if self.failures else "none failed"
         said = f"{agents} on {where}, {runs}, {failed}."
-        leaders = [*map(_leaders, self.standings), *map(_highest, self.ladders)]
+        idle = {info.id for info in self.agents if info.agent in BASELINES}
+        leaders = [*(_leaders(standing, idle) for standing in self.standings), *map(_highest, self.ladders)]
         return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
 
     def to_json(self) -> str:
@@ -234,15 +235,23 @@ def make_board(
     )
 
 
-def _leaders(standing: Standing) -> str:
-    """Say which agent has the highest score of each division, and how many are not surely behind; "" if none is."""
+def _leaders(standing: Standing, idle: Collection[str]) -> str:
+    """Say which agent has the highest score of each division, and how many are not surely behind; "" if none is.
+
+    Agents that learn nothing, `idle`, lead nothing: where one has the highest score, no agent is ahead of it; a
+    division of them alone is left out.
+    """
     said = []
     for division in standing.divisions:
-        first = [row for row in standing.rows if row.division == division and row.leads]
-        if first:
-            where = f" ({division})" if len(standing.divisions) > 1 else ""
-            others = f", {len(first) - 1} not surely behind" if len(first) > 1 else ""
-            said.append(f"{standing.title}{where}: {first[0].label} ({first[0].score.value:.2f}) leads{others}.")
+        ranked = [row for row in standing.rows if row.division == division and row.rank]
+        first = [row for row in ranked if row.leads]
+        if all(row.agent in idle for row in ranked):
+            continue
+        where = f" ({division})" if len(standing.divisions) > 1 else ""
+        who = f"{first[0].label} ({round(first[0].score.value, 3) + 0.0:.3f})"
+        others = f", {len(first) - 1} not surely behind" if len(first) > 1 else ""
+        lead = f"no agent is ahead of {who}" if first[0].agent in idle else f"{who} leads{others}"
+        said.append(f"{standing.title}{where}: {lead}.")
     return " ".join(said)
 
 

@@ -39,6 +39,11 @@ LONGEST_FAILURE = 240
 SPARK, SHOWN, NAME, LEAST_NAME = 12, 5, 34, 15
 #: The column that only tables with test-time methods have.
 QUERIES = "queries"
+#: What a board says of its numbers beside what a score is, unless asked to explain them.
+SHORT = (
+    "Intervals are 95 % intervals over runs; ranks are among agents that are shown as much and tuned as much. How each "
+    "number is made and what the columns are: `theorybench leaderboard DIR --explain`, or its page (`--html FILE`)."
+)
 #: Columns of a standing that are shown on the narrowest terminal.
 ESSENTIAL = ("agent", "score")
 #: The column that only tables with scores below what aggregates show have.
@@ -67,8 +72,13 @@ _HEADS = {
 }
 
 
-def board_lines(board: Board) -> RenderableType:
-    """Return the whole board; print it with `rich.console.Console().print`."""
+def board_lines(board: Board, *, explain: bool = False) -> RenderableType:
+    """Return the whole board; print it with `rich.console.Console().print`.
+
+    Args:
+        board: to show.
+        explain: whether to say how every number is made and what each column is, in place of the first lines of that.
+    """
     parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(board.summary)), Text()]
     labels = {entry.environment.id: entry.environment.label for entry in board.environments}
     shown = {standing.environments for standing in board.standings}
@@ -79,7 +89,7 @@ def board_lines(board: Board) -> RenderableType:
             parts += [*_table(cost_table(standing, board.target)), Text()]
     for ladder in board.ladders:
         parts += [*_table(ladder_table(ladder)), Text()]
-    return Group(*parts, *_failures(board), *_notes(board))
+    return Group(*parts, *_failures(board), *_notes(board, explain))
 
 
 #: How verdicts are printed, and in which style.
@@ -243,10 +253,10 @@ def _failures(board: Board) -> Iterable[RenderableType]:
     yield Text()
 
 
-def _notes(board: Board) -> Iterable[RenderableType]:
-    for sentence in board.method:
+def _notes(board: Board, explain: bool) -> Iterable[RenderableType]:
+    for sentence in board.method if explain else (board.method[0], SHORT):
         yield Text(sentence, style="dim")
-    if board.standings:
+    if board.standings and explain:
         yield Text(
             "raw: score with no run clipped, where one is. min: lowest score on one environment, not clipped. below: "
             "number of environments with a score below .1. sees: tokens alone; structure, features or a view that the "

@@ -186,6 +186,9 @@ def leaderboard(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a still picture of the ranking (.png, .svg or .pdf).")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say below how every number is made and what each column is.")
+    ] = False,
     target: Annotated[float, typer.Option(metavar="SCORE", help="The score that counts as learnt.")] = 0.9,
     compare: Annotated[
         list[str] | None,
@@ -215,7 +218,7 @@ def leaderboard(
     from theorybench.leaderboard.showing.terminal import board_lines
 
     console = make_console()
-    console.print(board_lines(board))
+    console.print(board_lines(board, explain=explain))
     if html is not None:
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
 

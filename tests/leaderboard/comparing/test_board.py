@@ -48,6 +48,16 @@ def test_overall_where_one_agent_learns_on_every_track(synthetic_sweep):
     assert "Reasoning: " in board.summary and "Overall: " in board.summary
 
 
+def test_an_agent_that_learns_nothing_leads_nothing_and_scores_are_not_rounded_to_the_optimum(synthetic_run):
+    alone = [run for agent in ("random", "reference") for run in seeds(synthetic_run, agent, [0.0] * 5)]
+    learner = seeds(synthetic_run, "rlvr", [0.998] * 5, sees="secret")
+    assert make_board(alone, draws=50).summary.endswith("No agent is ranked yet.")
+    summary = make_board([*alone, *learner], draws=50).summary
+    assert "rlvr (0.998) leads." in summary and "random" not in summary and "reference" not in summary
+    behind = seeds(synthetic_run, "rlvr", [-0.5] * 5)
+    assert "no agent is ahead of random (0.000)." in make_board([*alone, *behind], draws=50).summary
+
+
 def test_a_track_that_teaches_by_rewards_by_comparisons_and_by_labels_has_a_standing_for_each(synthetic_run):
     def runs(agent, score, **changes):
         return seeds(synthetic_run, agent, [score] * 5, track="preference", **changes)

@@ -31,6 +31,14 @@ def test_a_board_fits_eighty_columns(board):
     assert "0.866 [0.8" in tables and "…" not in tables and "queries" not in tables
 
 
+def test_a_board_explains_its_numbers_when_it_is_asked(board):
+    short, long = (" ".join(printed(board_lines(board, explain=explain)).split()) for explain in (False, True))
+    assert "--explain" in short and board.method[0] in short
+    assert not [sentence for sentence in board.method[1:] if sentence in short]
+    assert not [sentence for sentence in board.method if sentence not in long]
+    assert "number of environments with a score below .1" in long and "not clipped" not in short
+
+
 NUMBER = re.compile(r"-?\d[\d.,]*")
 
 
