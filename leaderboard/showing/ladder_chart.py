@@ -18,6 +18,7 @@ LABELLED, ROOM = 0.55, 0.66
 #: The rows above the budget, one for each agent that misses a level: where the first is, how far apart they are.
 FIRST_ROW, ROW = 1.8, 2.6
 
+_LAWS = ("exponential", "polynomial")
 SizeScale = Literal["linear", "log"]
 
 
@@ -108,14 +109,19 @@ def _remark(law: LawLine, ladder: LadderBoard, scale: SizeScale) -> Remark:
 
 
 def _direct_rates(ladder: LadderBoard) -> list[tuple[str, str]]:
-    """Say how fast the cost of the agents grows that train on the full task alone."""
+    """Say how fast the cost of the agents grows that train on the full task alone.
+
+    By the law that their runs follow where that is clear, else by theory's.
+    """
     law = next((law for law in ladder.laws if law.strategy == "direct"), None)
     words = []
     for one in ladder.results:
         if law is not None and one.strategy == "direct":
-            found = one.growth.factor if law.growth == "exponential" else one.growth.exponent
+            verdict = one.growth.verdict
+            shape = "polynomial" if verdict == "no growth" else verdict if verdict in _LAWS else law.growth
+            found = one.growth.factor if shape == "exponential" else one.growth.exponent
             said = f"stops at {one.top:.2g}" if one.top else "learns nothing"
             if found is not None:
-                said = f"×{short(found)} a unit" if law.growth == "exponential" else f"size^{short(found)}"
+                said = f"×{short(found)} a unit" if shape == "exponential" else f"size^{short(found)}"
             words.append((one.label, f"{one.label} {said}"))
     return words

@@ -111,20 +111,22 @@ def _draw_bars(axes: Any, bars: Bars, floor: float) -> None:
     count, full = len(bars.names), PER_LINE * _SIDE
     wide = min(_SIDE, full / count)
     axes.text(0.15, floor + 0.4, bars.label, fontsize=10, va="center", color=QUIET)
+    if bars.heights is None:
+        axes.text(_LEFT + 0.03, floor + 0.4, "nothing left to choose", fontsize=10, va="center", color=QUIET)
+        return
     axes.plot([_LEFT, _LEFT + wide * count], [floor, floor], color=EDGE, linewidth=1)
     places = _LEFT + wide * (np.arange(count) + 0.5)
-    if bars.heights is not None:
-        top = float(bars.heights.max())
-        heights = bars.heights * (0.7 / top if top > 0 else 0.0)
-        axes.text(0.15, floor + 0.2, f"highest {top:.2g}", fontsize=8, va="center", color=QUIET)
-        if count <= NAMED_BARS:
-            colours = ["#e0701b" if action in bars.marked else BAR for action in range(count)]
-            axes.bar(places, heights, 0.7 * wide, bottom=floor, color=colours)
-        else:
-            axes.fill_between(places, floor, floor + heights, step="mid", color=BAR, linewidth=0)
-            for action in bars.marked:
-                line = [floor, floor + max(0.05, heights[action])]
-                axes.plot([places[action]] * 2, line, color="#e0701b", linewidth=2)
+    top = float(bars.heights.max())
+    heights = bars.heights * (0.7 / top if top > 0 else 0.0)
+    axes.text(0.15, floor + 0.2, f"highest {top:.2g}", fontsize=8, va="center", color=QUIET)
+    if count <= NAMED_BARS:
+        colours = ["#e0701b" if action in bars.marked else BAR for action in range(count)]
+        axes.bar(places, heights, 0.7 * wide, bottom=floor, color=colours)
+    else:
+        axes.fill_between(places, floor, floor + heights, step="mid", color=BAR, linewidth=0)
+        for action in bars.marked:
+            line = [floor, floor + max(0.05, heights[action])]
+            axes.plot([places[action]] * 2, line, color="#e0701b", linewidth=2)
     shown = range(count) if count <= NAMED_BARS else bars.marked
     for action in shown:
         name = bars.names[action]

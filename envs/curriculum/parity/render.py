@@ -24,5 +24,5 @@ class ParityRenderer(Renderer):
                 for part in parts
             ),
             CellRow("claims", tuple(Cell(claim, SAID) for claim in claims), each),
-            CellRow("of secret bits", tuple(Cell(f"1-{n}" if n > 1 else "1", None) for n in numbers), each),
+            CellRow("secret bits", tuple(Cell(f"1-{n}" if n > 1 else "1", None) for n in numbers), each),
         ]

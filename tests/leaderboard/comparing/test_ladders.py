@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import math
 import tomllib
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 import theorybench as tb
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty, Law
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.comparing.efficiency import episodes_to
+from theorybench.leaderboard.comparing.growth import Growth
 from theorybench.leaderboard.comparing.reproduction import configuration
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import make_suite
@@ -130,6 +133,17 @@ def test_laws_are_named_where_they_pass_the_budget_and_agents_that_miss_a_level_
     rows = {one.group: set(one.y) for one in chart.series if one.style == "censored"}
     assert rows["a"] != rows["b"] and all(level > ladder.budget for own in rows.values() for level in own)
     assert {remark.text: remark.side for remark in chart.remarks}["theory ×5 a unit"] == "right"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.99, "×5 a unit"), (0.5, "×5 a unit"), (0.01, "size^3"), (None, "stops at")]
+)
+def test_a_picture_says_the_law_that_runs_follow_and_theory_s_where_that_is_not_clear(board, share, said):
+    (ladder,) = board.ladders
+    rates = (None, None) if share is None else (Interval(5.0, math.nan, math.nan), Interval(3.0, math.nan, math.nan))
+    result = dataclasses.replace(ladder.results[0], growth=Growth(*rates, share))
+    ((label, words),) = ladder_chart(dataclasses.replace(ladder, results=(result,)), "linear").sayings
+    assert label == result.label and words.startswith(f"{label} {said}")
 
 
 def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path):
