@@ -1,5 +1,6 @@
 """What the page of the preference family alone shows: coverage, optimal values and reward teachers."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def values(numbers: Numbers) -> dict[str, Any]:
         "coverage_table": coverage_table(),
         "value_table": value_table(),
         "teachers_table": teachers_table(numbers),
-        "threshold": f"{oracle.transition.batch_threshold(DELTA):,.0f}",
+        "threshold": f"{math.ceil(oracle.transition.batch_threshold(DELTA)):,}",
         "delta": DELTA,
     }
 
@@ -57,7 +58,7 @@ def coverage_table() -> str:
         likely, coverage = 1 / (1 + np.exp(-2 * init)), oracle.evaluate(oracle.initial_policy, ["coverage"])["coverage"]
         numbers = 1000 * oracle.transition.informative, oracle.offline_variance(1) / oracle.floor(1)
         informative, worth = (f"{number:.3g}" if number < 1000 else f"{number:,.0f}" for number in numbers)
-        threshold = f"{oracle.transition.batch_threshold(DELTA):,.0f}"
+        threshold = f"{math.ceil(oracle.transition.batch_threshold(DELTA)):,}"
         rows.append((f"{init:g}", f"{likely:.5f}", f"{coverage:,.1f}", informative, threshold, worth))
     header = ("theta_init", "the likelier way", "C", "informative pairs in 1,000", "n*", "labels worth one of pi*'s")
     return tables.table(header, rows)
