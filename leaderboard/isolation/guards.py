@@ -86,12 +86,17 @@ def _lead_nowhere(kept: Collection[int]) -> None:
 def _limits(memory: int | None) -> list[str]:
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    def limit(kind: int, most: int) -> None:
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)  # none may be raised
+        resource.setrlimit(kind, (most, most))
+
+    limit(resource.RLIMIT_CORE, 0)
     if memory is None:
         return []
-    resource.setrlimit(resource.RLIMIT_FSIZE, (memory, memory))
+    limit(resource.RLIMIT_FSIZE, memory)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_DATA, (2 * memory, 2 * memory))
+    limit(resource.RLIMIT_DATA, 2 * memory)
     return ["memory"]
 
 
