@@ -74,17 +74,18 @@ def _install(cls: type[Any]) -> str:
 def _tuned(name: str, found: Mapping[str, Any]) -> list[str]:
     """Return what a page says of the presets of an agent."""
     rows = []
-    for preset, entry in found.items():
+    for preset, setting, entry in [(preset, at, own[at]) for preset, own in found.items() for at in sorted(own)]:
         values = ", ".join(f"`{field}={value}`" for field, value in entry["hyperparameters"].items())
         search = entry["search"]
         scores = (f"{search[key]:.3f}" for key in ("confirmed_default", "confirmed_best"))
-        rows.append((f"`{name}[preset={preset}]`", values or "the default", search["trials"], *scores))
+        rows.append((f"`{preset}`", setting.removesuffix("-v0"), values or "the default", search["trials"], *scores))
     text = (
-        "Found by `theorybench tune AGENT` on instances for tuning, by the mean score over the suite's environments, "
-        "from -1 to 1. Both scores are of other seeds and other tuning instances than the search saw; where the best "
-        "trial is no better there, the default stays."
+        f"`{name}[preset={next(iter(found))}]` takes the values of the setting it is trained on. They were found by "
+        f"`theorybench tune {name}` on instances for tuning, by the mean score over a suite's environments of the "
+        "setting, from -1 to 1. Both scores are of other seeds and other tuning instances than the search saw; where "
+        "the best trial is no better there, the default stays."
     )
-    return [text, table(("preset", "values", "trials", "default", "best trial"), rows)]
+    return [text, table(("preset", "setting", "values", "trials", "default", "best trial"), rows)]
 
 
 def index_page(ids: Sequence[str], names: Sequence[str]) -> str:

@@ -50,7 +50,8 @@ def measure_suite(name: str) -> None:
     suite, folder = named_suite(name), ROOT / "results" / name
     sweep(suite, folder)
     keys = plan(suite).keys
-    board = make_board([record for record in load_records(folder) if record.key in keys], title=f"Suite {name}")
+    records = [record for record in load_records(folder) if record.key in keys]
+    board = make_board(records, title=f"Suite {name}")
     order = [entry.label or entry.id for entry in suite.environments]
     labels = [entry.label or entry.agent for entry in suite.agents]
     agents = sorted(board.agents, key=lambda agent: labels.index(agent.label))
@@ -59,7 +60,7 @@ def measure_suite(name: str) -> None:
     drawn = [picture(board, PICTURES / f"ranking-{name}.png"), *_draw_curves(name, board, agents)]
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
-    data.write(name, dataclasses.asdict(data.numbers_of(name, board, _shrunk(drawn))))
+    data.write(name, dataclasses.asdict(data.numbers_of(name, records, board, _shrunk(drawn))))
 
 
 def measure_ladders(name: str) -> None:

@@ -13,6 +13,7 @@ from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
 from theorybench.leaderboard.comparing.ranking import RESOLUTION
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
+from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import list_suites, named_suite
 from theorybench.leaderboard.running.provenance import git_commit, hardware, versions
@@ -70,6 +71,7 @@ class Row:
     failed: int  # number of runs that failed
     division: str = ""  # of the agents it is ranked among, in words
     raw: float | None = None  # interquartile mean of the scores as they are; None where none is below -1
+    tuned: dict[str, Any] | None = None  # hyper-parameters that a preset chose for this environment; None without one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,14 +98,16 @@ class Numbers:
         return [(agents[row.agent], row) for row in self.rows if row.environment == label]
 
 
-def numbers_of(suite: str, board: Board, pictures: dict[str, str]) -> Numbers:
+def numbers_of(suite: str, records: Iterable[Record], board: Board, pictures: dict[str, str]) -> Numbers:
     """Keep of a board what the pages show.
 
     Args:
         suite: name of the suite.
-        board: of its records.
+        records: of its runs.
+        board: of the records.
         pictures: digests of what was drawn of it.
     """
+    tuned = {(run.env_label, run.agent_label): run.hyperparameters for run in records if run.preset}
     infos = [entry.environment for entry in board.environments]
     return Numbers(
         suite=suite,
@@ -113,7 +117,11 @@ def numbers_of(suite: str, board: Board, pictures: dict[str, str]) -> Numbers:
         environments=tuple(
             Environment(info.label, info.env_id, info.parameters, info.fingerprint, info.budget) for info in infos
         ),
-        rows=tuple(row for entry in board.environments for row in _rows(entry)),
+        rows=tuple(
+            dataclasses.replace(row, tuned=tuned.get((row.environment, row.agent)))
+            for entry in board.environments
+            for row in _rows(entry)
+        ),
         pictures=pictures,
     )
 

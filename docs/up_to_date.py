@@ -34,7 +34,8 @@ def measured(numbers: Numbers) -> Runs:
     found = {}
     for row in numbers.rows:
         both = places[row.environment] | agents[row.agent]
-        found[row.environment, row.agent] = {name: value for name, value in both.items() if name != "label"}
+        values = {name: value for name, value in both.items() if name != "label"}
+        found[row.environment, row.agent] = values | ({"hyperparameters": row.tuned} if row.tuned else {})
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.kl_weights import resolved
+from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import validate_fields
@@ -139,7 +140,13 @@ class ConfiguredAgent(Agent):
         validate_fields(self)
 
     def resolve_defaults(self, setting: Setting) -> Self:
-        """Return this agent with a number for every hyper-parameter that is "setting" or a multiple of it."""
+        """Return this agent with a number for every hyper-parameter that is "setting" or a multiple of it.
+
+        Raises:
+            AgentError: it was made with a preset, whose values `theorybench.train` and `run` put in before.
+        """
+        if getattr(self, "preset", None) is not None:
+            raise AgentError(f"{type(self).__name__} has a preset: train it with theorybench.train(env_id, agent)")
         return dataclasses.replace(self, **resolved(self, setting))
 
 

@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from theorybench.agents.api.agent import can_batch_seeds, learns_from
 from theorybench.agents.api.budget import Budget, attach
+from theorybench.agents.api.presets import configured
 from theorybench.envs.core.environments.sealed import opened
 from theorybench.envs.core.errors import AgentError, BudgetExhausted, PolicyError
 from theorybench.envs.core.registry import lookup
@@ -117,11 +118,14 @@ def train(
     Raises:
         AgentError: the feedback does not match, several seeds for an agent that trains one, no policy came back, or the
             environments no longer count.
+        ParameterError: the agent has a preset without values for the setting.
     """
     check_feedback(agent, env_id)
+    setting = lookup(env_id).make_setting(parameters)
+    agent = configured(agent, setting)
     runs = len(seeds)
     each = [None] * runs if checkpoints is None else checkpoints
-    if runs > 1 and not can_batch_seeds(agent, lookup(env_id).make_setting(parameters)):
+    if runs > 1 and not can_batch_seeds(agent, setting):
         return [
             outcome
             for seed, checkpoint in zip(seeds, each, strict=True)

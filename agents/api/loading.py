@@ -1,6 +1,6 @@
 """Agents by name, by module and by file, with hyper-parameters: `rlvr[learning_rate=0.1]`, `my_agent.py:MyAgent`.
 
-`rlvr[preset=preference]` has hyper-parameters that were tuned for a family of settings: see `presets`.
+`rlvr[preset=tuned]` has hyper-parameters that were tuned for each setting: see `presets`.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules, shown_to
 from theorybench.agents.api.agent import hyperparameters as values_of
-from theorybench.agents.api.presets import preset_hyperparameters, preset_of
+from theorybench.agents.api.presets import PRESET, configured, presets
 from theorybench.envs.core.errors import (
     AgentError,
     ConfigurationError,
@@ -29,10 +29,6 @@ from theorybench.envs.core.setting import Setting
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
 GROUP = "theorybench.agents"
-
-
-#: The key in brackets that names tuned hyper-parameters and is none itself.
-PRESET = "preset"
 
 
 def list_agents() -> list[str]:
@@ -94,7 +90,11 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
 
     Args:
         reference: a registered name, "name[learning_rate=0.1]", "module:Class" or "path/to/file.py:Class".
-        hyperparameters: passed to the class; they win over those in brackets, and these over those of a `preset`.
+        hyperparameters: passed to the class; they win over those in brackets.
+
+    Returns:
+        The agent. One with a `preset` gets the values of the setting when `train` or `run` begins, where others are not
+        given.
 
     Raises:
         UnknownNameError: no such name or preset; the closest are suggested.
@@ -104,8 +104,9 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
     """
     name, inline = split_reference(reference)
     cls, values = agent_class(name), {**inline, **hyperparameters}
-    if PRESET in values:
-        values = preset_hyperparameters(cls, name, str(values.pop(PRESET))) | values
+    chosen = values.pop(PRESET, None)
+    if chosen is not None and chosen not in presets(cls):
+        raise UnknownNameError(f"preset of {name}", str(chosen), presets(cls))
     taken = inspect.signature(cls).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
         for unknown in [value for value in values if value not in taken]:
@@ -114,8 +115,10 @@ def make_agent(reference: str, **hyperparameters: Any) -> Any:
         agent = cls(**values)
     except TypeError as error:
         raise ConfigurationError(f"cannot make {reference}: {error}") from error
-    if not dataclasses.is_dataclass(cls) and values:
-        agent.made_with = values
+    if chosen is not None or (values and not dataclasses.is_dataclass(cls)):
+        kept = {"made_with": values} | ({} if chosen is None else {PRESET: chosen})
+        for field, value in kept.items():
+            object.__setattr__(agent, field, value)  # dataclasses of ours are frozen
     return agent
 
 
@@ -124,6 +127,7 @@ class Suitability(NamedTuple):
 
     sees: str  # what it is shown there; see `Agent.sees`
     batches: bool  # whether it trains several seeds together there
+    hyperparameters: dict[str, Any]  # all of them, with the values that its preset has there, and the preset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,8 +142,8 @@ class AgentSpec:
     given: dict[str, Any]  # hyper-parameters that were given beside the reference
     name: str  # on boards: a registered name, "file:Class" without folders, or the name of the object's class
     hyperparameters: dict[str, Any]  # all of them, by name; see `hyperparameters`
-    changed: dict[str, Any]  # those of them that are not at their defaults, or the preset and what differs from it
-    preset: str | None  # the name of the preset that its hyper-parameters are, or None
+    changed: dict[str, Any]  # those of them that are not at their defaults, and the preset
+    preset: str | None  # the name of the preset that gives the setting's values in the place of defaults, or None
     digest: str  # of the source file; see `agent_digest`
     feedback: str  # what it learns from; see `Agent`
     privileged: bool  # whether it is shown the oracle; see `Agent`
@@ -168,11 +172,13 @@ class AgentSpec:
         """Return how it suits a setting.
 
         Raises:
-            ParameterError: the agent cannot run there without a hyper-parameter that says that it may see more.
+            ParameterError: the agent cannot run there without a hyper-parameter that says that it may see more, or its
+                preset has no values there.
             ConfigurationError: likewise, as another process has told.
         """
         if self.fits is None:
-            return Suitability(shown_to(self.agent, setting), can_batch_seeds(self.agent, setting))
+            made, preset = configured(self.agent, setting), {PRESET: self.preset} if self.preset else {}
+            return Suitability(shown_to(made, setting), can_batch_seeds(made, setting), values_of(made) | preset)
         told = self.fits[setting.fingerprint]
         if isinstance(told, str):
             raise ConfigurationError(told)
@@ -198,13 +204,14 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
     made = agent if reference is None else make_agent(reference, **hyperparameters)
     if not callable(getattr(made, "train", None)):
         raise AgentError(f"{made!r} is no agent: expected an object with train(envs, budget, *, seed, log), or a name")
+    chosen = getattr(made, PRESET, None)
     return AgentSpec(
         reference=reference,
         given=hyperparameters,
         name=display_name(reference) if reference else registered_name(type(made)) or type(made).__qualname__,
         hyperparameters=values_of(made),
-        changed=_shown(made, {**split_reference(reference)[1], **hyperparameters} if reference else {}),
-        preset=preset_of(type(made), changed_hyperparameters(made)),
+        changed=({PRESET: chosen} if chosen else {}) | changed_hyperparameters(made),
+        preset=chosen,
         digest=agent_digest(made),
         feedback=getattr(made, "feedback", "reward"),
         privileged=bool(getattr(made, "privileged", False)),
@@ -215,14 +222,6 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         ships=type(made).__module__.partition(".")[0] == __name__.partition(".")[0],
         _made=made,
     )
-
-
-def _shown(agent: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what an agent has instead of its defaults, as labels show it: a preset stands for its values."""
-    if PRESET not in given:
-        return changed_hyperparameters(agent)
-    own = {name: value for name, value in values_of(agent).items() if name in given}
-    return {PRESET: given[PRESET], **own}
 
 
 def ships(reference: str) -> bool:

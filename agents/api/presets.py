@@ -1,24 +1,30 @@
-"""Named presets: hyper-parameters that were tuned for a family of settings, `grpo[preset=preference]`.
+"""Presets: hyper-parameters that were tuned for each setting, `grpo[preset=tuned]`.
 
-They stand in a file `presets.toml` beside the module of the agent, under the name of its class, each with the record of
-the search it came from, as `theorybench tune --preset` writes it:
+They stand in a file `presets.toml` beside the module of the agent, under the names of its class, of the preset and of
+the setting, each with the record of the search it came from, as `theorybench tune --preset` writes it:
 
-    [GRPO.preference]
+    [GRPO.tuned.OptimalAdvantage]
     hyperparameters = { learning_rate = 0.02 }
     search = { suite = "preference", trials = 16, confirmed_default = 0.1, confirmed_best = 0.6 }
+
+An agent that is made with a preset carries its name; when training begins, `configured` puts the values of the setting
+in the place of defaults. What was given beside the preset stays.
 """
 
+import dataclasses
 import functools
 import inspect
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
+from theorybench.envs.core.errors import ConfigurationError, ParameterError
+from theorybench.envs.core.setting import Setting
 
 #: The file beside the module of an agent.
 FILE = "presets.toml"
+#: The key in brackets that names a preset and is no hyper-parameter; and the attribute of an agent that was made so.
+PRESET = "preset"
 
 
 def presets_file(cls: type[Any]) -> Path | None:
@@ -31,7 +37,7 @@ def presets_file(cls: type[Any]) -> Path | None:
 
 
 def presets(cls: type[Any]) -> dict[str, dict[str, Any]]:
-    """Return the presets of a class of agents: name -> {"hyperparameters": ..., "search": ...}.
+    """Return the presets of a class of agents: name -> setting -> {"hyperparameters": ..., "search": ...}.
 
     Raises:
         ConfigurationError: a file that cannot be read.
@@ -42,33 +48,24 @@ def presets(cls: type[Any]) -> dict[str, dict[str, Any]]:
     return dict(_read(path, path.stat().st_mtime_ns).get(cls.__name__, {}))
 
 
-def preset_hyperparameters(cls: type[Any], agent: str, name: str) -> dict[str, Any]:
-    """Return the hyper-parameters of a preset.
-
-    Args:
-        cls: of the agent.
-        agent: how it was named, for errors.
-        name: of the preset.
+def configured(agent: Any, setting: Setting) -> Any:
+    """Return an agent with the values that its preset has for a setting; the agent itself if it was made without one.
 
     Raises:
-        UnknownNameError: no such preset; those that exist are named.
+        ParameterError: the preset has no values for the setting.
     """
-    known = presets(cls)
-    if name not in known:
-        raise UnknownNameError(f"preset of {agent}", name, known)
-    return dict(known[name]["hyperparameters"])
-
-
-def preset_of(cls: type[Any], changed: Mapping[str, Any]) -> str | None:
-    """Return the name of the preset that an agent's hyper-parameters are, however they were given; None for others.
-
-    Args:
-        cls: of the agent.
-        changed: the hyper-parameters that are not at their defaults; where all are, it is no preset.
-    """
-    if not changed:
-        return None
-    return next((name for name, preset in presets(cls).items() if preset["hyperparameters"] == dict(changed)), None)
+    name = getattr(agent, PRESET, None)
+    if name is None:
+        return agent
+    known = presets(type(agent)).get(name, {})
+    if setting.name not in known:
+        allowed = f"a preset with values for {setting.name}; this one has some for {', '.join(sorted(known)) or 'none'}"
+        raise ParameterError(PRESET, name, allowed, f"Search them: theorybench tune AGENT --suite S --preset {name}.")
+    values = {**known[setting.name]["hyperparameters"], **agent.made_with}
+    made = type(agent)(**values)
+    if not dataclasses.is_dataclass(made):
+        made.made_with = values
+    return made
 
 
 @functools.lru_cache(maxsize=32)

@@ -1,7 +1,7 @@
 """Groups of runs that may be averaged: one agent on one environment.
 
 Runs of an environment have the same id, parameters, fingerprint, split and budget; those of an agent the same
-reference, hyper-parameters and digest of its source.
+reference, hyper-parameters and digest of its source. A preset counts as one choice of hyper-parameters.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from theorybench.agents.api.presets import PRESET
 from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, area, steps
 from theorybench.leaderboard.comparing.labels import Subject, distinct_labels
 from theorybench.leaderboard.comparing.statistics import clip_scores
@@ -129,6 +130,8 @@ def _environment_of(record: Record) -> EnvironmentInfo:
 
 def _agent_of(record: Record) -> AgentInfo:
     values = {name: getattr(record, name) for name in ("agent", "hyperparameters", "agent_digest")}
+    if PRESET in record.hyperparameters:  # its values differ from setting to setting
+        values["hyperparameters"] = {PRESET: record.preset}
     return AgentInfo(id=_hash(values), label=record.agent_label or "", privileged=record.privileged, **values)
 
 

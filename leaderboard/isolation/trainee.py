@@ -101,7 +101,9 @@ class Describing:
 def _fit(agent: AgentSpec, setting: Setting) -> Suitability | str:
     """Return how an agent suits a setting, or why it cannot run there."""
     try:
-        return agent.fit(setting)
+        suits = agent.fit(setting)
+        shown = {name: shown_value(value) for name, value in suits.hyperparameters.items()}
+        return suits._replace(hyperparameters=shown)
     except ParameterError as error:
         return str(error)
 

@@ -46,8 +46,10 @@ def identify(
 
     Raises:
         RecordError: a value that no record can hold.
-        ParameterError, ConfigurationError: the agent cannot run there without being shown more than it was told to see.
+        ParameterError, ConfigurationError: the agent cannot run there without being shown more than it was told to see,
+            or has a preset without values for the setting.
     """
+    suits = agent.fit(setting)
     values = {
         "env_id": env_id,
         "parameters": json_value(setting.parameters, "parameters"),
@@ -58,15 +60,15 @@ def identify(
         "agent": agent.name,
         "agent_label": agent_label or (with_values(agent.name, agent.changed) if agent.changed else None),
         "agent_digest": agent.digest,
-        "hyperparameters": {name: shown_value(value) for name, value in agent.hyperparameters.items()},
+        "hyperparameters": {name: shown_value(value) for name, value in suits.hyperparameters.items()},
         "feedback": "none" if agent.feedback == "none" else setting.feedback,
         "privileged": agent.privileged,
         "seed": seed,
         "budget": budget,
         "rung": rung,
-        "sees": agent.fit(setting).sees,
+        "sees": suits.sees,
         "objective": agent.objective,
-        "preset": getattr(agent, "preset", None),
+        "preset": agent.preset,
     }
     return validated(Identity, values, f"{agent.name} on {env_id}")
 

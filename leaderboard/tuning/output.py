@@ -2,56 +2,71 @@
 
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from theorybench.agents.api.loading import agent_class
+from theorybench.agents.api.loading import agent_class, make_agent
 from theorybench.agents.api.presets import presets_file
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.tuning.search import Tuned
+from theorybench.leaderboard.tuning.tasks import by_setting
 
 #: First lines of a file of presets.
 HEADER = """\
-# Tuned hyper-parameters by class and preset: `theorybench run --agents NAME[preset=PRESET]`. Written by
-# `theorybench tune NAME --suite SUITE --preset PRESET`. Scores are means over the environments of the suite, on
-# instances for tuning; confirmed ones are of other seeds and other instances than the search saw.
+# Tuned hyper-parameters by class, preset and setting: `theorybench run --agents NAME[preset=PRESET]`. Written by
+# `theorybench tune NAME --suite SUITE --preset PRESET`. Scores are means over the suite's environments of the setting,
+# on instances for tuning; confirmed ones are of other seeds and other instances than the search saw.
 """
 
 
-def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]], folder: Path) -> Path:
-    """Write `suite.toml`, which runs default and tuned side by side, and `search.json`; return the former's path.
-
-    Args:
-        found: the outcome of the search.
-        suite: whose environments it was for; their own instances are written.
-        trials: what each trial tried.
-        folder: of the search.
-    """
+def write_search(found: Tuned, trials: list[dict[str, Any]], folder: Path) -> None:
+    """Write `search.json`: the outcome of a search, and what each trial tried."""
     record = {"agent": found.agent, "given": found.given, **found.record, "trials": trials}
     with atomic_write(folder / "search.json") as file:
         file.write(json.dumps(record, indent=1) + "\n")
-    plain = with_values(found.agent, found.given)
-    agents = [{"agent": found.agent, "label": plain, "hyperparameters": found.given}]
-    if found.hyperparameters:
-        tuned = {**found.given, **found.hyperparameters}
-        agents.append({"agent": found.agent, "label": f"{plain}, tuned", "hyperparameters": tuned})
-    lines = [
-        f"# {line}"
-        for line in (
-            f"Written by `theorybench tune`: {found.record['trials']} trials, {found.record['pruned']} of them pruned.",
-            f"Mean score on tuning instances, default and best trial: {found.record['default_score']} and "
-            f"{found.record['best_score']};",
-            f"with other seeds on other tuning instances: {found.record['confirmed_default']} and "
-            f"{found.record['confirmed_best']}.",
-            "Everything else about the search stands in search.json. Run it: theorybench run suite.toml",
-        )
+
+
+def write_configuration(found: Mapping[str, Tuned], suite: Suite, folder: Path) -> Path:
+    """Write `suite.toml`, which runs default and tuned side by side; return its path.
+
+    Args:
+        found: the outcomes of the searches of one agent, by the names of settings.
+        suite: whose environments they were for; their own instances are written.
+        folder: of the searches.
+    """
+    lines = ["# Written by `theorybench tune`. Mean scores on tuning instances, of the default and of the best trial:"]
+    agents: list[dict[str, Any]] = []
+    agent = make_agent(next(iter(found.values())).agent)
+    for setting, part in by_setting(suite, agent).items():
+        outcome, record = found[setting], found[setting].record
+        plain = with_values(outcome.agent, outcome.given)
+        agents = agents or [{"agent": outcome.agent, "label": plain, "hyperparameters": outcome.given}]
+        lines += [
+            f"# {setting}, {record['trials']} trials, {record['pruned']} of them pruned: {record['default_score']}, "
+            f"{record['best_score']}; with other",
+            f"#   seeds on other instances {record['confirmed_default']}, {record['confirmed_best']}.",
+        ]
+        if outcome.hyperparameters:
+            agents.append(
+                {
+                    "agent": outcome.agent,
+                    "label": f"{plain}, tuned on {setting.removesuffix('-v0')}",
+                    "hyperparameters": {**outcome.given, **outcome.hyperparameters},
+                    "environments": sorted({entry.id for entry in part.environments}),
+                }
+            )
+    lines += [
+        "# Everything else stands in search.json, a folder for each setting. Run it: theorybench run suite.toml",
+        "",
+        f"name = {toml(suite.name + '-tuned')}",
+        "agents = [",
+        *(f"    {toml(agent)}," for agent in agents),
+        "]",
     ]
-    lines += ["", f"name = {toml(suite.name + '-tuned')}", "agents = ["]
-    lines += [f"    {toml(agent)}," for agent in agents]
-    lines.append("]")
     for entry in suite.environments:
         lines += ["", "[[environments]]"]
         lines += [f"{name} = {toml(value)}" for name, value in entry.model_dump(exclude_none=True).items()]
@@ -61,33 +76,44 @@ def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]]
     return path
 
 
-def write_preset(found: Tuned, name: str) -> Path:
+def write_preset(found: Mapping[str, Tuned], name: str) -> Path:
     """Write a preset into the file beside the agent's module, atomically; return its path.
 
+    Args:
+        found: the outcomes of the searches of one agent, by the names of settings; those of other settings stay.
+        name: of the preset.
+
     Raises:
-        ConfigurationError: a name that no table can have, values that TOML cannot hold, or an agent whose class stands
-            in no file; nothing is written.
+        ConfigurationError: a name that no table can have, hyper-parameters that TOML cannot hold, or an agent whose
+            class stands in no file.
     """
-    cls = agent_class(found.agent)
+    agent = next(iter(found.values())).agent
+    cls = agent_class(agent)
     path = presets_file(cls)
     if path is None:
-        raise ConfigurationError(f"{found.agent} stands in no file beside which presets could stand")
+        raise ConfigurationError(f"{agent} stands in no file beside which presets could stand")
     if not name.replace("-", "").replace("_", "").isalnum():
         raise ConfigurationError(f"--preset {name}: expected letters, digits, - and _")
     known = _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
-    values = {**found.given, **found.hyperparameters}
-    known.setdefault(cls.__name__, {})[name] = {"hyperparameters": values, "search": found.record}
+    tables = known.setdefault(cls.__name__, {}).setdefault(name, {})
+    for setting, outcome in found.items():
+        tables[setting] = {
+            "hyperparameters": {**outcome.given, **outcome.hyperparameters},
+            "search": outcome.record,
+        }
     lines = [HEADER]
-    for owner in sorted(known):
-        for preset in sorted(known[owner]):
-            lines.append(f"[{owner}.{preset}]")
-            lines += [f"{field} = {toml(value)}" for field, value in known[owner][preset].items() if field != "search"]
-            lines.append(f"[{owner}.{preset}.search]")
-            lines += [f"{field} = {toml(value)}" for field, value in known[owner][preset]["search"].items()]
-            lines.append("")
+    places = [(owner, each, at) for owner, own in known.items() for each, settings in own.items() for at in settings]
+    for owner, preset, setting in sorted(places):
+        entry = known[owner][preset][setting]
+        table = ".".join(map(_key, (owner, preset, setting)))
+        lines.append(f"[{table}]")
+        lines += [f"{field} = {toml(value)}" for field, value in entry.items() if field != "search"]
+        lines.append(f"[{table}.search]")
+        lines += [f"{field} = {toml(value)}" for field, value in entry["search"].items()]
+        lines.append("")
     text = "\n".join(lines)
-    if _parsed(text, path)[cls.__name__][name]["hyperparameters"] != values:
-        raise ConfigurationError(f"a preset cannot hold the hyper-parameters {values}")
+    if _parsed(text, path)[cls.__name__][name] != tables:
+        raise ConfigurationError(f"a preset cannot hold the hyper-parameters {tables}")
     with atomic_write(path.resolve()) as file:  # beside the file itself: a link of an editable installation stays one
         file.write(text)
     return path

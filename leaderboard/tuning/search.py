@@ -3,9 +3,9 @@
 - *Trial 0 is the default.* What is proposed later has to beat it.
 - *The value* of a configuration is its mean score over the environments of a suite and several seeds, clipped as on
   boards.
-- *Pruning.* After each environment, in an order drawn once, the mean so far is reported. At a quarter of the
-  environments, and at each doubling, a trial goes on only if it is in the better half of those that came as far. The
-  means compared there are over the same environments, tuning instances and seeds.
+- *Pruning.* After each environment, in an order drawn once, the mean so far is reported. At half of the environments,
+  and at two at least, a trial goes on only if it is in the better half of those that came as far. The means compared
+  there are over the same environments, tuning instances and seeds.
 - *Resuming.* Each trial has a sampler seeded by its number, so that a search which is stopped and resumed, or given
   more trials later, is the search that ran through. Trials that were under way are run again.
 - *Confirmation.* The best of many noisy values is too good. The best configuration and the default run once more, with
@@ -82,7 +82,7 @@ class Search:
             study_name=with_values(resolve_agent(agent).name, self.given),
             storage=self.optuna.storages.JournalStorage(backend),
             direction="maximize",
-            pruner=self.optuna.pruners.SuccessiveHalvingPruner(max(1, round(steps / 4)), 2),
+            pruner=self.optuna.pruners.SuccessiveHalvingPruner(max(2, round(steps / 2)), 2),
             load_if_exists=True,
         )
         self._same_search({**self.request(), "agent_digest": agent_digest(default)})

@@ -90,6 +90,22 @@ def make_tasks(suite: Suite, agent: Any, *, seed: int = 0, skip: int = 0) -> lis
     return [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
 
 
+def by_setting(suite: Suite, agent: Any) -> dict[str, Suite]:
+    """Split a suite: for each setting with tasks that an agent learns from, its environments alone.
+
+    Returns:
+        Suites by the names of settings, such as "OptimalAdvantage-v0".
+
+    Raises:
+        ConfigurationError: there is no task; see `make_tasks`.
+    """
+    names = {lookup(task.env_id).make_setting(task.parameters).name: task.env_id for task in make_tasks(suite, agent)}
+    return {
+        name: suite.model_copy(update={"environments": [e for e in suite.environments if resolve_env(e.id) == id]})
+        for name, id in sorted(names.items())
+    }
+
+
 def name_of(entry: EnvironmentEntry) -> str:
     """Return how an environment of a suite is called here."""
     return entry.label or short_name(resolve_env(entry.id))

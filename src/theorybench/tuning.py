@@ -34,43 +34,49 @@ def tune(
     ] = None,
 ) -> None:
     """Search an agent's hyper-parameters on tuning instances. Give the same command again to resume or to go on."""
+    from theorybench.agents.api.loading import make_agent
     from theorybench.envs.core.registry import split_list
     from theorybench.leaderboard.running.arguments import choose_suite
-    from theorybench.leaderboard.tuning.output import write_configuration, write_preset
-    from theorybench.leaderboard.tuning.search import Search
+    from theorybench.leaderboard.tuning.output import write_configuration, write_preset, write_search
+    from theorybench.leaderboard.tuning.search import Search, Tuned
+    from theorybench.leaderboard.tuning.tasks import by_setting
 
     file = Path(suite) if suite.endswith(".toml") else None
     chosen = choose_suite(file, None if file else suite, environments=split_list(envs), budget=budget)
     folder = out or Path("results") / "tune" / chosen.name / agent.replace("/", "-").replace(":", "-")
     console = make_console(stderr=True)
-    search = Search(agent, chosen, folder, seeds=seeds, seed=seed)
-    for dimension in search.space:
-        console.print(f"{dimension.name}: {dimension.describe()}", highlight=False, markup=False, soft_wrap=True)
-    for task in search.tasks:
-        instance = "as it is: it has no instances" if task.instance is None else f"tuning instance {task.instance}"
-        console.print(f"{task.name}: {instance}", highlight=False, markup=False, soft_wrap=True)
-    if search.left_out:
-        console.print(f"left out: {', '.join(search.left_out)}", highlight=False, markup=False, soft_wrap=True)
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def watch(number: int, value: float | None, values: dict[str, Any]) -> None:
         outcome = "pruned" if value is None else f"{value:.4f}"
         tried = ", ".join(f"{name}={entry}" for name, entry in values.items()) or "the default"
-        console.print(f"trial {number}: {outcome}  {tried}", highlight=False, markup=False, soft_wrap=True)
+        say(f"trial {number}: {outcome}  {tried}")
 
-    try:
-        found = search.run(trials, watch)
-    except KeyboardInterrupt:
-        console.print(f"stopped; trials that ended are kept in {folder}. Resume with the same command.", soft_wrap=True)
-        raise typer.Exit(130) from None
-    path = write_configuration(found, chosen, search.trials(), folder)
-    record = found.record
-    lines = [
-        f"default {record['confirmed_default']}, best {record['confirmed_best']}: other seeds, other tuning instances",
-        f"compare: theorybench run {path}",
-    ]
-    if not found.hyperparameters:
-        lines.insert(1, "nothing that was tried is better than the default")
+    found: dict[str, Tuned] = {}
+    for setting, part in by_setting(chosen, make_agent(agent)).items():
+        search = Search(agent, part, folder / setting, seeds=seeds, seed=seed)
+        if not found:
+            for dimension in search.space:
+                say(f"{dimension.name}: {dimension.describe()}")
+        for task in search.tasks:
+            instance = "as it is: it has no instances" if task.instance is None else f"tuning instance {task.instance}"
+            say(f"{setting}, {task.name}: {instance}")
+        if search.left_out:
+            say(f"{setting}, left out since nothing can be won: {', '.join(search.left_out)}")
+        try:
+            found[setting] = search.run(trials, watch)
+        except KeyboardInterrupt:
+            say(f"stopped; trials that ended are kept in {folder}. Resume with the same command.")
+            raise typer.Exit(130) from None
+        write_search(found[setting], search.trials(), folder / setting)
+        record = found[setting].record
+        say(
+            f"{setting}: default {record['confirmed_default']}, best {record['confirmed_best']}, with other seeds on "
+            "other tuning instances"
+            + ("" if found[setting].hyperparameters else "; nothing that was tried is better than the default")
+        )
+    say(f"compare: theorybench run {write_configuration(found, chosen, folder)}")
     if preset is not None:
-        lines.append(f"preset {preset} in {write_preset(found, preset)}")
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(f"preset {preset} in {write_preset(found, preset)}")

@@ -6,13 +6,15 @@ import textwrap
 
 import pytest
 
+import theorybench as tb
 from theorybench.agents import hyperparameters, list_agents, make_agent
 from theorybench.agents.api.loading import agent_class, agent_digest, display_name, resolve_agent
-from theorybench.agents.api.presets import presets
+from theorybench.agents.api.presets import configured, presets
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
-from theorybench.envs.core.registry import split_list, split_reference
+from theorybench.envs.core.registry import lookup, split_list, split_reference
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.leaderboard.comparing.groups import group_records
 
 
 def test_defaults_and_hyperparameters():
@@ -99,22 +101,33 @@ def test_what_is_known_of_an_agent():
 #: What searches of all agents have in common.
 EQUAL = ("trials", "seeds", "sampler")
 PRESETS = """
-    [Mine.fast]
+    [Mine.fast.TreeMarkovChain-v0]
     hyperparameters = { width = 9 }
     search = { suite = "toys", trials = 3 }
-    [Mine.plain]
+    [Mine.fast.ReasoningTree-v0]
+    hyperparameters = { width = 5 }
+    [Mine.plain.TreeMarkovChain-v0]
     hyperparameters = {}
 """
 
 
-def test_presets_stand_beside_the_agent(write):
+def test_presets_stand_beside_the_agent_and_are_chosen_by_the_setting(write):
     agent = f"{write(MINE)}:Mine"
+    tree, reasoning, parity = (
+        lookup(f"TheoryBench/{x}-v0").make_setting({}) for x in ("TreeMarkovChain", "ReasoningTree", "Parity")
+    )
     with pytest.raises(UnknownNameError, match=r"unknown preset of .*:Mine 'fast'; known: none"):
         make_agent(f"{agent}[preset=fast]")
     write(PRESETS, "presets.toml")
-    assert make_agent(f"{agent}[preset=fast]").width == make_agent(agent, preset="fast").width == 9
-    assert make_agent(f"{agent}[preset=fast,width=4]").width == make_agent(f"{agent}[preset=fast]", width=4).width == 4
-    assert make_agent(f"{agent}[preset=plain]").width == 3
+    for made in (make_agent(f"{agent}[preset=fast]"), make_agent(agent, preset="fast")):
+        assert [configured(made, setting).width for setting in (tree, reasoning)] == [9, 5]
+    # What is given wins, also where it is the default.
+    assert configured(make_agent(f"{agent}[preset=fast,width=4]"), tree).width == 4
+    assert configured(make_agent(f"{agent}[preset=fast]", width=3), tree).width == 3
+    assert configured(make_agent(f"{agent}[preset=plain]"), tree).width == 3
+    assert configured(make_agent(f"{agent}[width=7]"), parity).width == 7
+    with pytest.raises(ParameterError, match="values for Parity-v0; this one has some for ReasoningTree-v0, TreeMark"):
+        configured(make_agent(f"{agent}[preset=fast]"), parity)
     with pytest.raises(UnknownNameError, match="did you mean fast"):
         make_agent(f"{agent}[preset=fsat]")
     write("[Mine", "presets.toml")
@@ -122,31 +135,44 @@ def test_presets_stand_beside_the_agent(write):
         make_agent(f"{agent}[preset=fast]")
 
 
-def test_records_tell_a_preset_from_a_default():
-    name, preset = next((name, preset) for name in list_agents() for preset in _tuned(name))
-    values = presets(agent_class(name))[preset]["hyperparameters"]
-    named, given = resolve_agent(f"{name}[preset={preset}]"), resolve_agent(name, **values)
-    assert named.preset == given.preset == preset and named.hyperparameters == given.hyperparameters
-    assert named.changed == {"preset": preset} and set(given.changed) == set(values)
-    assert resolve_agent(name).preset is None and resolve_agent(f"{name}[preset={preset}]").agent == given.agent
-    other = next(iter(values))
-    assert resolve_agent(name, **{other: values[other]}).preset == (preset if len(values) == 1 else None)
+def test_records_name_the_preset_and_hold_its_values(write):
+    agent = f"{write(MINE)}:Mine"
+    write(PRESETS, "presets.toml")
+    spec = resolve_agent(f"{agent}[preset=fast]")
+    assert spec.preset == "fast" and spec.changed == {"preset": "fast"} and resolve_agent(agent).preset is None
+    first, second = (
+        tb.run(env_id, f"{agent}[preset=fast]", budget=1) for env_id in ("TreeMarkovChain", "ReasoningTree")
+    )
+    assert first.preset == second.preset == "fast"
+    assert [x.hyperparameters for x in (first, second)] == [{"preset": "fast", "width": x} for x in (9, 5)]
+    one, other = group_records([first, second])
+    assert one.agent == other.agent and one.agent.hyperparameters == {"preset": "fast"}, "one agent of the board"
+    with pytest.raises(ParameterError, match="values for Parity-v0"):
+        tb.run("Parity", f"{agent}[preset=fast]", budget=1)
 
 
-def _tuned(name):
-    return [preset for preset, entry in presets(agent_class(name)).items() if entry["hyperparameters"]]
+def test_an_agent_with_a_preset_is_trained_by_what_knows_the_setting(write):
+    path = write("from theorybench.baselines.rlvr import RLVR\nclass Mine(RLVR): pass")
+    write(PRESETS.replace("width = 9", "kl = 0.5"), "presets.toml")
+    agent, setting = make_agent(f"{path}:Mine[preset=fast]"), lookup("TheoryBench/TreeMarkovChain-v0").make_setting({})
+    assert configured(agent, setting).resolve_defaults(setting).kl == 0.5
+    with pytest.raises(AgentError, match=r"has a preset: train it with theorybench\.train"):
+        agent.resolve_defaults(setting)
 
 
 @pytest.mark.parametrize("name", list_agents())
 def test_presets_that_ship_are_made_and_say_where_they_come_from(name):
-    for preset, entry in presets(agent_class(name)).items():
-        assert make_agent(f"{name}[preset={preset}]") == make_agent(name, **entry["hyperparameters"])
-        search = entry["search"]
-        rlvr = presets(RLVR)[preset]["search"]  # every agent had as many trials and seeds
-        assert search["suite"] == preset and [search[key] for key in EQUAL] == [rlvr[key] for key in EQUAL]
-        assert all(instance < FIRST_SCORING_INSTANCE for instance in search["instances"].values())
-        if entry["hyperparameters"]:
-            assert search["confirmed_best"] > search["confirmed_default"]
+    for preset, settings in presets(agent_class(name)).items():
+        for at, entry in settings.items():
+            setting, search = lookup(f"TheoryBench/{at}").make_setting({}), entry["search"]
+            assert configured(make_agent(f"{name}[preset={preset}]"), setting) == make_agent(
+                name, **entry["hyperparameters"]
+            )
+            first = next(iter(presets(RLVR)[preset].values()))["search"]  # every agent had as many trials and seeds
+            assert [search[key] for key in EQUAL] == [first[key] for key in EQUAL]
+            assert all(instance < FIRST_SCORING_INSTANCE for instance in search["instances"].values())
+            if entry["hyperparameters"]:
+                assert search["confirmed_best"] > search["confirmed_default"]
 
 
 def test_unknown_names_are_answered_with_the_closest():

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from theorybench.agents import make_agent
+from theorybench.agents.api.presets import configured
 from theorybench.envs.core.errors import ConfigurationError
+from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.leaderboard.running.config import load_suite, make_suite
 from theorybench.leaderboard.running.matrix import plan
-from theorybench.leaderboard.tuning.output import toml, write_configuration, write_preset
+from theorybench.leaderboard.tuning.output import toml, write_configuration, write_preset, write_search
 from theorybench.leaderboard.tuning.search import Search, Tuned
 from theorybench.leaderboard.tuning.tasks import make_tasks
 
@@ -22,6 +24,7 @@ optuna = pytest.importorskip("optuna")
 TOYS = Path(__file__).parents[1] / "data" / "toys.py"
 ENV = f"{TOYS}:Toys/TwoArms-v0"
 ENVIRONMENTS = [{"id": ENV, "label": f"gap {gap}", "parameters": {"gap": gap}} for gap in (0.1, 0.2, 0.3)]
+ARMS = "TwoArms-v0"
 SUITE = make_suite({"name": "toys", "agents": ["random"], "environments": ENVIRONMENTS, "budget": 128})
 #: An agent whose score is known: the probability of the better arm is 1 - (rate - 0.3)^2.
 AGENT = """
@@ -57,6 +60,11 @@ AGENT = """
 def agent(tmp_path):
     (tmp_path / "mine.py").write_text(textwrap.dedent(AGENT))
     return f"{tmp_path / 'mine.py'}:Known"
+
+
+def tuned(reference):
+    """An agent with a preset, as it trains on the toy setting."""
+    return configured(make_agent(reference), lookup(resolve_env(ENV)).make_setting({}))
 
 
 def searched(agent, folder, trials=12, **options):
@@ -135,20 +143,21 @@ def test_instances_are_for_tuning_and_others_confirm():
 
 def test_what_is_written_can_be_run_and_named(agent, tmp_path):
     search, found, _ = searched(agent, tmp_path / "out")
-    path = write_configuration(found, SUITE, search.trials(), tmp_path / "out")
+    write_search(found, search.trials(), tmp_path / "out")
+    path = write_configuration({ARMS: found}, SUITE, tmp_path / "out")
     planned = plan(load_suite(path))
-    assert {job.names[1] for job in planned.jobs} == {agent, f"{agent}, tuned"}
+    assert {job.names[1] for job in planned.jobs} == {agent, f"{agent}, tuned on TwoArms"}
     assert {run.parameters["gap"] for job in planned.jobs for run in job.runs} == {0.1, 0.2, 0.3}
     record = json.loads((tmp_path / "out" / "search.json").read_text())
     assert len(record["trials"]) == 12 and record["trials"][0]["hyperparameters"] == {}
 
-    assert write_preset(found, "toys").parent == tmp_path
-    write_preset(found, "other")
-    tuned = make_agent(f"{agent}[preset=toys]")
-    assert tuned == make_agent(agent, **found.hyperparameters)
-    assert make_agent(f"{agent}[preset=toys]", rate=0.5).rate == 0.5
+    assert write_preset({ARMS: found}, "toys").parent == tmp_path
+    write_preset({ARMS: found}, "other")
+    write_preset({"Another-v0": found}, "toys")  # what there is of other settings stays
+    assert tuned(f"{agent}[preset=toys]") == make_agent(agent, **found.hyperparameters)
+    assert tuned(f"{agent}[preset=toys,rate=0.5]").rate == 0.5
     with pytest.raises(ConfigurationError, match="expected letters"):
-        write_preset(found, "a b")
+        write_preset({ARMS: found}, "a b")
 
 
 def test_a_preset_is_written_whole_or_not_at_all_and_a_link_stays_one(agent, tmp_path, monkeypatch):
@@ -156,14 +165,14 @@ def test_a_preset_is_written_whole_or_not_at_all_and_a_link_stays_one(agent, tmp
     target.parent.mkdir()
     link.symlink_to(target)  # as in an editable installation
     found = Tuned(agent, {}, "toys", {"rate": 0.25}, {"trials": 1})
-    assert write_preset(found, "toys") == link and link.is_symlink()
-    assert make_agent(f"{agent}[preset=toys]").rate == 0.25
+    assert write_preset({ARMS: found}, "toys") == link and link.is_symlink()
+    assert tuned(f"{agent}[preset=toys]").rate == 0.25
     before = target.read_bytes()
     with pytest.raises(ConfigurationError, match="cannot hold"):
-        write_preset(dataclasses.replace(found, hyperparameters={"rate": math.inf}), "endless")
+        write_preset({ARMS: dataclasses.replace(found, hyperparameters={"rate": math.inf})}, "endless")
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        write_preset(found, "other")
+        write_preset({ARMS: found}, "other")
     assert target.read_bytes() == before and list(target.parent.iterdir()) == [target]
 
 
@@ -195,5 +204,5 @@ def test_the_command(agent, tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().err
     assert not stopped.value.code and "trial 0: 0.2800  the default" in printed and "rate: 0 to 1" in printed
     assert "as it is: it has no instances" in printed and "preset toys in" in printed
-    assert make_agent(f"{agent}[preset=toys]").rate != 0.9
+    assert tuned(f"{agent}[preset=toys]").rate != 0.9
     shutil.rmtree(tmp_path / "out")
