@@ -1,6 +1,7 @@
 """What a search leaves behind: a suite that `theorybench run` reads, the record of the search, and a preset."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ def write_configuration(found: Tuned, suite: Suite, trials: list[dict[str, Any]]
             "Everything else about the search stands in search.json. Run it: theorybench run suite.toml",
         )
     ]
-    lines += ["", f"name = {toml(suite.name + '-tuned')}", "agents = ["]
+    plain_agent = re.sub(r"[^A-Za-z0-9_.-]+", "-", found.agent).strip("-")
+    lines += ["", f"name = {toml(f'{suite.name}-tuned-{plain_agent}')}", "agents = ["]
     lines += [f"    {toml(agent)}," for agent in agents]
     lines.append("]")
     for entry in suite.environments:

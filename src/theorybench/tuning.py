@@ -66,7 +66,7 @@ def tune(
     record = found.record
     lines = [
         f"default {record['confirmed_default']}, best {record['confirmed_best']}: other seeds, other tuning instances",
-        f"compare: theorybench run {path}",
+        f"compare: theorybench run {path} --out {folder / 'runs'}",
     ]
     if not found.hyperparameters:
         lines.insert(1, "nothing that was tried is better than the default")
