@@ -54,10 +54,11 @@ def changed(numbers: Numbers) -> set[tuple[str, str]]:
 
 def caution(numbers: Numbers) -> str:
     """Return a sentence for pages that show numbers of an earlier suite; "" where all are of what it asks for now."""
-    count = len(changed(numbers))
+    count, every = len(changed(numbers)), planned(numbers.suite).keys() | measured(numbers).keys()
     if not count:
         return ""
     return (
-        f" **Out of date: the suite has changed since, for {count} pairs of environment and agent;** "
+        f" **Out of date: the suite has changed since, for {count} of {len(every)} results, each of an agent on an "
+        "environment;** "
         f"`python docs/measure.py {numbers.suite}` measures it again."
     )

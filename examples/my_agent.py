@@ -11,6 +11,9 @@ import theorybench as tb
 class CountSuccesses(tb.Agent):
     """Count the actions of rewarded episodes, and play in proportion to the counts."""
 
+    def sees(self, setting):  # boards rank it among agents that are shown as much
+        return tb.View.of(setting).sees
+
     def train(self, envs, budget, *, seed, log):
         view, rng = tb.View.of(envs.unwrapped.setting), np.random.default_rng(seed)
         counts = np.ones((view.rows, envs.single_action_space.n))

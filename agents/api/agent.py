@@ -41,6 +41,9 @@ class Agent:
             missing, sweeps skip the agent and say how to install it.
         num_threads: how many threads torch computes on while it trains.
 
+    A subclass that is a dataclass may declare the ranges of its fields (`theorybench.envs.core.validation`); they are
+    then checked when it is made, and `theorybench tune` searches them.
+
     An agent that is shown more of the setting than tokens says so in a method `sees(setting)`, see below.
 
     If an agent also has a method `train_runs(envs, budgets, seeds, logs)`, several seeds are trained together by it,
@@ -55,6 +58,11 @@ class Agent:
     objective: ClassVar[Literal["setting", "reward"]] = "setting"
     requires: ClassVar[tuple[str, ...]] = ()
     num_threads: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Validate the fields that declare a range, where the subclass is a dataclass; raise ParameterError."""
+        if dataclasses.is_dataclass(self):
+            validate_fields(self)
 
     def sees(self, setting: Setting) -> str:
         """Return what the agent is shown of a setting; boards rank agents among those that are shown as much.
@@ -133,11 +141,7 @@ def shown_to(agent: Any, setting: Setting) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ConfiguredAgent(Agent):
-    """An agent whose hyper-parameters are dataclass fields that know their range."""
-
-    def __post_init__(self) -> None:
-        """Validate the hyper-parameters; raise ParameterError."""
-        validate_fields(self)
+    """An agent whose price on leaving the reference may be the setting's own, or a multiple of it."""
 
     def resolve_defaults(self, setting: Setting) -> Self:
         """Return this agent with a number for every hyper-parameter that is "setting" or a multiple of it.

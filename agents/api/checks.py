@@ -24,7 +24,8 @@ from theorybench.envs.core.errors import AgentError, CheckFailed, ParameterError
 from theorybench.envs.core.numerics import constant_within
 from theorybench.envs.core.policy import LinearPolicy, TablePolicy, checked_probs
 from theorybench.envs.core.registry import list_envs, lookup
-from theorybench.envs.core.views import View
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import VIEWS, View, shown_by_view
 
 FEEDBACK = ("reward", "preference", "label", "none")
 #: Episodes whose observations policies are compared on.
@@ -65,6 +66,7 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
 
     observations = _observations(env_id, parameters)
     _check_policy(first.policy, env_id, parameters, observations)
+    _check_shown(shown, first.policy, lookup(env_id).make_setting(parameters))
     again = _train(agent, env_id, parameters, 0, budget)
     fix = "draw only from generators made from `seed`, and keep nothing on self from one run to the next"
     require(_same(first.policy, again.policy, observations, 0.0), f"the same seed gave another policy: {fix}")
@@ -163,6 +165,16 @@ def _check_policy(policy: Any, env_id: str, parameters: dict[str, Any], observat
         view = View.of(setting, {"state": "markov"}.get(declared, declared))
         same = constant_within(table, view.index(observations), atol=1e-9)
         require(same, f"depends_on is {declared!r}, but the probabilities depend on more: say 'prefix'")
+
+
+def _check_shown(stated: str, policy: Any, setting: Setting) -> None:
+    """Check that an agent whose policy is a table says what the view of that table shows it."""
+    name = getattr(policy, "view_parameters", {}).get("name") or getattr(policy, "view", None)
+    if name in VIEWS:
+        shown = shown_by_view(setting, name)
+        fix = f"define sees(self, setting) to return {shown!r}, as View.of(setting, {name!r}).sees has it"
+        holds = SEES.index(shown) <= SEES.index(stated)
+        require(holds, f"sees(setting) says {stated!r}, but the policy is a table of the view {name!r}: {fix}")
 
 
 def _same(first: Any, second: Any, observations: np.ndarray, tolerance: float) -> bool:

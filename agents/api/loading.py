@@ -74,6 +74,9 @@ def agent_class(reference: str) -> type[Any]:
             raise ConfigurationError(f"{module_name} holds no class {class_name}")
     else:
         points = _catalogue()
+        if reference.endswith(".py"):
+            held = name_in_file(reference, "train")
+            raise ConfigurationError(f"{reference} is a file: name a class in it, {held}")
         if reference not in points:
             raise UnknownNameError("agent", reference, points)
         try:
@@ -83,6 +86,18 @@ def agent_class(reference: str) -> type[Any]:
     if not callable(getattr(found, "train", None)):
         raise ConfigurationError(f"{reference} has no method train(envs, budget, *, seed, log)")
     return found  # type: ignore[no-any-return]
+
+
+def name_in_file(file: str, method: str) -> str:
+    """Return how a thing in a Python file is named, as "file.py:Name": those in it that have a method, where any has.
+
+    Raises:
+        ConfigurationError: there is no such file, or it fails to import.
+    """
+    module = load_module(file)
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    found = [f"{file}:{name}" for name in own if callable(getattr(vars(module)[name], method, None))]
+    return " or ".join(found) or f"such as {file}:Name"
 
 
 def make_agent(reference: str, **hyperparameters: Any) -> Any:

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
+from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.environments.single import spaces_of
 from theorybench.envs.core.errors import ParameterError, PolicyError, TheoryBenchError
 from theorybench.envs.core.policy import PolicyOfSetting
@@ -118,7 +119,8 @@ class SB3Policy(PolicyOfSetting):
         return network
 
     def save(self, path: Any) -> None:
-        """Write this policy to one file; classes are written by name, and must have been imported to read it.
+        """Write this policy to one file; classes are written by name; those that are neither torch's nor the
+        libraries' must have been imported to read it.
 
         Raises:
             PolicyError: a policy that cannot be built again from its class and JSON: keep what `model.save` writes.
@@ -261,7 +263,11 @@ def _name_of(cls: type) -> str:
 def _class_of(name: str) -> Any:
     """Return a class of torch modules or optimisers by name; only modules of the libraries are imported."""
     module, _, path = name.partition(":")
-    if module.split(".")[0] in (*LIBRARIES, "torch"):
+    library = module.split(".")[0]
+    if library in (*LIBRARIES, "torch"):
+        missing = missing_modules([library])
+        if missing:
+            raise PolicyError(f"{name} is a class of a library: {missing}")
         importlib.import_module(module)
     found: Any = sys.modules.get(module)
     for part in path.split("."):

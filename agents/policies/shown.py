@@ -2,6 +2,7 @@
 
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import shown_by_view
 
 #: What an agent may be shown, the least first: the tokens of prompt and response, as any setting has them; a feature
 #: map or a view that the setting defines, the same for all instances, which says what matters; a view that uses what
@@ -11,8 +12,6 @@ SEES = ("tokens", "structure", "secret", "privileged")
 AUTO, INFORMED = "auto", "informed"
 #: The class by default where the setting's own table would tell what is hidden.
 NETWORK = "mlp"
-#: Views that settings define.
-_DEFINED = ("local", "state")
 
 
 def resolve_policy(setting: Setting, policy: str) -> str:
@@ -44,6 +43,4 @@ def table_policy(setting: Setting, view: str) -> str:
 def shown_by(setting: Setting, policy: str) -> str:
     """Return what a policy class is shown of a setting: "tokens", "structure" or "secret"; see `SEES`."""
     name = resolve_policy(setting, policy)
-    if name in setting.secret_views:
-        return "secret"
-    return "structure" if name == "linear" or name in _DEFINED else "tokens"
+    return "structure" if name == "linear" else shown_by_view(setting, name)

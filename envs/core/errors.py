@@ -53,7 +53,7 @@ class UnknownKeywordError(ParameterError, TypeError):
 
     def __str__(self) -> str:
         """Python's words, then what is known."""
-        return f"got an unexpected keyword argument '{self.field}': {super().__str__()}"
+        return f"got an unexpected keyword argument '{self.field}'{super().__str__().removeprefix(self.field)}"
 
 
 class ActionError(ParameterError):

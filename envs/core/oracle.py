@@ -31,12 +31,15 @@ class Oracle(ABC, Generic[S]):
 
     Attributes:
         metrics: the metric names without task prefix, each with one phrase of documentation.
+        metrics_on_request: in words, names that `evaluate` knows beside those; "" for none.
     """
 
     metrics: ClassVar[dict[str, str]] = {
         "objective": "the number that agents maximise",
         "kl": "KL divergence of the policy to the reference, in nats",
     }
+
+    metrics_on_request: ClassVar[str] = ""
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         """Make an oracle, unless this is the process of a run that is scored."""
@@ -120,7 +123,8 @@ class Oracle(ABC, Generic[S]):
             return values
         missing = sorted(wanted - set(values))
         if missing:
-            raise ParameterError("metrics", missing[0], "one of " + ", ".join(sorted(self.metrics)))
+            allowed = [*sorted(self.metrics), *filter(None, [self.metrics_on_request])]
+            raise ParameterError("metrics", missing[0], "one of " + ", ".join(allowed))
         return {name: value for name, value in values.items() if name in wanted or name.removesuffix("_se") in wanted}
 
     def normalise(self, objective: float) -> float:

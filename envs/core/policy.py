@@ -73,19 +73,30 @@ class Policy:
             PolicyError: the file is not a saved policy, or one of a class that is neither `cls` nor one of this
                 package; call `load` of that class instead.
         """
-        try:
-            with np.load(Path(path), allow_pickle=False) as stored:
-                contents = {name: stored[name] for name in stored.files}
-            header = json.loads(str(contents.pop(HEADER)))
-            wanted, attributes = header["policy"], header["attributes"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise PolicyError(f"{path} is not a saved policy: {error}") from error
+        wanted, attributes = read_saved(path)
         kind: Any = next((known for known in _family(cls) if known.__name__ == wanted), None)
         if kind is None:
             raise PolicyError(f"{path} holds a {wanted}: load it with {wanted}.load(path)")
         policy = kind.__new__(kind)
-        vars(policy).update(attributes, **contents)
+        vars(policy).update(attributes)
         return policy
+
+
+def read_saved(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the class of a policy that `Policy.save` wrote, and its attributes.
+
+    Raises:
+        PolicyError: the file is not a saved policy.
+    """
+    if not zipfile.is_zipfile(path):
+        raise PolicyError(f"{path} is not a saved policy: expected a file that policy.save wrote")
+    try:
+        with np.load(Path(path), allow_pickle=False) as stored:
+            contents = {name: stored[name] for name in stored.files}
+        header = json.loads(str(contents.pop(HEADER)))
+        return header["policy"], {**header["attributes"], **contents}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise PolicyError(f"{path} is not a saved policy: {error}") from error
 
 
 def _family(cls: type[Policy]) -> list[type[Policy]]:

@@ -165,12 +165,14 @@ def validate_fields(instance: Any) -> None:
     """
     for field in dataclasses.fields(instance):
         value, valid = getattr(instance, field.name), field.metadata.get("range")
+        if valid is None:
+            continue
         if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
             value = value.item()
         if isinstance(value, list):
             value = tuple(value)
-        if valid is not None and not valid.check(value):
+        if not valid.check(value):
             raise ParameterError(field.name, value, valid.allowed)
-        if valid is not None and valid.kind == "real" and not isinstance(value, str):
+        if valid.kind == "real" and not isinstance(value, str):
             value = float(value)
         object.__setattr__(instance, field.name, value)

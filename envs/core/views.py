@@ -26,6 +26,9 @@ class View:
 
     Settings whose states can be listed have one more, "state", a subclass of their own (see `Setting.state_view`).
 
+    Attributes:
+        sees: of a view that `of` made: what an agent that uses it is shown, as its method `sees` must say.
+
     Args:
         name: one of the five; the numbers that follow are the setting's sizes and `prompt_symbols`.
         local: the fields of a `Local` by name, for the view of that name.
@@ -33,6 +36,8 @@ class View:
     Raises:
         ParameterError: an unknown name, one that the setting does not define, or a table of more than 4,194,304 rows.
     """
+
+    sees: str
 
     def __init__(
         self,
@@ -84,19 +89,31 @@ class View:
 
     @classmethod
     def of(cls, setting: Setting, name: str | None = None) -> "View":
-        """Build the view of a setting: by name, or the setting's own `policy_view`."""
-        if (name or setting.policy_view) == "state":
-            return setting.state_view()
-        symbols = setting.prompt_symbols
-        return cls(
-            name or setting.policy_view,
-            setting.num_actions,
-            setting.prompt_length,
-            setting.response_length,
-            symbols.start,
-            len(symbols),
-            None if setting.local is None else dataclasses.asdict(setting.local),
-        )
+        """Build the view of a setting: by name, or the setting's own `policy_view`.
+
+        Raises:
+            ParameterError: no name is given, and the setting's own view uses what an instance hides; or as `View` does.
+        """
+        chosen = name or setting.policy_view
+        if name is None and chosen in setting.secret_views:
+            allowed = f"a name, since {setting.name}'s own view {chosen!r} uses what an instance hides"
+            fix = f"View.of(setting, 'position') and 'markov' read tokens; {chosen!r} is for agents that see secrets"
+            raise ParameterError("view", name, allowed, fix)
+        if chosen == "state":
+            view = setting.state_view()
+        else:
+            symbols = setting.prompt_symbols
+            view = cls(
+                chosen,
+                setting.num_actions,
+                setting.prompt_length,
+                setting.response_length,
+                symbols.start,
+                len(symbols),
+                None if setting.local is None else dataclasses.asdict(setting.local),
+            )
+        view.sees = shown_by_view(setting, chosen)
+        return view  # type: ignore[no-any-return]
 
     @staticmethod
     def rebuilt(parameters: Mapping[str, Any]) -> "View":
@@ -201,6 +218,13 @@ class View:
             token = observations[:, column].astype(np.int64)
             code = np.where(token > 0, code * self.num_actions + token, code)
         return row * prefixes + code
+
+
+def shown_by_view(setting: Setting, name: str) -> str:
+    """Return what a view of a setting shows an agent: "tokens", "structure" or "secret"; see `Agent.sees`."""
+    if name in setting.secret_views:
+        return "secret"
+    return "structure" if name in VIEWS[-2:] else "tokens"
 
 
 class StateView(View):

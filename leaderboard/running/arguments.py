@@ -1,5 +1,6 @@
 """Interpretation of command-line arguments: suites and values."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,15 +41,20 @@ def choose_suite(
         agents: run these instead of the suite's. A label of the suite is that entry; the name of an agent is the
             suite's plain entry of it, or else all of its entries, with their hyper-parameters. Where there is neither a
             suite nor an agent, those of a plain install that learn from what one of the environments gives.
-        parameters: of every environment; they win over the suite's and over those in brackets.
+        parameters: of every environment; they win over the suite's and over those in brackets of its file.
         overrides: fields of `Suite` to replace; None leaves one as it is.
 
     Raises:
-        ConfigurationError: both a file and a suite, or values that no suite can have.
+        ConfigurationError: both a file and a suite, values that no suite can have, or two for one parameter.
         UnknownNameError: no such suite or environment; the closest are suggested.
     """
     if config is not None and suite is not None:
         raise ConfigurationError(f"give a configuration ({config}) or --suite {suite}, not both")
+    for reference in environments:
+        inline = split_reference(reference, "environment")[1]
+        for name, value in (parameters or {}).items():
+            if inline.get(name, value) != value:
+                raise ConfigurationError(f"{name} is given twice: {reference} and --param {name}={value}")
     if config is None and suite is None and environments:
         chosen = make_suite(
             {
@@ -119,7 +125,8 @@ def _only(suite: Suite, environments: Sequence[str]) -> Suite:
         if not found:
             name, parameters = split_reference(reference, "environment")
             found = [i for i, label in enumerate(labels) if label == name]
-            found = found or [i for i, id in enumerate(ids) if id == resolve_env(name)]
+            with contextlib.suppress(UnknownNameError):  # no environment at all: one of the suite's may be meant
+                found = found or [i for i, id in enumerate(ids) if id == resolve_env(name)]
         if not found:
             raise UnknownNameError(f"environment of the suite {suite.name}", reference, {*ids, *filter(None, labels)})
         wanted |= {i: _with_parameters(suite.environments[i], parameters) for i in found}

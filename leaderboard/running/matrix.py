@@ -341,7 +341,7 @@ def _refuse_mismatch(suite: Suite, agents: Sequence[AgentSpec], offered: set[str
 def _refusal(agent: AgentSpec, setting: Setting) -> str:
     """Say why an agent cannot run on a setting; "" where it can."""
     if not learns_from(agent, setting.feedback):
-        return "other feedback"
+        return f"it learns from feedback {agent.feedback!r}, the setting gives {setting.feedback!r}"
     try:
         agent.fit(setting)
     except (ParameterError, ConfigurationError) as error:

@@ -1,14 +1,15 @@
 """Policies: by name, from a file, or trained on the spot; and what they are worth."""
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from theorybench.agents.api.harness import train as train_runs
-from theorybench.agents.api.loading import agent_class, list_agents, make_agent, resolve_agent
+from theorybench.agents.api.loading import agent_class, list_agents, make_agent, name_in_file, resolve_agent
 from theorybench.agents.policies.recorded import OptimalPolicy
 from theorybench.envs.core.errors import AgentError, ConfigurationError, PolicyError, TheoryBenchError, UnknownNameError
-from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.policy import Policy, read_saved
 from theorybench.envs.core.registry import load_module, lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.running.attempts import measure, oracle_of
@@ -16,6 +17,11 @@ from theorybench.leaderboard.running.runner import check_request
 
 #: Policies that every setting has, apart from those of agents that learn nothing.
 INITIAL = "initial"
+#: Classes of policies of other libraries, whose modules are imported when a file holds one.
+_LIBRARIES = {
+    "LanguagePolicy": "theorybench.agents.language.policy",
+    "SB3Policy": "theorybench.agents.external.sb3_policy",
+}
 
 
 def train(env_id: str, agent: Any, *, seed: int = 0, budget: int | None = None, **parameters: Any) -> Any:
@@ -54,6 +60,9 @@ def load_policy(path: str | Path) -> Any:
     """
     if not Path(path).is_file():
         raise PolicyError(f"there is no file {path}: expected one that policy.save(path) wrote")
+    home = _LIBRARIES.get(read_saved(path)[0])
+    if home is not None:
+        importlib.import_module(home)
     found = Policy.load(path)
     return found.made() if isinstance(found, OptimalPolicy) else found
 
@@ -86,12 +95,32 @@ def evaluate(
     found = find_policy(policy, id, setting) if isinstance(policy, (str, Path)) else policy
     wanted = [metrics] if isinstance(metrics, str) else metrics
     try:
-        return measure(oracle_of(id, setting), found, wanted)
+        oracle = oracle_of(id, setting)
+        values = measure(oracle, found, wanted)
     except Exception as error:
-        if isinstance(error, TheoryBenchError) or not Path(str(policy)).is_file():
+        elsewhere = saved_elsewhere(found, setting)
+        ours = isinstance(error, TheoryBenchError)
+        if not Path(str(policy)).is_file() or (ours and not (elsewhere and isinstance(error, PolicyError))):
             raise
-        problem = f"{policy} fails on {id} ({type(error).__name__}: {error})"
-        raise PolicyError(f"{problem}: was it saved on another environment, or with other parameters?") from error
+        problem = f"{policy} fails on {id} ({error if ours else f'{type(error).__name__}: {error}'})"
+        guess = elsewhere or "was it saved on another environment, or with other parameters?"
+        raise PolicyError(f"{problem}: {guess}") from error
+    if "objective_se" in values:
+        values["score_se"] = values["objective_se"] / (oracle.optimal_value - oracle.reference_value)
+    return values
+
+
+def saved_elsewhere(policy: Any, setting: Setting) -> str:
+    """Say what a policy was saved on where that is known, and is not a setting; "" where it is, or is not known."""
+    made, view = getattr(policy, "setting_parameters", None), getattr(policy, "view_parameters", {})
+    if made is not None and policy.fingerprint != setting.fingerprint:
+        own = setting.parameters if policy.setting_class == type(setting).__name__ else {}
+        differ = ", ".join(f"{name}={value}" for name, value in made.items() if value != own.get(name, ...))
+        return f"it was saved on {policy.setting_class}[{differ}]"
+    for name in ("num_actions", "prompt_length", "response_length"):
+        if name in view and view[name] != getattr(setting, name):
+            return f"it was saved where {name} = {view[name]}, here it is {getattr(setting, name)}"
+    return ""
 
 
 def find_policy(reference: str | Path, env_id: str, setting: Setting) -> Any:
@@ -110,6 +139,8 @@ def find_policy(reference: str | Path, env_id: str, setting: Setting) -> Any:
         UnknownNameError: nothing has this name; the closest are suggested.
     """
     reference = str(reference)
+    if reference.endswith(".py"):
+        raise ConfigurationError(f"{reference} is a file: name a policy in it, {name_in_file(reference, 'probs')}")
     if Path(reference).is_file():
         return load_policy(reference)
     module, colon, name = reference.rpartition(":")

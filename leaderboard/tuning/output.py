@@ -1,6 +1,7 @@
 """What a search leaves behind: a suite that `theorybench run` reads, the record of the search, and a preset."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,10 +60,11 @@ def write_configuration(found: Mapping[str, Tuned], suite: Suite, folder: Path) 
                     "environments": sorted({entry.id for entry in part.environments}),
                 }
             )
+    named = re.sub(r"[^A-Za-z0-9_.-]+", "-", next(iter(found.values())).agent).strip("-")
     lines += [
         "# Everything else stands in search.json, a folder for each setting. Run it: theorybench run suite.toml",
         "",
-        f"name = {toml(suite.name + '-tuned')}",
+        f"name = {toml(f'{suite.name}-tuned-{named}')}",
         "agents = [",
         *(f"    {toml(agent)}," for agent in agents),
         "]",

@@ -9,6 +9,7 @@ import numpy as np
 from theorybench.agents.api.agent import learns_from
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.harness import train
+from theorybench.agents.api.loading import registered_name
 from theorybench.envs.core.errors import ConfigurationError, ParameterError
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.registry import lookup, resolve_env
@@ -82,8 +83,9 @@ def make_tasks(suite: Suite, agent: Any, *, seed: int = 0, skip: int = 0) -> lis
                 found.append(_task(entry, id, entry.budget or suite.budget or lookup(id).budget, skip))
     tasks = [task for task in found if task is not None]
     if not tasks:
+        name = registered_name(type(agent)) or type(agent).__name__
         raise ConfigurationError(
-            f"suite {suite.name} has no environment for {type(agent).__name__}: it learns from feedback "
+            f"suite {suite.name} has no environment for {name}: it learns from feedback "
             f"{getattr(agent, 'feedback', 'reward')!r}; ladders of difficulty are left out, and environments where "
             "nothing can be won"
         )

@@ -32,7 +32,7 @@ class ProgressWatcher(Watcher):
         self._total = len(plan.keys)
         self._done = self._total - sum(len(job.runs) for job in jobs)
         for environment, why in dict.fromkeys((where, why) for where, _, why in plan.skipped):
-            agents = ", ".join(agent for where, agent, said in plan.skipped if (where, said) == (environment, why))
+            agents = "; ".join(agent for where, agent, said in plan.skipped if (where, said) == (environment, why))
             self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: {escape(why)}[/dim]")
         for agent, reason in plan.unavailable:
             self._print(f"[yellow]{escape(agent)} is skipped: {escape(reason)}[/yellow]")
@@ -42,6 +42,8 @@ class ProgressWatcher(Watcher):
             self._print(f"[dim]{escape(said)}[/dim]")
         if self._done:
             self._print(f"resuming: {self._done} of {self._total} runs are there already")
+        else:
+            self._print(f"{self._total} runs")
         self._all = self._progress.add_task("[bold]all runs[/bold]", total=self._total, completed=self._done)
         if jobs:
             self._progress.start()

@@ -162,6 +162,8 @@ def run(
     )
     folder = out or Path("results") / chosen.name
     console = make_console(stderr=True)
+    if config is None and suite is None and envs is None:
+        console.print(f"neither a suite nor environments are named: all of the suite {chosen.name}", soft_wrap=True)
     try:
         outcome = watched_sweep(chosen, folder, console, retry=retry, tensorboard=tensorboard, wandb=wandb)
     except KeyboardInterrupt:
@@ -264,6 +266,10 @@ def evaluate(
 
     env_id, setting = resolve_setting(id, parse_parameters(param or []))
     values = policies.evaluate(policy, env_id, split_list(metrics) or None, **setting.parameters)
+    if Path(policy).is_file():
+        elsewhere = policies.saved_elsewhere(policies.load_policy(policy), setting)
+        if elsewhere:
+            print(f"scored on {env_id}; {elsewhere}", file=sys.stderr)
     if picture is not None:
         from theorybench.leaderboard.showing.pictures import picture_of_policy
 
@@ -286,6 +292,6 @@ def _print_row(console: "Console", row: dict[str, Any]) -> None:
     short = [(key, value) for key, value in others if not isinstance(value, list)]
     facts = [f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in short]
     console.print(Padding(Text.assemble((str(name[1]), "cyan"), ("   " + ", ".join(facts), "dim")), (0, 2)))
-    lists = [f"{key}: {', '.join(value)}" for key, value in others if isinstance(value, list) and value]
+    lists = [f"{key}: {'; '.join(value)}" for key, value in others if isinstance(value, list) and value]
     for line in (str(description[1]), *lists):
         console.print(Padding(Text(line), (0, 6)))

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+#: The first columns of a data frame of runs; the others follow by name.
+FIRST = ("env_id", "env_label", "agent", "agent_label", "seed", "score", "status", "metrics.objective")
+
+
 class NotebookBoard(Board):
     """A board that shows its tables in Jupyter, and gives them as a data frame."""
 
@@ -79,7 +83,7 @@ def frame(directory: str | Path, *, curves: bool = False) -> "pandas.DataFrame":
             one row for each run.
 
     Returns:
-        Columns are the fields of `Record` (seed, score, status, ...), nested ones as "metrics.pass@1".
+        Columns are the fields of `Record` (env_id, agent, seed, score, status, ...), nested ones as "metrics.pass@1".
 
     Raises:
         RecordError: no records there, or a damaged store.
@@ -88,7 +92,8 @@ def frame(directory: str | Path, *, curves: bool = False) -> "pandas.DataFrame":
     pandas = _pandas()
     runs = load_records(directory)
     if not curves:
-        return pandas.DataFrame([flat_record(run) for run in runs]).drop(columns="curve", errors="ignore")
+        table = pandas.DataFrame([flat_record(run) for run in runs]).drop(columns="curve", errors="ignore")
+        return table[sorted(table, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))]
     names = ("key", "env_id", "env_label", "agent", "agent_label", "seed")
     about = [{name: getattr(run, name) for name in names} for run in runs]
     return pandas.DataFrame(

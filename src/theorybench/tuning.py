@@ -77,6 +77,6 @@ def tune(
             "other tuning instances"
             + ("" if found[setting].hyperparameters else "; nothing that was tried is better than the default")
         )
-    say(f"compare: theorybench run {write_configuration(found, chosen, folder)}")
+    say(f"compare: theorybench run {write_configuration(found, chosen, folder)} --out {folder / 'runs'}")
     if preset is not None:
         say(f"preset {preset} in {write_preset(found, preset)}")

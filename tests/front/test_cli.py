@@ -201,6 +201,13 @@ def test_study(command, tmp_path):
     ("arguments", "code", "message"),
     [
         (["run", "--suite", "startr"], 2, "unknown suite 'startr'; did you mean starter"),
+        (["run", "--suite", "starter", "--envs", "Tree pass1"], 2, "'Tree pass1'; did you mean Tree pass@1"),
+        (["tune", "rlvr", "--envs", "Tree pass1"], 2, "'Tree pass1'; did you mean Tree pass@1"),
+        (
+            ["run", "--envs", "TreeMarkovChain[pass_k=4]", "--param", "pass_k=2"],
+            2,
+            "pass_k is given twice: TreeMarkovChain[pass_k=4] and --param pass_k=2",
+        ),
         (["run", "--agents", "rlvrr"], 2, "agents[0]: unknown agent 'rlvrr'; did you mean"),
         (["run", "--seeds", "0"], 2, "seeds = 0: expected a number of seeds"),
         (["run", "--seeds", "x"], 2, "Invalid value for '--seeds'"),

@@ -9,7 +9,7 @@ import numpy as np
 from theorybench.envs.core.environments.batch import OPTIONS, Batch
 from theorybench.envs.core.environments.render import Last, ansi, rgb_array
 from theorybench.envs.core.environments.sealed import refuse_if_sealed
-from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.errors import ActionError, ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.setting import Setting
@@ -39,7 +39,7 @@ class AnswerKey:
             "it made environments of its own, whose episodes nobody counts: train on those that `train` is given"
         )
         if render_mode not in (None, *AnswerKey.metadata["render_modes"]):
-            raise ParameterError("render_mode", render_mode, "None, 'ansi' or 'rgb_array'")
+            raise ParameterError("render_mode", render_mode, "None, 'ansi', 'rgb_array', or with gym.make 'human'")
         if not isinstance(scored, bool):
             raise ParameterError("scored", scored, "True or False")
         self.setting = lookup(env_id).make_setting(parameters)
@@ -130,7 +130,12 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             ActionError: the action is not in the action space.
             BudgetExhausted: a budget is attached and spent.
         """
-        actions = self.batch.actions([action], 1)
+        try:
+            actions = self.batch.actions([action], 1)
+        except ActionError as error:
+            each = f"in 0..{self.setting.num_actions - 1}"
+            allowed = f"a pair of integers {each}" if self.batch.pairs else f"an integer {each}"
+            raise ActionError("action", action, allowed) from error
         rewards, terminated, invalid = self.batch.step(actions)
         self._last = Last(actions[0].copy(), float(rewards[0]))
         info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}

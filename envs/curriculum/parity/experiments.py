@@ -45,7 +45,7 @@ class Product:
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean reward and its interval."""
         setting = lab.setting
-        policy = TablePolicy(View.of(setting), chances(setting, self.right(setting)))
+        policy = TablePolicy(View.of(setting, "local"), chances(setting, self.right(setting)))
         return mean_interval(lab.simulate(policy, self.episodes, seed).rewards)
 
 
@@ -97,7 +97,7 @@ class RandomTables:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Mean over all tables of the product of two estimates of 2 J - 1; the interval is that of blocks."""
-        setting, view = lab.setting, View.of(lab.setting)
+        setting, view = lab.setting, View.of(lab.setting, "local")
         met = np.delete(np.arange(4 * setting.k), [1, 3, *range(0, 4 * setting.k, 4)])
         tables = np.zeros((2 ** len(met), 4 * setting.k), np.int64)
         tables[:, met] = np.arange(len(tables))[:, None] >> np.arange(len(met)) & 1
@@ -126,7 +126,7 @@ class StageSearch:
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the mean over searches; NaN if the learnt claims fail on the full task."""
-        setting, view, total = lab.setting, View.of(lab.setting), np.zeros(self.trials)
+        setting, view, total = lab.setting, View.of(lab.setting, "local"), np.zeros(self.trials)
         table = np.full((view.rows, 2), 0.5)
         for position in range(setting.k):
             key = seed_of(seed, position)

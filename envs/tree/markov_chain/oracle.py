@@ -41,6 +41,7 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         "retention": "hard divided by the reference's hard; 1 where that is 0",
         "kl": "KL divergence of the CoT distribution to the reference's, in nats",
     }
+    metrics_on_request: ClassVar[str] = f"pass@K for any K in 1..{MAX_K}"
 
     @functools.cached_property
     def enumeration(self) -> Enumeration:

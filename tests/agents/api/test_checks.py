@@ -10,6 +10,7 @@ import torch
 import theorybench as tb
 from theorybench.agents import Agent, ConfiguredAgent, GradientAgent, Policy
 from theorybench.baselines.rlvr import RLVR
+from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.validation import real
 from theorybench.testing import CheckFailed, check_agent
 
@@ -74,6 +75,15 @@ def returning(policy, **attributes):
 def test_good_agents_pass(agent):
     check_agent(agent, ARMS)
     check_agent(agent, ARMS, gap=0.2)
+
+
+def test_an_agent_whose_table_is_of_a_view_that_says_more_than_tokens_must_say_so():
+    setting = lookup("TheoryBench/RelativeBudget-v0").make_setting({})
+    view = tb.View.of(setting)
+    table = tb.TablePolicy(view, np.full((view.rows, setting.num_actions), 1 / setting.num_actions))
+    with pytest.raises(CheckFailed, match=r"says 'tokens', but .* view 'local': define sees.* return 'structure'"):
+        check_agent(returning(table), "TheoryBench/RelativeBudget-v0")
+    check_agent(returning(table, sees=lambda self, setting: tb.View.of(setting).sees), "TheoryBench/RelativeBudget-v0")
 
 
 def test_a_compatible_setting_is_found():

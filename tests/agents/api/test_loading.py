@@ -13,7 +13,7 @@ from theorybench.agents.api.presets import configured, presets
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
 from theorybench.envs.core.registry import lookup, split_list, split_reference
-from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE, real
 from theorybench.leaderboard.comparing.groups import group_records
 
 
@@ -203,6 +203,30 @@ def test_wrong_hyperparameters_are_named(reference, field, hint):
         make_agent(reference)
     assert caught.value.field == field
     assert hint in str(caught.value)
+
+
+@dataclasses.dataclass
+class Declared(tb.Agent):
+    """Not frozen, and of the base class alone."""
+
+    step: float = real(0.5, 0.0, 1.0, "size of a step")
+    names: list[str] = dataclasses.field(default_factory=list)
+
+    def train(self, envs, budget, *, seed, log):
+        raise NotImplementedError
+
+
+def test_declared_ranges_of_an_own_agent_are_checked_when_it_is_made():
+    assert Declared(step=1).step == 1.0 and Declared(names=["a"]).names == ["a"]
+    for wrong in (2, -1, "a", None, True):
+        with pytest.raises(ParameterError, match=r"step = .*: expected a finite number in \[0, 1\]"):
+            Declared(step=wrong)
+
+
+def test_a_file_without_a_class_is_answered_with_those_it_holds(write):
+    path = write("import theorybench as tb\nclass Mine(tb.Agent):\n    pass\n")
+    with pytest.raises(ConfigurationError, match=r"is a file: name a class in it, .*:Mine$"):
+        make_agent(str(path))
 
 
 @pytest.mark.parametrize(

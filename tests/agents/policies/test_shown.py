@@ -1,6 +1,7 @@
 """What agents are shown: nothing that a setting hides, unless they are told to use it."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,10 @@ from theorybench.envs.core.checks.setting import check_setting
 from theorybench.envs.core.errors import CheckFailed, ParameterError
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.curriculum.parity.setting import Parity
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "my_agent.py"
 IDS = [id for id in list_envs() if id.startswith("TheoryBench/")]
 
 
@@ -30,6 +34,24 @@ def test_no_learner_uses_by_default_what_a_setting_hides(id):
             assert "informed" in str(error) and setting.secret_views
             continue
         assert (shown == "privileged") == agent.privileged and shown != "secret", name
+
+
+def test_the_view_of_a_setting_is_no_secret_one_unless_it_is_named():
+    for id, name in (("Parity", "local"), ("Countdown", "state")):
+        setting = lookup(f"TheoryBench/{id}-v0").make_setting({})
+        with pytest.raises(ParameterError, match=f"{id}.*'{name}' uses what an instance hides.*'markov' read tokens"):
+            tb.View.of(setting)
+        assert tb.View.of(setting, name).sees == "secret" and tb.View.of(setting, "position").sees == "tokens"
+    assert tb.View.of(lookup("TheoryBench/RelativeBudget-v0").make_setting({})).sees == "structure"
+
+
+def test_the_example_of_an_agent_says_what_it_is_shown_and_is_skipped_where_that_would_be_secret():
+    agent = make_agent(f"{EXAMPLE}:CountSuccesses")
+    assert tb.run("RelativeBudget", agent, budget=128).sees == "structure"
+    assert tb.run("TreeMarkovChain", agent, budget=128).sees == "tokens"
+    suite = {"name": "own", "agents": [f"{EXAMPLE}:CountSuccesses", "random"], "environments": [{"id": "Parity"}]}
+    ((environment, name, why),) = plan(make_suite(suite)).skipped
+    assert (environment, name) == ("Parity", "my_agent.py:CountSuccesses") and "uses what an instance hides" in why
 
 
 def test_the_views_that_know_what_is_hidden_are_declared():

@@ -111,13 +111,13 @@ def test_a_typo_names_field_value_and_what_is_allowed(change, message):
         ({"environments": [{"id": "nowhere.py:X-v0"}]}, "there is no Python file nowhere.py"),
         (
             {"environments": [{"id": ENV, "parameters": {"gpa": 0.1}}]},
-            r"environments\[0\]: .*gpa = 0.1.*did you mean gap",
+            r"environments\[0\]: .*gpa' = 0.1.*did you mean gap",
         ),
         ({"environments": [{"id": ENV, "parameters": {"gap": 7}}]}, r"environments\[0\]: gap = 7: expected a finite"),
         ({"environments": [{"id": ENV, "parameters": {"gap": 0.004}}]}, "by less than 2%: choose other parameters"),
         ({"environments": [{"id": ENV, "parameters": {"gap": 0.0}}]}, "a setting where something can be won"),
         ({"agents": ["rlvrr"]}, r"agents\[0\]: unknown agent 'rlvrr'; did you mean rlvr"),
-        ({"agents": ["rlvr[learning_rat=1]"]}, "learning_rat = 1.*did you mean learning_rate"),
+        ({"agents": ["rlvr[learning_rat=1]"]}, "learning_rat' = 1.*did you mean learning_rate"),
         ({"agents": ["rlvr[learning_rate=-1]"]}, "learning_rate = -1: expected a finite number"),
         ({"agents": [f"{TOYS}:Nobody"]}, "holds no class Nobody"),
         ({"agents": ["dpo-offline"]}, "dpo-offline learns from feedback 'preference'; the environments give reward"),
@@ -189,8 +189,8 @@ def test_what_does_not_match_is_skipped_in_a_matrix():
     environments = [{"id": ENV}, {"id": "PreferenceBandit", "parameters": {"dimension": 2}}]
     planned = plan(make_suite({**GOOD, "agents": ["rlvr", "dpo-offline", "random"], "environments": environments}))
     assert planned.skipped == [
-        ("Toys/TwoArms", "dpo-offline", "other feedback"),
-        ("PreferenceBandit[dimension=2]", "rlvr", "other feedback"),
+        ("Toys/TwoArms", "dpo-offline", "it learns from feedback 'preference', the setting gives 'reward'"),
+        ("PreferenceBandit[dimension=2]", "rlvr", "it learns from feedback 'reward', the setting gives 'preference'"),
     ]
     assert len(planned.keys) == 4 * 5
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -33,11 +34,59 @@ def test_policies_have_names():
     assert tb.evaluate("optimal", f"{ENV}[gap=.2]", gap=0.4)["objective"] == 0.9, "keywords win over brackets"
 
 
+class ByFirstToken(tb.Policy):
+    """Depends on the prompt, so that large settings are evaluated on samples."""
+
+    def __init__(self, actions):
+        self.actions = actions
+
+    def probs(self, observations):
+        table = np.ones((len(observations), self.actions))
+        table[:, 0] += observations[:, 0] % 2
+        return table / table.sum(axis=1, keepdims=True)
+
+
+def test_a_score_that_is_an_estimate_has_its_standard_error_beside_it():
+    setting = gym.make("TheoryBench/Semiautomaton-v0").unwrapped.setting
+    found = tb.evaluate(ByFirstToken(setting.num_actions), "Semiautomaton")
+    oracle = gym.make("TheoryBench/Semiautomaton-v0").unwrapped.oracle
+    assert found["score_se"] * (oracle.optimal_value - oracle.reference_value) == pytest.approx(found["objective_se"])
+    assert "score_se" not in tb.evaluate("optimal", "Semiautomaton")
+
+
+def test_a_policy_that_does_not_fit_says_where_it_was_saved(tmp_path):
+    gym.make("TheoryBench/PreferenceBandit-v0").unwrapped.initial_policy.save(tmp_path / "bandit.npz")
+    with pytest.raises(PolicyError, match=r"fails on .*: it was saved on PreferenceBandit\["):
+        tb.evaluate(tmp_path / "bandit.npz", "TreeMarkovChain")
+    tb.train("ReasoningTree", "random", d=3).save(tmp_path / "tree.npz")
+    with pytest.raises(PolicyError, match="it was saved where num_actions = 4, here it is 3"):
+        tb.evaluate(tmp_path / "tree.npz", "ReasoningTree", d=2)
+
+
+@pytest.mark.rotating
+def test_policies_of_other_libraries_are_read_in_a_fresh_process(tmp_path):
+    sb3 = pytest.importorskip("stable_baselines3")
+    pytest.importorskip("transformers")
+    from theorybench.agents.external.sb3_policy import SB3Policy
+    from theorybench.agents.language.models import build
+    from theorybench.agents.language.policy import LanguagePolicy
+
+    env = gym.make("TheoryBench/RewardTeacher-v0")
+    SB3Policy.of(sb3.DQN("MlpPolicy", env)).save(tmp_path / "sb3.npz")
+    LanguagePolicy.of(build(env.unwrapped.setting)).save(tmp_path / "model.npz")
+    expected = [tb.evaluate(tmp_path / name, "RewardTeacher")["score"] for name in ("sb3.npz", "model.npz")]
+    code = (
+        "import theorybench as tb; print(*[tb.evaluate(n, 'RewardTeacher')['score'] for n in ('sb3.npz', 'model.npz')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert list(map(float, done.stdout.split())) == pytest.approx(expected, abs=1e-6), done.stderr
+
+
 def test_metrics_may_be_chosen():
     found = tb.evaluate("reference", "TreeMarkovChain", metrics=["pass@8", "score"])
     assert set(found) == {"objective", "kl", "score", "pass@8"}
     assert set(tb.evaluate("reference", "TreeMarkovChain", "entropy")) == {"objective", "kl", "score", "entropy"}
-    with pytest.raises(ParameterError, match=r"metrics = 'pass@9999'"):
+    with pytest.raises(ParameterError, match=r"'pass@9999': .* pass@K for any K in 1..512$"):
         tb.evaluate("reference", "TreeMarkovChain", metrics=["pass@9999"])
 
 
@@ -55,6 +104,7 @@ def test_metrics_may_be_chosen():
             AgentError,
             r"to be trained first: theorybench.train\('Toys/TwoArms",
         ),
+        (lambda: tb.evaluate(TOYS, ENV), ConfigurationError, r"is a file: name a policy in it, .*toys.py:Half"),
         (lambda: tb.evaluate(f"{TOYS}:Good", ENV), ConfigurationError, "holds no policy Good"),
         (lambda: tb.evaluate("random", f"{ENV}[gpa=1]"), ParameterError, "did you mean gap"),
         (lambda: tb.load_policy("no-such.npz"), PolicyError, "there is no file no-such.npz"),

@@ -45,6 +45,8 @@ def test_standings_are_a_data_frame(folder):
 def test_runs_are_a_data_frame(folder):
     frame = tb.frame(folder)
     assert len(frame) == 10 and "curve" not in frame
+    first = ["env_id", "env_label", "agent", "agent_label", "seed", "score", "status", "metrics.objective"]
+    assert list(frame.columns[:8]) == first and len(set(frame.columns)) == len(frame.columns) > 8
     rlvr = frame[frame["agent"] == "rlvr"].set_index("seed")
     assert (
         rlvr["metrics.pass@8"].mean() == 0.25

@@ -134,8 +134,9 @@ NO_PAIRS = [0, [0], [0, 3], [0, -1], [0.0, 1.0], [0, 1, 2]]
 def test_an_action_outside_of_the_space_is_refused_and_moves_nothing(toy, action):
     env = make(f"Toy/{toy}-v0")
     env.reset(seed=1)
-    with pytest.raises(ActionError, match="actions = "):
+    with pytest.raises(ActionError, match=r"action = .*: expected (a pair of integers|an integer) in 0\.\.") as caught:
         env.step(action)
+    assert "shape" not in str(caught.value)
     assert env.batch.steps[0] == 0
 
 

@@ -58,7 +58,7 @@ def test_oracle_is_enumeration_by_hand(random_policy, check_enumerated, setting,
 @given(st.integers(1, 10), st.integers(0, 10**6))
 def test_reward_is_a_product_of_biases(k, seed):
     setting = Parity(d=20, k=k, instance=seed)
-    oracle, view = ParityOracle(setting), View.of(setting)
+    oracle, view = ParityOracle(setting), View.of(setting, "local")
     right = np.random.default_rng(seed).random((k, 4))
     table = chances(setting, right)
     biases = np.append(right[0, [0, 2]].sum() - 1, 2 * right[1:].mean(axis=1) - 1)
@@ -69,7 +69,7 @@ def test_reward_is_a_product_of_biases(k, seed):
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_derivatives_below_order_k_vanish_at_the_uniform_policy(k):
     setting = Parity(d=5, k=k)
-    oracle, view, step = ParityOracle(setting), View.of(setting), 0.25
+    oracle, view, step = ParityOracle(setting), View.of(setting, "local"), 0.25
     opaque = type("Opaque", (TablePolicy,), {})
 
     def value(moves):

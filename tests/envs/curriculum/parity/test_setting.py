@@ -68,7 +68,7 @@ def test_observations_show_bits_and_claims():
 
 def test_the_local_view_reads_the_next_secret_bit_and_the_last_claim():
     setting = Parity(d=10, k=4, instance=3)
-    view, rng = View.of(setting), np.random.default_rng(0)
+    view, rng = View.of(setting, "local"), np.random.default_rng(0)
     assert view.name == "local" and view.rows == 16
     prompts, claims = rng.integers(1024, size=500), rng.integers(2, size=(500, 4))
     for position in range(4):
@@ -78,7 +78,7 @@ def test_the_local_view_reads_the_next_secret_bit_and_the_last_claim():
         assert np.array_equal(view.index(seen), 4 * position + 2 * bit + last)
     reachable = np.arange(16)[(np.arange(16) >= 4) | (np.arange(16) % 2 == 0)]
     assert np.array_equal(view.index(view.observations(setting.observation_dtype))[reachable], reachable)
-    answers = View.of(dataclasses.replace(setting, chain_of_thought=False))
+    answers = View.of(dataclasses.replace(setting, chain_of_thought=False), "local")
     assert answers.rows == 16
     seen = answers.observations(setting.observation_dtype)
     assert np.array_equal(answers.index(seen), np.arange(16))
