@@ -124,7 +124,7 @@ def test_who_maximises_the_reward_alone():
         "sppo",
         "trl-sft",
     }
-    for name in set(list_agents()) - blind - {"random", "reference", "optimal", "ddro"}:
+    for name in set(list_agents()) - blind - {"random", "reference", "optimal", "constant", "memoriser", "ddro"}:
         weights = [field for field in dataclasses.fields(agent_class(name)) if SETTING in field.metadata]
         assert weights, f"{name} has no weight that follows the setting"
 

@@ -245,7 +245,7 @@ def test_a_table_of_another_shape_is_no_policy():
 @pytest.mark.parametrize("env_id", tb.list_envs())
 def test_a_table_of_the_settings_own_view_can_be_played_saved_and_loaded(env_id, tmp_path):
     setting = lookup(env_id).make_setting({})
-    view = tb.View.of(setting)
+    view = tb.View.of(setting, setting.policy_view)
     table = np.random.default_rng(0).dirichlet(np.ones(view.num_actions), view.rows)
     policy = tb.TablePolicy(view, table)
     policy.save(tmp_path / "policy.npz")
