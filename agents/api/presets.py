@@ -3,7 +3,7 @@
 They stand in a file `presets.toml` beside the module of the agent, under the names of its class, of the preset and of
 the setting, each with the record of the search it came from, as `theorybench tune --preset` writes it:
 
-    [GRPO.tuned.OptimalAdvantage]
+    [GRPO.tuned.OptimalAdvantage-v0]
     hyperparameters = { learning_rate = 0.02 }
     search = { suite = "preference", trials = 16, confirmed_default = 0.1, confirmed_best = 0.6 }
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from theorybench.agents.api.loading import agent_class, make_agent
+from theorybench.agents.api.loading import agent_class
 from theorybench.agents.api.presets import presets_file
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.tuning.search import Tuned
-from theorybench.leaderboard.tuning.tasks import by_setting
+from theorybench.leaderboard.tuning.tasks import setting_of
 
 #: First lines of a file of presets.
 HEADER = """\
@@ -41,10 +41,8 @@ def write_configuration(found: Mapping[str, Tuned], suite: Suite, folder: Path) 
     """
     lines = ["# Written by `theorybench tune`. Mean scores on tuning instances, of the default and of the best trial:"]
     agents: list[dict[str, Any]] = []
-    agent = make_agent(next(iter(found.values())).agent)
-    for setting, part in by_setting(suite, agent).items():
-        outcome, record = found[setting], found[setting].record
-        plain = with_values(outcome.agent, outcome.given)
+    for setting, outcome in found.items():
+        record, plain = outcome.record, with_values(outcome.agent, outcome.given)
         agents = agents or [{"agent": outcome.agent, "label": plain, "hyperparameters": outcome.given}]
         lines += [
             f"# {setting}, {record['trials']} trials, {record['pruned']} of them pruned: {record['default_score']}, "
@@ -57,7 +55,7 @@ def write_configuration(found: Mapping[str, Tuned], suite: Suite, folder: Path) 
                     "agent": outcome.agent,
                     "label": f"{plain}, tuned on {setting.removesuffix('-v0')}",
                     "hyperparameters": {**outcome.given, **outcome.hyperparameters},
-                    "environments": sorted({entry.id for entry in part.environments}),
+                    "environments": sorted({entry.id for entry in suite.environments if setting_of(entry) == setting}),
                 }
             )
     named = re.sub(r"[^A-Za-z0-9_.-]+", "-", next(iter(found.values())).agent).strip("-")

@@ -101,11 +101,16 @@ def by_setting(suite: Suite, agent: Any) -> dict[str, Suite]:
     Raises:
         ConfigurationError: there is no task; see `make_tasks`.
     """
-    names = {lookup(task.env_id).make_setting(task.parameters).name: task.env_id for task in make_tasks(suite, agent)}
+    names = {lookup(task.env_id).make_setting(task.parameters).name for task in make_tasks(suite, agent)}
     return {
-        name: suite.model_copy(update={"environments": [e for e in suite.environments if resolve_env(e.id) == id]})
-        for name, id in sorted(names.items())
+        name: suite.model_copy(update={"environments": [e for e in suite.environments if setting_of(e) == name]})
+        for name in sorted(names)
     }
+
+
+def setting_of(entry: EnvironmentEntry) -> str:
+    """Return the name of an environment's setting, such as "OptimalAdvantage-v0"."""
+    return lookup(resolve_env(entry.id)).make_setting(entry.parameters).name
 
 
 def name_of(entry: EnvironmentEntry) -> str:

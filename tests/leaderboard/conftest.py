@@ -1,5 +1,7 @@
 """Synthetic records, claims and studies: no agent is trained here."""
 
+import contextlib
+import sqlite3
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
@@ -12,6 +14,7 @@ from theorybench.envs.core.evidence.study import Axis, Chart, Column, Picture, S
 from theorybench.leaderboard.comparing.board import make_board
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.record import make_record
+from theorybench.leaderboard.records.store import FILE_NAME, RecordStore
 
 KS = (1, 2, 4, 8, 16, 32, 64, 128)
 ENVIRONMENTS = (
@@ -245,3 +248,21 @@ def checked():
         return CheckedClaim(**{**about, **words, **numbers, **changes})
 
     return make
+
+
+@pytest.fixture
+def foreign_file():
+    """Put a file that is no store of this version where one is looked for: bytes, another database, another schema."""
+
+    def put(folder, foreign):
+        path = folder / FILE_NAME
+        if isinstance(foreign, bytes):
+            path.write_bytes(foreign)
+            return path
+        if foreign is not None:
+            RecordStore(folder)
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("CREATE TABLE others (a)" if foreign is None else "PRAGMA user_version = 2")
+        return path
+
+    return put

@@ -205,15 +205,8 @@ def test_what_killed_writers_left_is_removed_when_it_is_old(whole):
 
 
 @pytest.mark.parametrize("foreign", [b"hello", b"x" * 9000, None, 2])
-def test_what_is_no_store_is_left_alone(tmp_path, foreign):
-    path = tmp_path / FILE_NAME
-    if isinstance(foreign, bytes):
-        path.write_bytes(foreign)
-    else:
-        if foreign is not None:
-            RecordStore(tmp_path)
-        with contextlib.closing(sqlite3.connect(path)) as db, db:
-            db.execute("CREATE TABLE others (a)") if foreign is None else db.execute("PRAGMA user_version = 2")
+def test_what_is_no_store_is_left_alone(tmp_path, foreign, foreign_file):
+    path = foreign_file(tmp_path, foreign)
     before = path.read_bytes()
     with pytest.raises(ConfigurationError, match=r"nothing has been changed|has schema 2"):
         examine(tmp_path)

@@ -190,16 +190,8 @@ def test_a_log_that_was_left_is_used_and_does_not_hide_truncation(tmp_path, synt
 
 
 @pytest.mark.parametrize("foreign", [b"", b"hello", b"x" * 5000, None, 2])
-def test_a_foreign_file_is_refused_and_left_alone(tmp_path, foreign):
-    path = tmp_path / FILE_NAME
-    if isinstance(foreign, bytes):
-        path.write_bytes(foreign)
-    else:
-        if foreign is not None:
-            RecordStore(tmp_path)
-        with sqlite3.connect(path) as db:
-            db.execute("CREATE TABLE others (a)") if foreign is None else db.execute("PRAGMA user_version = 2")
-        db.close()
+def test_a_foreign_file_is_refused_and_left_alone(tmp_path, foreign, foreign_file):
+    path = foreign_file(tmp_path, foreign)
     before = path.read_bytes()
     with pytest.raises(RecordError, match=r"another program|no record store|schema 2"):
         RecordStore(tmp_path)
