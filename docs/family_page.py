@@ -21,7 +21,7 @@ def render(family: Family, page: str) -> str:
       setting of all; `claims_made`: where they come from;
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
     - `suite`: the suite's numbers; `score(environment, agent)`; `overview(*settings)`, without any of all;
-      `suite_command`, `suite_made`;
+      `ranking`, its pictures; `suite_command`, `suite_made`;
     - `example(name)`: the code of an example, below its docstring;
     - what `<family>_parts.py` says.
 
@@ -49,6 +49,7 @@ def render(family: Family, page: str) -> str:
         suite=numbers,
         score=lambda environment, agent: format_number(scores[agent, environment]),
         overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
+        ranking="\n\n".join(f"![Ranking](pictures/{name})" for name in numbers.pictures if name.startswith("ranking-")),
         suite_command=tables.suite_command(family.name),
         suite_made=tables.made(numbers),
         example=lambda name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""\n\n', 1)[1].strip(),

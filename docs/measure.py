@@ -1,10 +1,10 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
 Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
-of settings show. Of each family that has a
-page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to
-`docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again. It
-does what these commands do, and keeps what pages need of their output:
+of settings show. Of each family that has a page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where
+it draws any. Data goes to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those
+of one setting again, and `tree=ranking` draws the ranking of a suite again, of the data, without a run. It does what
+these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -13,6 +13,7 @@ does what these commands do, and keeps what pages need of their output:
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -37,16 +38,27 @@ from theorybench.leaderboard.evidence.report import check_claim, show_study
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import named_suite
 from theorybench.leaderboard.running.matrix import plan, sweep
-from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, write_pictures
+from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, picture_of_rankings, write_pictures
+from theorybench.leaderboard.showing.styles import agent_styles
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
 #: Environments beside each other in a picture of curves.
 COLUMNS = 6
+#: Pixels above which a picture of several rankings is taken apart.
+TALLEST = 2000
 
 
-def measure_suite(name: str) -> None:
-    """Run a suite, keep its numbers, draw its ranking and its curves."""
+def measure_suite(name: str, only: str = "") -> None:
+    """Run a suite, keep its numbers, draw its ranking and its curves; or draw its `ranking` alone, of the numbers."""
+    if only:
+        numbers = data.read_numbers(name)
+        if only != "ranking" or not numbers.places:
+            what = "keeps nothing to draw its ranking of" if only == "ranking" else f"has no part {only!r}"
+            raise TheoryBenchError(f"the suite {name} {what}: run `python docs/measure.py {name}`")
+        kept = {own: digest for own, digest in numbers.pictures.items() if not own.startswith("ranking-")}
+        _keep(numbers, kept)
+        return
     suite, folder = named_suite(name), ROOT / "results" / name
     sweep(suite, folder)
     keys = plan(suite).keys
@@ -57,10 +69,34 @@ def measure_suite(name: str) -> None:
     agents = sorted(board.agents, key=lambda agent: labels.index(agent.label))
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
-    drawn = [picture(board, PICTURES / f"ranking-{name}.png"), *_draw_curves(name, board, agents)]
+    drawn = _draw_curves(name, board, agents)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
-    data.write(name, dataclasses.asdict(data.numbers_of(name, records, board, _shrunk(drawn))))
+    _keep(data.numbers_of(name, records, board), _shrunk(drawn))
+
+
+def _keep(numbers: data.Numbers, pictures: dict[str, str]) -> None:
+    """Draw the ranking of a suite, and write its numbers with the digests of this and of the other pictures."""
+    drawn = _shrunk(_draw_ranking(numbers))
+    data.write(numbers.suite, dataclasses.asdict(dataclasses.replace(numbers, pictures=drawn | pictures)))
+
+
+def _draw_ranking(numbers: data.Numbers) -> list[Path]:
+    """Draw the standings of a suite below each other; each for itself where they are too tall for one picture."""
+    from PIL import Image
+
+    infos = [AgentInfo("", one.label, one.agent, one.hyperparameters, "", False) for one in numbers.agents]
+    shown, styles, path = numbers.rankings(), agent_styles(infos), PICTURES / f"ranking-{numbers.suite}.png"
+    for old in [*PICTURES.glob(path.name), *PICTURES.glob(f"{path.stem}-*.png")]:
+        old.unlink()
+    picture_of_rankings(shown, styles, path)
+    with Image.open(path) as drawn:
+        fits = drawn.height <= TALLEST or len(shown) == 1
+    if fits:
+        return [path]
+    path.unlink()
+    names = {one.title: re.sub(r"\W+", "-", one.title.lower()).removeprefix(f"{numbers.suite}-") for one in shown}
+    return [picture_of_rankings([one], styles, PICTURES / f"{path.stem}-{names[one.title]}.png") for one in shown]
 
 
 def measure_ladders(name: str) -> None:

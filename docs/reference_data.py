@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
-from theorybench.leaderboard.comparing.ranking import RESOLUTION
+from theorybench.leaderboard.comparing.ranking import RESOLUTION, Rank
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.running.config import list_suites, named_suite
 from theorybench.leaderboard.running.provenance import git_commit, hardware, versions
+from theorybench.leaderboard.showing.pictures import Bar, Ranking, rankings
 from theorybench.leaderboard.showing.words import cell, is_known
 
 FOLDER = Path(__file__).parent / "reference"
@@ -75,6 +77,19 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Place:
+    """What the picture of a ranking shows of an agent: rankings are drawn again of this."""
+
+    standing: str  # title of the standing
+    agent: str  # its label
+    division: str  # of the agents it is ranked among, tuned or not, in words
+    tuned: bool  # whether its hyper-parameters are a preset
+    rank: tuple[int, int] | None  # among them; None where it is unranked
+    score: tuple[float, float, float]  # interquartile mean of the clipped scores, and its interval
+    raw: tuple[float, float, float] | None  # the same of the scores as they are; None where none is clipped
+
+
+@dataclasses.dataclass(frozen=True)
 class Numbers:
     """The results of a suite."""
 
@@ -85,6 +100,17 @@ class Numbers:
     environments: tuple[Environment, ...]  # by label
     rows: tuple[Row, ...]  # of each environment by rank
     pictures: dict[str, str]  # drawn of the same records: digests by the names of the files
+    places: tuple[Place, ...] = ()  # of each standing as they are drawn
+
+    def rankings(self) -> list[Ranking]:
+        """Return what a picture of the standings shows."""
+        names = {agent.label: agent.agent for agent in self.agents}
+        found: dict[str, list[Bar]] = {}
+        for one in self.places:
+            raw, rank = one.raw and Interval(*one.raw), one.rank and Rank(*one.rank)
+            bar = Bar(names[one.agent], one.agent, one.division, one.tuned, rank, Interval(*one.score), raw)
+            found.setdefault(one.standing, []).append(bar)
+        return [Ranking(title, tuple(bars)) for title, bars in found.items()]
 
     def of_agent(self, name: str) -> list[tuple[Environment, Agent, Row]]:
         """Return the rows of an agent and its variants, environment by environment."""
@@ -98,14 +124,13 @@ class Numbers:
         return [(agents[row.agent], row) for row in self.rows if row.environment == label]
 
 
-def numbers_of(suite: str, records: Iterable[Record], board: Board, pictures: dict[str, str]) -> Numbers:
-    """Keep of a board what the pages show.
+def numbers_of(suite: str, records: Iterable[Record], board: Board) -> Numbers:
+    """Keep of a board what the pages show; its pictures are not drawn yet.
 
     Args:
         suite: name of the suite.
         records: of its runs.
         board: of the records.
-        pictures: digests of what was drawn of it.
     """
     tuned = {(run.env_label, run.agent_label): run.hyperparameters for run in records if run.preset}
     infos = [entry.environment for entry in board.environments]
@@ -122,7 +147,12 @@ def numbers_of(suite: str, records: Iterable[Record], board: Board, pictures: di
             for entry in board.environments
             for row in _rows(entry)
         ),
-        pictures=pictures,
+        pictures={},
+        places=tuple(
+            Place(one.title, bar.label, bar.division, bar.tuned, bar.rank, _ends(bar.score), bar.raw and _ends(bar.raw))
+            for one in rankings(board)
+            for bar in one.bars
+        ),
     )
 
 
@@ -143,10 +173,8 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
         Row(
             environment=entry.environment.label,
             agent=row.label,
-            rank=None if row.rank is None else (row.rank.best, row.rank.worst),
-            score=_rounded(row.score.value),
-            low=_rounded(row.score.low if is_known(row.score) else row.score.value),
-            high=_rounded(row.score.high if is_known(row.score) else row.score.value),
+            rank=row.rank,
+            **dict(zip(("score", "low", "high"), _ends(row.score), strict=True)),
             passes=passes.get(row.label, {}),
             queries=row.queries_per_response,
             seconds=float(f"{row.seconds_wall:.2g}"),
@@ -156,6 +184,12 @@ def _rows(entry: EnvironmentBoard) -> list[Row]:
         )
         for row in entry.standing.rows
     ]
+
+
+def _ends(interval: Interval) -> tuple[float, float, float]:
+    """Return a number and the ends of its interval, rounded; the number where they are not known."""
+    value, low, high = map(_rounded, interval if is_known(interval) else [interval.value] * 3)
+    return value, low, high
 
 
 def _rounded(value: float) -> float:
@@ -243,8 +277,8 @@ def read(name: str) -> dict[str, Any]:
 def read_numbers(suite: str) -> Numbers:
     """Read the results of a suite."""
     values = read(suite)
-    made = {"agents": Agent, "environments": Environment, "rows": Row}
-    values |= {name: tuple(cls(**entry) for entry in values[name]) for name, cls in made.items()}
+    made = {"agents": Agent, "environments": Environment, "rows": Row, "places": Place}
+    values |= {name: tuple(cls(**entry) for entry in values.get(name, ())) for name, cls in made.items()}
     values |= {"rows": ranked_again(values["rows"])}
     return Numbers(**{**values, "seeds": tuple(values["seeds"]), "provenance": Provenance(**values["provenance"])})
 

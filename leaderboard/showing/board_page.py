@@ -39,7 +39,7 @@ class BoardSection(NamedTuple):
 
 def render_page(board: Board) -> str:
     """Return the page: ranking, curves, profiles, failures, provenance. It opens offline and loads nothing."""
-    agents = agent_styles(board)
+    agents = agent_styles(board.agents)
     styles: dict[str, dict[str, Style]] = {one.title: ladder_styles(one, agents) for one in board.ladders}
     styles |= {
         FRONTS: {**agents, **{name: Style(LINE_COLOUR, "line-ew", dash, 1.5) for name, dash in FRONT_LINES.items()}}
@@ -73,7 +73,7 @@ def render_page(board: Board) -> str:
 
 def _sections(board: Board) -> list[BoardSection]:
     """Return the sections of figures that have any."""
-    learners = {agent.label for agent in board.agents} - line_agents(board)
+    learners = {agent.label for agent in board.agents} - line_agents(board.agents)
     profiles = {one.title: one.profiles.of(learners) for one in board.standings if one.profiles}
     sections = [
         (

@@ -4,15 +4,16 @@ import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from theorybench.envs.core.environments.render import policy_picture
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import Chart, StudyResult
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.comparing.board import Board, Standing
-from theorybench.leaderboard.comparing.ranking import RESOLUTION, Row
+from theorybench.leaderboard.comparing.board import Board
+from theorybench.leaderboard.comparing.ranking import RESOLUTION, Rank
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.ladder_chart import (
@@ -25,7 +26,7 @@ from theorybench.leaderboard.showing.ladder_chart import (
 )
 from theorybench.leaderboard.showing.still import MARKERS, Sheet, bare, draw_panels, line_handle, panels, save
 from theorybench.leaderboard.showing.styles import INK, QUIET, Style, agent_style, agent_styles, group_styles
-from theorybench.leaderboard.showing.words import format_rank, is_known, plain, short
+from theorybench.leaderboard.showing.words import format_rank, is_known, plain
 
 #: Panels of studies, of ladders and of learning curves.
 STUDY = Sheet(width=5.6, height=3.7, columns=2, dpi=160, font=8.5)
@@ -34,11 +35,77 @@ CURVES = Sheet(width=2.0, height=1.85, columns=1, dpi=110, font=7.5, named=False
 #: Learning curves show scores down to the first where any is so low; all reach the second.
 LEAST, MARGIN = -1.1, -0.08
 #: Rankings are as wide as a document shows them, 830 pixels; height of a row, and of all else of a panel, in inches.
-RANKING, ROW, HEAD = Sheet(width=5.1875, height=0, columns=1, dpi=160, font=8), 0.22, 0.95
+RANKING, ROW, HEAD = Sheet(width=5.1875, height=0, columns=1, dpi=160, font=8), 0.2, 0.95
+#: Points that a column of ranks takes, share of the width that a raw score takes, and letters of a name in one line.
+COLUMN, ROOM, NAME = 29, 0.24, 20
 #: Behind what is no row of data.
-SOFT = "#f0f2f5"
+SOFT = "#e4e8ee"
 #: Where a score is cut, which is marked; ticks of curves that reach it.
 LOWEST, TICKS = -1.0, (-1.0, -0.5, 0.0, 0.5, 1.0)
+
+
+class Bar(NamedTuple):
+    """What a ranking shows of an agent."""
+
+    agent: str  # its name
+    label: str  # likewise, with what tells variants apart
+    division: str  # of the agents it is ranked among, in words, tuned or not
+    tuned: bool  # whether its hyper-parameters are a preset; then it is ranked among those
+    rank: Rank | None  # among them; None where it is unranked
+    score: Interval  # interquartile mean of the clipped scores; ends are NaN where they are not known
+    raw: Interval | None  # the same of the scores as they are; None where none is clipped
+
+
+class Ranking(NamedTuple):
+    """A standing as a picture shows it."""
+
+    title: str  # for people
+    bars: tuple[Bar, ...]  # by division, those that are not tuned first, then by score
+
+    @property
+    def lines(self) -> list[str | list[Bar]]:
+        """What stands below each other: bars, those of each division below its title where there are several.
+
+        An agent as it ships and with tuned values share a line. The best score is above, of either.
+        """
+        divisions: dict[str, list[list[Bar]]] = {}
+        for bar in self.bars:
+            own = divisions.setdefault(bar.division, [])
+            alike = [line for line in own if bar.tuned and line[0].agent == bar.agent and not line[-1].tuned]
+            plain = [line for line in alike if line[0].label == bar.agent or len(alike) == 1]
+            if plain:
+                plain[0].append(bar)
+            else:
+                own.append([bar])
+        places: list[str | list[Bar]] = []
+        for title, own in divisions.items():
+            own.sort(key=lambda line: (not any(bar.rank for bar in line), -max(bar.score.value for bar in line)))
+            places += [title] * (len(divisions) > 1) + own  # type: ignore[operator]
+        return places
+
+
+def rankings(board: Board) -> list[Ranking]:
+    """Return what a picture of the standings shows: of all agents but privileged ones."""
+    return [
+        Ranking(
+            standing.title,
+            tuple(
+                Bar(
+                    agents[row.label],
+                    row.label,
+                    row.division.removesuffix(", tuned"),
+                    row.preset is not None,
+                    row.rank,
+                    row.score,
+                    row.raw,
+                )
+                for row in standing.rows
+                if not row.privileged
+            ),
+        )
+        for agents in [{agent.label: agent.agent for agent in board.agents}]
+        for standing in board.standings
+    ]
 
 
 def picture(board: Board, path: str | Path) -> Path:
@@ -46,7 +113,17 @@ def picture(board: Board, path: str | Path) -> Path:
 
     A board that has ladders of difficulty alone shows these.
     """
-    return save(_ranking(board) if board.standings else _ladders(board), path)
+    if not board.standings:
+        return save(_ladders(board), path)
+    return picture_of_rankings(rankings(board), agent_styles(board.agents), path)
+
+
+def picture_of_rankings(shown: Sequence[Ranking], styles: Mapping[str, Style], path: str | Path) -> Path:
+    """Draw rankings below each other, in the styles of agents by label; save the picture (see `save`)."""
+    with panels(len(shown), RANKING, [HEAD + ROW * len(one.lines) for one in shown]) as figure:
+        for axes, one in zip(figure.axes, shown, strict=True):
+            _ranking(axes, one, styles)
+    return save(figure, path)
 
 
 def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Sequence[str]]) -> Path:
@@ -67,7 +144,7 @@ def picture_of_curves(board: Board, path: str | Path, groups: Mapping[str, Seque
     cut = bottom <= LOWEST
     ends = (max(LEAST, bottom - 0.06) if bottom < MARGIN else MARGIN, 1.06)
     score = dataclasses.replace(charts[0].y, range=ends, ticks=TICKS if bottom < -0.5 else ())
-    known = agent_styles(board)
+    known = agent_styles(board.agents)
     styles = {label: known.get(label) or agent_style(label) for labels in groups.values() for label in labels}
     columns = len(board.environments)
     shown = [_with_few_ticks(dataclasses.replace(chart, y=score)) for chart in charts]
@@ -127,60 +204,89 @@ def _with_few_ticks(chart: Chart) -> Chart:
     return dataclasses.replace(chart, x=dataclasses.replace(chart.x, ticks=few))
 
 
-def _ranking(board: Board) -> Any:
-    """Draw the standings below each other."""
-    styles = agent_styles(board)
-    places = [_places(standing) for standing in board.standings]
-    with panels(len(places), RANKING, [HEAD + ROW * len(own) for own in places]) as figure:
-        for axes, standing, own in zip(figure.axes, board.standings, places, strict=True):
-            _standing(axes, standing.title, own, styles)
-    return figure
-
-
-def _places(standing: Standing) -> list[Row | str]:
-    """Return what stands below each other: rows, those of each division below its title where there are several."""
-    places: list[Row | str] = []
-    for title in standing.divisions:
-        places += [title] * (len(standing.divisions) > 1)
-        places += [row for row in standing.rows if row.division == title and not row.privileged]
-    return places
-
-
-def _standing(axes: Any, title: str, places: Sequence[Row | str], styles: Mapping[str, Style]) -> None:
-    """Draw one standing: the best agent of a division above, optimum and reference as lines, unranked agents hollow."""
+def _ranking(axes: Any, shown: Ranking, styles: Mapping[str, Style]) -> None:
+    """Draw one ranking: optimum and reference as lines, unranked agents hollow, tuned ones outlined."""
     for level in (0.0, 1.0):
         axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
-    rows = {place: row for place, row in enumerate(places) if isinstance(row, Row)}
-    for place, row in rows.items():
-        _row(axes, place, row, styles[row.label])
-    axes.set_yticks(list(rows), [_name(row) for row in rows.values()])
-    lowest = [row.score.low if is_known(row.score) else row.score.value for row in rows.values()]
-    axes.set_xlim(min([-0.05, *lowest]) - 0.05, 1.05)
+    places = shown.lines
+    lines = {place: line for place, line in enumerate(places) if not isinstance(line, str)}
+    tuned = any(bar.tuned for bar in shown.bars)
+    axes.set_yticks(list(lines), [_name(line[0]) for line in lines.values()])
+    _ranks(axes, lines, ("rank", "tuned") if tuned else ("rank",))
+    left = min([-0.05, *(_ends(bar)[0] for bar in shown.bars)]) - 0.05
+    axes.set_xlim(left, 1.05)
     axes.set_ylim(len(places) - 0.4, -0.6)
+    for place, line in lines.items():
+        _line(axes, place, line, styles[line[0].label])
+        _raw(axes, place, line, ROOM * (1.05 - left))
     for place, division in enumerate(places):
         if isinstance(division, str):
             _division(axes, place, division)
-    axes.set_xlabel("score: interquartile mean of runs, with its 95 % interval", color=QUIET)
+    said = "score: interquartile mean of runs, with its 95 % interval"
+    said += "\noutlined in black: with tuned values, ranked among these" * tuned
+    axes.set_xlabel(said, color=QUIET, loc="right", fontsize=7.5)
     above = axes.secondary_xaxis("top")
     above.set_xticks([0, 1], ["reference", "optimum"])
     above.tick_params(length=0, labelsize=7, labelcolor=QUIET, pad=1)
     above.spines["top"].set_visible(False)
-    axes.set_title(plain(title), loc="left", fontsize=10, fontweight="bold", color=INK)
+    axes.set_title(plain(shown.title), loc="left", fontsize=10, fontweight="bold", color=INK)
     bare(axes, grid="x")
     axes.tick_params(labelcolor=INK)
+    axes.tick_params("y", pad=COLUMN * (1 + tuned) + 4)
+    for name in axes.get_yticklabels():
+        name.set(linespacing=0.85, fontsize=8 if "\n" not in name.get_text() else 6.5)
 
 
-def _row(axes: Any, place: int, row: Row, own: Style) -> None:
-    """Draw the score of an agent with its interval, and write its raw score beside them where either is clipped."""
-    if is_known(row.score):
-        axes.plot(row.score[1:], [place] * 2, color=own.colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
-    mark = "<" if row.score.value <= LOWEST else MARKERS[own.symbol] or "o"
-    look = {"markersize": 5.5, "markerfacecolor": own.colour if row.rank else "white", "zorder": 3}
-    axes.plot(row.score.value, place, mark, color=own.colour, **look)
-    if row.raw and any(abs(raw - shown) > RESOLUTION for raw, shown in zip(row.raw, row.score, strict=True)):
-        end = row.score.high if is_known(row.score) else row.score.value
-        text = f"raw {short(row.raw)}".replace("-", "−")
-        axes.annotate(text, (end, place), (7, 0), textcoords="offset points", va="center", color=QUIET, fontsize=7)
+def _ranks(axes: Any, lines: Mapping[int, Sequence[Bar]], titles: Sequence[str]) -> None:
+    """Write ranks in columns between names and scores: that of defaults and, where there are any, of tuned agents."""
+    look = {"textcoords": "offset points", "ha": "right", "annotation_clip": False}
+    for column, title in enumerate(titles):
+        shift = -COLUMN * (len(titles) - 1 - column) - 5
+        axes.annotate(title, (0, 1), (shift, 2.5), xycoords="axes fraction", color=QUIET, fontsize=7, **look)
+        for place, line in lines.items():
+            for bar in line:
+                if bar.tuned == bool(column):
+                    said, across = format_rank(bar.rank).replace("-", "–"), axes.get_yaxis_transform()
+                    axes.annotate(said, (0, place), (shift, 0), xycoords=across, va="center", color=INK, **look)
+
+
+def _ends(bar: Bar) -> tuple[float, float]:
+    """Return the ends of the interval of a score, or the score twice."""
+    return bar.score[1:] if is_known(bar.score) else (bar.score.value,) * 2
+
+
+def _line(axes: Any, place: int, line: Sequence[Bar], own: Style) -> None:
+    """Draw the score of an agent with its interval; as it ships and tuned, one colour and mark, joined."""
+    axes.plot([bar.score.value for bar in line], [place] * len(line), color=own.colour, linewidth=1, alpha=0.6)
+    for bar in line:
+        axes.plot(_ends(bar), [place] * 2, color=own.colour, linewidth=6, alpha=0.35, solid_capstyle="butt")
+        mark = "<" if bar.score.value <= LOWEST else MARKERS[own.symbol] or "o"
+        look = {"markersize": 5.5, "markerfacecolor": own.colour if bar.rank else "white", "zorder": 3 + bar.tuned}
+        look |= {"markeredgecolor": INK if bar.tuned else own.colour, "markeredgewidth": 1.0}
+        axes.plot(bar.score.value, place, mark, **look)
+
+
+def _raw(axes: Any, place: int, line: Sequence[Bar], room: float) -> None:
+    """Write raw scores where they differ from those that are drawn, where there is room: that of a text, in scores."""
+    words = {
+        bar.tuned: f"raw {bar.raw.value:.3g}".replace("-", "−")
+        for bar in line
+        if bar.raw and any(abs(raw - drawn) > RESOLUTION for raw, drawn in zip(bar.raw, bar.score, strict=True))
+    }
+    ends = [_ends(bar) for bar in line]
+    if len(line) == 2 and False in words and ends[1][0] - ends[0][1] > room:
+        texts = [(words[False], ends[0], True), (words.get(True, ""), ends[1], ends[1][1] < 1 - room)]
+    else:
+        outer = min(low for low, _ in ends), max(high for _, high in ends)
+        said = ", tuned ".join(words.values()).replace("tuned raw", "tuned")
+        said = f"tuned {said}" if list(words) == [True] and len(line) == 2 else said
+        texts = [(said, outer, outer[1] < 1 - room)]
+    for text, (low, high), right in texts:
+        look = {"textcoords": "offset points", "va": "center", "ha": "left" if right else "right", "zorder": 2.8}
+        look |= {"color": QUIET, "fontsize": 7, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+        if text:
+            shift = 7 if right else -7
+            axes.annotate(text, (high if right else low, place), (shift, 0), **look).set_in_layout(False)
 
 
 def _division(axes: Any, place: int, title: str) -> None:
@@ -196,15 +302,15 @@ def _division(axes: Any, place: int, title: str) -> None:
     words.set_in_layout(False)
 
 
-def _name(row: Row) -> str:
-    """Return rank and label, shortened."""
-    label = textwrap.shorten(row.label, 36, placeholder="...") if " " in row.label else row.label[:36]
-    return f"{plain(label)}  {format_rank(row.rank).replace('-', '–')}"
+def _name(bar: Bar) -> str:
+    """Return the label, shortened; what tells a variant apart may have a line of its own."""
+    label = textwrap.shorten(bar.label, 36, placeholder="...") if " " in bar.label else bar.label[:36]
+    return plain(label if len(label) <= NAME else label.replace(", ", ",\n", 1))
 
 
 def _ladders(board: Board) -> Any:
     """Draw the ladders of a board; sizes are linear where theory's direct law is exponential, else logarithmic."""
-    agents = agent_styles(board)
+    agents = agent_styles(board.agents)
     charts = [ladder_chart(ladder, natural_scale(ladder)) for ladder in board.ladders]
     styles = [ladder_styles(ladder, agents) for ladder in board.ladders]
     figure = draw_panels(charts, styles, LADDERS)

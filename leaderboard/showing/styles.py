@@ -2,9 +2,9 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from theorybench.leaderboard.comparing.board import Board
+from theorybench.leaderboard.comparing.groups import AgentInfo
 from theorybench.leaderboard.comparing.ranking import REFERENCE_AGENT
 
 #: Distinguishable for all kinds of colour vision, on white and on near-black (after Okabe and Ito 2008).
@@ -110,11 +110,11 @@ def group_styles(groups: Iterable[str]) -> dict[str, Style]:
     return {group: styles[group] for group in named}
 
 
-def agent_styles(board: Board) -> dict[str, Style]:
+def agent_styles(agents: Sequence[AgentInfo]) -> dict[str, Style]:
     """Return each agent of a board, by label, its style; privileged agents and the reference are grey lines."""
-    lines = line_agents(board)
+    lines = line_agents(agents)
     styles: dict[str, Style] = {}
-    for one in board.agents:
+    for one in agents:
         if one.label in lines:
             styles[one.label] = Style(LINE_COLOUR, "line-ew", "dash" if one.privileged else "dot")
             continue
@@ -126,9 +126,9 @@ def agent_styles(board: Board) -> dict[str, Style]:
     return styles
 
 
-def line_agents(board: Board) -> set[str]:
+def line_agents(agents: Iterable[AgentInfo]) -> set[str]:
     """Return the labels of agents that lines stand for: those with the answer key, and the reference."""
-    return {agent.label for agent in board.agents if agent.privileged or agent.agent == REFERENCE_AGENT}
+    return {agent.label for agent in agents if agent.privileged or agent.agent == REFERENCE_AGENT}
 
 
 def translucent(colour: str, opacity: float) -> str:

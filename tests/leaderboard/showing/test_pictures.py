@@ -7,7 +7,7 @@ import pytest
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.study import Axis, Chart, Picture, Series, StudyResult
 from theorybench.leaderboard.comparing.board import make_board
-from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, write_pictures
+from theorybench.leaderboard.showing.pictures import picture, picture_of_curves, rankings, write_pictures
 from theorybench.leaderboard.showing.words import format_rank
 
 
@@ -43,42 +43,63 @@ def test_the_ranking_has_three_formats_each_the_same_every_time(tmp_path, synthe
 
 
 def test_the_ranking_names_agents_and_standings_even_hostile_ones(board, hostile_board, tmp_path):
-    text = picture(board, tmp_path / "a.svg").read_text("utf-8")
+    texts = texts_of(picture(board, tmp_path / "a.svg"))
     for row in board.standings[0].rows:
-        assert row.privileged or f"<!-- {row.label}  {format_rank(row.rank).replace('-', '–')} -->" in text
+        assert row.privileged or format_rank(row.rank).replace("-", "–") in texts[row.label]
     assert picture(hostile_board, tmp_path / "b.svg").stat().st_size > 1000
 
 
 def test_the_ranking_parts_agents_that_are_not_ranked_together(tmp_path, synthetic_run):
     shown = {"rlvr": {"sees": "tokens"}, "ppo": {"sees": "secret"}, "grpo": {"sees": "tokens", "preset": "tree"}}
     records = [synthetic_run(name, 0.5, seed=seed, **says) for name, says in shown.items() for seed in range(5)]
-    wanted = (
-        ("shown tokens alone", "rlvr  1"),
-        ("shown tokens alone, tuned", "grpo  1"),
-        ("shown what the setting hides", "ppo  1"),
-    )
-    heights = places_of_texts(picture(make_board(records, draws=50), tmp_path / "three.svg"))
-    found = [heights[text] for pair in wanted for text in pair]
-    assert found == sorted(found) and len(set(found)) == 6
+    lines = texts_of(picture(make_board(records, draws=50), tmp_path / "three.svg"))
+    names = [name for name in lines if name in ("rlvr", "grpo", "ppo") or name.startswith("shown")]
+    assert names == ["shown tokens alone", "rlvr", "grpo", "shown what the setting hides", "ppo"]
+    assert all(lines[name] == [name, "1"] for name in ("grpo", "rlvr", "ppo"))
     one = [record for record in records if record.agent == "rlvr"]
-    assert "shown tokens alone" not in places_of_texts(picture(make_board(one, draws=50), tmp_path / "one.svg"))
+    assert "shown tokens alone" not in texts_of(picture(make_board(one, draws=50), tmp_path / "one.svg"))
+
+
+def test_in_the_ranking_an_agent_as_it_ships_and_tuned_share_a_line(tmp_path, synthetic_run):
+    scores = {"grpo": (0.2, None), "grpo, tuned": (0.9, "tuned"), "rlvr": (0.5, None), "rlvr, tuned": (0.4, "tuned")}
+    scores |= {"grpo, network": (0.6, None), "ppo, tuned": (0.7, "tuned")}
+    records = [
+        synthetic_run(
+            label.partition(",")[0],
+            score,
+            seed=seed,
+            agent_label=label,
+            preset=preset,
+            hyperparameters={"preset": preset} if preset else {"policy": label},
+        )
+        for label, (score, preset) in scores.items()
+        for seed in range(5)
+    ]
+    board = make_board(records, draws=50)
+    (shown,) = rankings(board)
+    lines = [[bar.label for bar in line] for line in shown.lines]
+    assert lines == [["grpo", "grpo, tuned"], ["ppo, tuned"], ["grpo, network"], ["rlvr", "rlvr, tuned"]]
+    texts = texts_of(picture(board, tmp_path / "a.svg"))
+    assert texts["grpo"] == ["grpo", "3", "1"] and texts["rlvr"] == ["rlvr", "2", "3"]
+    assert texts["ppo, tuned"] == ["ppo, tuned", "2"] and "grpo, tuned" not in texts
 
 
 def test_the_ranking_says_what_it_clips(tmp_path, synthetic_run):
     scores = {"far": [-4.0, -6.0, -5.0, -3.0, -9.0], "once": [0.5, 0.5, 0.5, 0.5, -7.0], "near": [-1.0] * 5}
     records = [synthetic_run(name, own, seed=seed) for name, all in scores.items() for seed, own in enumerate(all)]
-    texts = places_of_texts(picture(make_board(records, draws=50), tmp_path / "a.svg"))
-    said = {text.partition(" [")[0]: place for text, place in texts.items() if text.startswith("raw")}
-    assert set(said) == {"raw −5", "raw 0.5"}
-    for text, row in (("raw −5", "far"), ("raw 0.5", "once")):
-        (place,) = [place for name, place in texts.items() if name.startswith(f"{row}  ")]
-        assert abs(said[text] - place) < 3  # points
+    texts = texts_of(picture(make_board(records, draws=50), tmp_path / "a.svg"))
+    said = {name: [text for text in texts[name] if text.startswith("raw")] for name in scores}
+    assert said == {"far": ["raw −5"], "once": ["raw 0.5"], "near": []}
 
 
-def places_of_texts(path):
-    """Each text of a picture with its distance from the upper edge, in points."""
-    found = re.findall(r"<!-- (.*?) -->\s*<g [^>]*translate\([-\d.]+ ([-\d.]+)\)", path.read_text("utf-8"))
-    return {text: float(height) for text, height in found}
+def texts_of(path):
+    """What stands at the height of each text of a picture, from left to right; the highest text first."""
+    found = re.findall(r"<!-- (.*?) -->\s*<g [^>]*translate\(([-\d.]+) ([-\d.]+)\)", path.read_text("utf-8"))
+    placed = sorted((float(height), float(left), text) for text, left, height in found)
+    return {
+        name: [text for _, text in sorted((left, text) for y, left, text in placed if abs(y - height) < 3)]
+        for height, _, name in placed
+    }
 
 
 def test_the_pictures_of_a_study_are_its_charts_and_its_drawings(tmp_path, hostile):
