@@ -282,8 +282,13 @@ def _raw(axes: Any, place: int, line: Sequence[Bar], room: float) -> None:
         said = f"tuned {said}" if list(words) == [True] and len(line) == 2 else said
         texts = [(said, outer, outer[1] < 1 - room)]
     for text, (low, high), right in texts:
-        look = {"textcoords": "offset points", "va": "center", "ha": "left" if right else "right", "zorder": 2.8}
-        look |= {"color": QUIET, "fontsize": 7, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+        look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "ha": "left" if right else "right"}
+        look |= {
+            "zorder": 2.8,
+            "color": QUIET,
+            "fontsize": 7,
+            "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        }
         if text:
             shift = 7 if right else -7
             axes.annotate(text, (high if right else low, place), (shift, 0), **look).set_in_layout(False)
