@@ -27,7 +27,7 @@ from theorybench.leaderboard.comparing.untrained import BASELINES, Baseline, bas
 from theorybench.leaderboard.records.record import Record, json_value
 
 #: Version of the JSON form.
-BOARD_SCHEMA = 6
+BOARD_SCHEMA = 7
 #: Feedback of environments, in titles of tracks whose environments differ in it.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
 #: Bootstrap draws of growth laws, whose fits take longer than means.
@@ -35,6 +35,9 @@ LADDER_DRAWS = 300
 #: How the numbers are computed, for readers of the board.
 METHOD = (
     "The score of a run is (J - J_ref) / (J_opt - J_ref), exact: 0 is the reference policy, 1 the optimum.",
+    "Where a policy cannot be asked for all its answers, its score is an estimate from a sample, the same for every "
+    "run: intervals over runs do not show its error. The largest standard error of a run stands beside the aggregate "
+    "(±).",
     "Scores are clipped to [-1, 1] for aggregates; a failed run counts as -1 and is never dropped. Where a run scores "
     "less than -1, the interquartile mean of the scores as they are stands beside the aggregate as its raw score.",
     "An aggregate is the interquartile mean (IQM) of all runs of a track, separately for environments that give "
@@ -104,6 +107,11 @@ class Standing:
     def clipped(self) -> bool:
         """Whether some run of some agent scores less than aggregates show."""
         return any(row.raw is not None for row in self.rows)
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the score of some run is an estimate."""
+        return any(row.score_se is not None for row in self.rows)
 
     @property
     def tuned(self) -> bool:

@@ -69,6 +69,8 @@ class Row:
     remark: str  # why it is unranked, or ""
     score: Interval  # interquartile mean of the clipped scores
     raw: Interval | None  # the same of the scores as they are; None where none is clipped
+    #: largest standard error of a run's score, where oracles estimate some; None where all are exact
+    score_se: float | None
     mean: float  # of the clipped scores; environments weigh the same
     minimum: float  # the lowest score on one environment: an interquartile mean of scores as they are
     below: int  # number of environments on which its score is below `LOW`
@@ -305,6 +307,7 @@ def _row(
         remark=_remark(agent.privileged, len(groups), count, seeds),
         score=Interval(*map(float, score.interval(bounds=CLIP))),
         raw=_estimate(interquartile_mean, raw, draws=draws, bounds=(-math.inf, CLIP[1])) if clipped else None,
+        score_se=max((record.metrics["score_se"] for record in records if "score_se" in record.metrics), default=None),
         mean=float(np.mean([runs.mean() for runs in scores])),
         minimum=min(each),
         below=sum(value < LOW for value in each),

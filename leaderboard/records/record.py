@@ -159,7 +159,8 @@ class Record(Request):
     spent: Spent  # episodes and steps used
     curve: list[CurvePoint]  # scored policies, by increasing number of episodes
     metrics: Metrics  # of the final policy, with "objective"; whatever is known where the run failed
-    #: (J - J_ref) / (J_opt - J_ref) of the final policy; None where the run failed
+    #: (J - J_ref) / (J_opt - J_ref) of the final policy; None where the run failed. Where it is an estimate, `metrics`
+    #: has its standard error, "score_se"
     score: Annotated[float, BeforeValidator(_read_number), Field(allow_inf_nan=False)] | None
     status: Literal["ok", "failed", "timeout", "killed", "nonfinite"]  # "ok", or how it failed
     error: Annotated[str, Field(min_length=1, max_length=ERROR_LENGTH)] | None  # what went wrong

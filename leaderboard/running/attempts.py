@@ -234,6 +234,9 @@ def refused(record: Record, reference: float, optimum: float) -> Record:
 
 
 def measure(oracle: Oracle[Any], policy: Any, metrics: Sequence[str] | None = None) -> dict[str, float]:
-    """Return metrics of a policy, all of them unless some are named, and its score."""
+    """Return metrics of a policy, all of them unless some are named, and its score; `score_se` if that is estimated."""
     found = oracle.evaluate(policy, None if metrics is None else [name for name in metrics if name != "score"])
-    return {**found, "score": oracle.normalise(found["objective"])}
+    values = {**found, "score": oracle.normalise(found["objective"])}
+    if "objective_se" in found:
+        values["score_se"] = found["objective_se"] / (oracle.optimal_value - oracle.reference_value)
+    return values

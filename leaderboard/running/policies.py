@@ -95,8 +95,7 @@ def evaluate(
     found = find_policy(policy, id, setting) if isinstance(policy, (str, Path)) else policy
     wanted = [metrics] if isinstance(metrics, str) else metrics
     try:
-        oracle = oracle_of(id, setting)
-        values = measure(oracle, found, wanted)
+        return measure(oracle_of(id, setting), found, wanted)
     except Exception as error:
         elsewhere = saved_elsewhere(found, setting)
         ours = isinstance(error, TheoryBenchError)
@@ -105,9 +104,6 @@ def evaluate(
         problem = f"{policy} fails on {id} ({error if ours else f'{type(error).__name__}: {error}'})"
         guess = elsewhere or "was it saved on another environment, or with other parameters?"
         raise PolicyError(f"{problem}: {guess}") from error
-    if "objective_se" in values:
-        values["score_se"] = values["objective_se"] / (oracle.optimal_value - oracle.reference_value)
-    return values
 
 
 def saved_elsewhere(policy: Any, setting: Setting) -> str:

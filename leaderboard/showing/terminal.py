@@ -46,8 +46,8 @@ SHORT = (
 )
 #: Columns of a standing that are shown on the narrowest terminal.
 ESSENTIAL = ("agent", "score")
-#: The column that only tables with scores below what aggregates show have.
-RAW = "raw"
+#: The columns that only tables with scores below what aggregates show have, and those with scores that are estimates.
+RAW, ERROR = "raw", "±"
 #: Columns that only standings of several environments have.
 OF_SEVERAL = ("min", "below")
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -59,6 +59,7 @@ _HEADS = {
     "agent": False,
     "score": True,
     "95 % interval": False,
+    ERROR: True,
     RAW: True,
     "mean": True,
     "min": True,
@@ -197,7 +198,7 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
         title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
     yield title
     absent = {*(() if standing.queried else (QUERIES,)), *(OF_SEVERAL if len(names) == 1 else ())}
-    absent |= set() if standing.clipped else {RAW}
+    absent |= {*(() if standing.clipped else (RAW,)), *(() if standing.estimated else (ERROR,))}
     heads = [(head, number) for head, number in _HEADS.items() if head not in absent]
     grid, division = _grid(heads, ESSENTIAL), ""
     for row in standing.rows:
@@ -228,6 +229,7 @@ def _cells(row: Row) -> tuple[RenderableType, ...]:
         Text(plain(row.label), style="bold" if row.leads else ""),
         format_number(row.score.value),
         format_interval(row.score),
+        "" if row.score_se is None else format_number(row.score_se),
         format_number(row.raw.value) if row.raw else "",
         format_number(row.mean),
         format_number(row.minimum),
@@ -258,8 +260,9 @@ def _notes(board: Board, explain: bool) -> Iterable[RenderableType]:
         yield Text(sentence, style="dim")
     if board.standings and explain:
         yield Text(
-            "raw: score with no run clipped, where one is. min: lowest score on one environment, not clipped. below: "
-            "number of environments with a score below .1. sees: tokens alone; structure, features or a view that the "
+            "±: largest standard error of a run's score, where some are estimates. raw: score with no run clipped, "
+            "where one is. min: lowest score on one environment, not clipped. below: number of environments with a "
+            "score below .1. sees: tokens alone; structure, features or a view that the "
             "setting defines; secret, what it hides. > ref: probability that a run beats one of the reference agent. "
             "Time and memory are those of a run; °: runs were trained together, so that time is a share and memory "
             "that of all.",

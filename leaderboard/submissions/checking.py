@@ -105,6 +105,7 @@ def differences(
         ignored: prefix of what does not count.
     """
     names = [name for name in {**stated, **found} if not name.startswith(ignored)]
+    names = [name for name in names if name in stated or name != "score_se"]  # older records lack it
     return [
         (name, stated.get(name), found.get(name)) for name in names if not _close(stated.get(name), found.get(name))
     ]

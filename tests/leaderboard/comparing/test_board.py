@@ -159,6 +159,14 @@ def test_the_raw_score_stands_beside_an_aggregate_that_clips_a_run(synthetic_run
     assert not make_board(seeds(synthetic_run, "near", [-1.0] * 5), draws=50).standings[0].clipped
 
 
+def test_the_error_of_an_estimated_score_stands_beside_it(synthetic_run):
+    errors = [0.002, 0.004, 0.003]
+    records = [synthetic_run("a", 0.5, seed=i, metrics={"objective": 0.5, "score_se": x}) for i, x in enumerate(errors)]
+    board = make_board([*records, *seeds(synthetic_run, "b", [0.25] * 3)], draws=50)
+    assert [row.score_se for row in board.standings[0].rows] == [0.004, None] and board.standings[0].estimated
+    assert not make_board(seeds(synthetic_run, "b", [0.25] * 3), draws=50).standings[0].estimated
+
+
 def test_agents_are_ranked_among_those_that_are_shown_as_much_have_one_objective_and_are_tuned_or_not(synthetic_run):
     priced = {"parameters": {"beta": 0.1}}
     records = [
@@ -308,7 +316,7 @@ def test_the_order_of_records_does_not_matter(board, synthetic_sweep):
 
 def test_json_is_strict_and_says_what_the_board_says(board):
     values = json.loads(board.to_json(), parse_constant=pytest.fail)
-    assert values["schema"] == 6
+    assert values["schema"] == 7
     assert values["standings"][0]["rows"][0]["score"]["value"] == board.standings[0].rows[0].score.value
     assert set(values) == {
         "schema", "title", "runs", "seeds", "agents", "standings", "environments", "ladders", "failures", "provenance",
@@ -316,6 +324,7 @@ def test_json_is_strict_and_says_what_the_board_says(board):
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
 "agent", "label", "privileged", "sees", "objective", "preset", "division", "rank", "remark", "score", "raw",
+        "score_se",
         "mean", "minimum", "below", "optimality_gap", "improvement", "lead", "behind", "area", "reach", "fronts",
         "runs",
         "failed", "seeds", "queries_per_response", "environments", "of_environments", "seconds_wall", "seconds_cpu",

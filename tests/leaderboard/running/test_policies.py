@@ -53,6 +53,15 @@ def test_a_score_that_is_an_estimate_has_its_standard_error_beside_it():
     assert found["score_se"] * (oracle.optimal_value - oracle.reference_value) == pytest.approx(found["objective_se"])
     assert "score_se" not in tb.evaluate("optimal", "Semiautomaton")
 
+    class Fixed(tb.Agent):
+        feedback = "none"
+
+        def train(self, envs, budget, *, seed, log):
+            return ByFirstToken(setting.num_actions)
+
+    record = tb.run("Semiautomaton", Fixed(), budget=1)
+    assert record.metrics["score_se"] == found["score_se"] == record.curve[-1].metrics["score_se"]
+
 
 def test_a_policy_that_does_not_fit_says_where_it_was_saved(tmp_path):
     gym.make("TheoryBench/PreferenceBandit-v0").unwrapped.initial_policy.save(tmp_path / "bandit.npz")

@@ -91,6 +91,14 @@ def test_what_is_clipped_stands_beside_it(synthetic_run, read_page, board):
     assert "raw" not in whole[0].partition("The score of a run")[0] and "raw" not in whole[1]
 
 
+def test_the_error_of_an_estimated_score_stands_beside_it(synthetic_run, read_page):
+    made = [synthetic_run("a", 0.5, seed=i, metrics={"objective": 0.5, "score_se": 0.004}) for i in range(3)]
+    board, exact = make_board(made, draws=50), make_board([synthetic_run("b", 0.25)], draws=50)
+    text = printed(board_lines(board, explain=True), 140).partition("The score of a run")[0]
+    assert "±" in text and "0.004" in text and "± 0.004" in read_page(render_page(board)).text
+    assert "±" not in printed(board_lines(exact), 140) and "± 0" not in read_page(render_page(exact)).text
+
+
 def test_claims_and_studies_become_rows(toys):
     win, _, wrong = (check_claim(claim, 0) for claim in tb.claims(toys))
     assert (win.environment, win.formula, win.verdict) == ("Toys/TwoArms-v0", ".5 + gap", "holds")
