@@ -78,14 +78,16 @@ def _tuned(name: str, found: Mapping[str, Any]) -> list[str]:
         values = ", ".join(f"`{field}={value}`" for field, value in entry["hyperparameters"].items())
         search = entry["search"]
         scores = (f"{search[key]:.3f}" for key in ("confirmed_default", "confirmed_best"))
-        rows.append((f"`{preset}`", setting.removesuffix("-v0"), values or "the default", search["trials"], *scores))
+        cost = search["trials"], f"{search['episodes']:,}"
+        rows.append((f"`{preset}`", setting.removesuffix("-v0"), values or "the default", *cost, *scores))
     text = (
         f"`{name}[preset={next(iter(found))}]` takes the values of the setting it is trained on. They were found by "
         f"`theorybench tune {name}` on instances for tuning, by the mean score over a suite's environments of the "
-        "setting, from -1 to 1. Both scores are of other seeds and other tuning instances than the search saw; where "
+        "setting, from -1 to 1; episodes are those of all trials and of confirming the best. Both scores are of other "
+        "seeds and other tuning instances than the search saw; where "
         "the best trial is no better there, the default stays."
     )
-    return [text, table(("preset", "setting", "values", "trials", "default", "best trial"), rows)]
+    return [text, table(("preset", "setting", "values", "trials", "episodes", "default", "best trial"), rows)]
 
 
 def index_page(ids: Sequence[str], names: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from theorybench.agents.api.agent import can_batch_seeds, changed_hyperparameters, missing_modules, shown_to
 from theorybench.agents.api.agent import hyperparameters as values_of
-from theorybench.agents.api.presets import PRESET, configured, presets
+from theorybench.agents.api.presets import PRESET, SEARCH, configured, presets, search_cost
 from theorybench.envs.core.errors import (
     AgentError,
     ConfigurationError,
@@ -143,6 +143,7 @@ class Suitability(NamedTuple):
     sees: str  # what it is shown there; see `Agent.sees`
     batches: bool  # whether it trains several seeds together there
     hyperparameters: dict[str, Any]  # all of them, with the values that its preset has there, and the preset
+    tuning: dict[str, Any] | None = None  # what the search of its preset cost there; see `search_cost`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +193,13 @@ class AgentSpec:
             ConfigurationError: likewise, as another process has told.
         """
         if self.fits is None:
-            made, preset = configured(self.agent, setting), {PRESET: self.preset} if self.preset else {}
-            return Suitability(shown_to(made, setting), can_batch_seeds(made, setting), values_of(made) | preset)
+            made, values, tuning = configured(self.agent, setting), {}, None
+            if self.preset:
+                values = {PRESET: self.preset}
+                tuning = search_cost(presets(type(self.agent))[self.preset][setting.name].get(SEARCH, {}))
+            return Suitability(
+                shown_to(made, setting), can_batch_seeds(made, setting), values_of(made) | values, tuning
+            )
         told = self.fits[setting.fingerprint]
         if isinstance(told, str):
             raise ConfigurationError(told)

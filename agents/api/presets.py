@@ -3,18 +3,22 @@
 They stand in a file `presets.toml` beside the module of the agent, under the names of its class, of the preset and of
 the setting, each with the record of the search it came from, as `theorybench tune --preset` writes it:
 
+    [GRPO.tuned.search]
+    trials = 16
     [GRPO.tuned.OptimalAdvantage-v0]
     hyperparameters = { learning_rate = 0.02 }
-    search = { suite = "preference", trials = 16, confirmed_default = 0.1, confirmed_best = 0.6 }
+    search = { suite = "preference", episodes = 1440000, confirmed_default = 0.1, confirmed_best = 0.6 }
 
-An agent that is made with a preset carries its name; when training begins, `configured` puts the values of the setting
-in the place of defaults. What was given beside the preset stays.
+What the searches of a preset have in common stands once, under its name and "search"; what a setting states itself
+wins. An agent that is made with a preset carries its name; when training begins, `configured` puts the values of the
+setting in the place of defaults. What was given beside the preset stays.
 """
 
 import dataclasses
 import functools
 import inspect
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ from theorybench.envs.core.setting import Setting
 
 #: The file beside the module of an agent.
 FILE = "presets.toml"
+#: The key of the record of a search; beside the settings of a preset, of what their searches have in common.
+SEARCH = "search"
 #: The key in brackets that names a preset and is no hyper-parameter; and the attribute of an agent that was made so.
 PRESET = "preset"
 
@@ -48,6 +54,32 @@ def presets(cls: type[Any]) -> dict[str, dict[str, Any]]:
     return dict(_read(path, path.stat().st_mtime_ns).get(cls.__name__, {}))
 
 
+def parse_presets(text: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the presets of a file: class -> name -> setting -> {"hyperparameters": ..., "search": ...}.
+
+    Every search says all that is known of it, whether its preset's searches have it in common or not.
+
+    Raises:
+        tomllib.TOMLDecodeError: it is no TOML.
+    """
+    return {
+        owner: {name: _whole(settings) for name, settings in named.items()}
+        for owner, named in tomllib.loads(text).items()
+    }
+
+
+def search_cost(search: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a search cost: "trials", "seeds" of each, "episodes", and "seconds" (None where it was not timed).
+
+    Args:
+        search: its record; None is returned for one that counts neither trials nor episodes.
+    """
+    if "trials" not in search or "episodes" not in search:
+        return None
+    counts = {"trials": search["trials"], "seeds": len(search.get("seeds", ())), "episodes": search["episodes"]}
+    return counts | {"seconds": search.get("seconds")}
+
+
 def configured(agent: Any, setting: Setting) -> Any:
     """Return an agent with the values that its preset has for a setting; the agent itself if it was made without one.
 
@@ -68,10 +100,16 @@ def configured(agent: Any, setting: Setting) -> Any:
     return made
 
 
+def _whole(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a preset whose searches each say what they have in common."""
+    shared = settings.get(SEARCH, {})
+    return {at: {**own, SEARCH: shared | own.get(SEARCH, {})} for at, own in settings.items() if at != SEARCH}
+
+
 @functools.lru_cache(maxsize=32)
-def _read(path: Path, modified: int) -> dict[str, dict[str, Any]]:
+def _read(path: Path, modified: int) -> dict[str, dict[str, dict[str, Any]]]:
     """Read a file of presets, once for each time it was written."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_presets(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"cannot read the presets in {path}: {error}") from error

@@ -49,7 +49,7 @@ METHOD = (
     "bimodal laws, but 80 to 85 % where one run in three or four differs from all others: five runs may not show it.",
     "Agents are ranked among those that are shown as much (tokens alone; features or a view that the setting defines; "
     "what the setting hides), that maximise the setting's objective or, where it has a KL price, the reward without "
-    "it, and whose hyper-parameters are tuned presets or not.",
+    "it, and whose hyper-parameters are tuned or not.",
     f"One agent is surely better than another if the 95 % interval of the difference of their scores lies above "
     f"{RESOLUTION:g}. A rank is an interval: from one more than the number of agents that are surely better to the "
     "number of agents less those that are surely worse. Each comparison has this level, not all of them together.",
@@ -65,6 +65,9 @@ METHOD = (
     "runs that were trained together are compared among themselves.",
     "Baselines learn nothing and are computed from the oracle: the reference, random actions, the best constant "
     "action, and a memoriser, which plays the optima of five tuning instances on these.",
+    "Tuned: hyper-parameters that a search on instances for tuning found; the episodes and the time of all its trials "
+    "and of confirming the best stand beside them, one search for each setting. All others are as the agent declares "
+    "them, or as they were given.",
     "Queries: calls of a reward model for one response at test time; those of training are not counted.",
     f"Unranked: agents with fewer than {RANKED_SEEDS} seeds, or without runs on some environment; privileged agents.",
 )
@@ -116,7 +119,7 @@ class Standing:
     @property
     def tuned(self) -> bool:
         """Whether some agent has tuned hyper-parameters."""
-        return any(row.preset is not None for row in self.rows)
+        return any(row.tuned for row in self.rows)
 
     @property
     def queried(self) -> bool:

@@ -1,7 +1,7 @@
 """Divisions: agents are ranked among those that were shown as much, have one objective, and were tuned or not.
 
-Records say it (`sees`, `objective`, `preset`). For records of older versions it is derived from what they hold: their
-hyper-parameter `policy`, and what the agent of that name declares.
+Records say it (`sees`, `objective`, `preset`, `tuning`). For records of older versions it is derived from what they
+hold: their hyper-parameter `policy`, what the agent of that name declares, and the record of the search of its preset.
 """
 
 import functools
@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from theorybench.agents.api.loading import agent_class
+from theorybench.agents.api.presets import SEARCH, presets, search_cost
 from theorybench.agents.policies.shown import INFORMED, SEES, shown_by
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
-from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.records.record import Record, Tuning
 
 #: What agents are shown, by `Record.sees`, in phrases.
 PHRASES = {
@@ -49,7 +50,37 @@ def division(records: Iterable[Record]) -> Division:
     return Division(
         shown=max(SEES.index(sees(record)) for record in held),
         reward_alone=any(has_price(record) and objective(record) == "reward" for record in held),
-        tuned=any(record.preset is not None for record in held),
+        tuned=is_tuned(held),
+    )
+
+
+class TuningCost(NamedTuple):
+    """What finding the hyper-parameters of an agent cost, on all environments that are compared."""
+
+    searches: int  # one for each setting, whichever of its environments are compared
+    trials: int  # of all searches
+    seeds: int  # runs of a trial on each environment; the most of any search
+    episodes: int  # of all searches
+    seconds: float | None  # likewise; None where some search was not timed
+
+
+def is_tuned(records: Iterable[Record]) -> bool:
+    """Return whether some hyper-parameters of an agent were searched: a preset, or values that say what they cost."""
+    return any(record.preset is not None or record.tuning is not None for record in records)
+
+
+def tuning_cost(records: Iterable[Record]) -> TuningCost | None:
+    """Return what finding the hyper-parameters of one agent's records cost; None for defaults, and where unknown."""
+    known = {(record.env_id, cost.model_dump_json()): cost for record in records if (cost := _cost(record)) is not None}
+    costs, seconds = known.values(), [cost.seconds for cost in known.values() if cost.seconds is not None]
+    if not costs:
+        return None
+    return TuningCost(
+        searches=len(costs),
+        trials=sum(cost.trials for cost in costs),
+        seeds=max(cost.seeds for cost in costs),
+        episodes=sum(cost.episodes for cost in costs),
+        seconds=sum(seconds) if len(seconds) == len(costs) else None,
     )
 
 
@@ -75,6 +106,20 @@ def has_price(record: Record) -> bool:
     """Return whether the objective of a run's setting has a price: a weight `beta` of KL(pi || pi_ref) above 0."""
     beta = record.parameters.get("beta")
     return isinstance(beta, int | float) and beta > 0
+
+
+def _cost(record: Record) -> Tuning | None:
+    """Return what finding the hyper-parameters of a run cost; of an older record as its preset says it now."""
+    if record.tuning is not None or record.preset is None or ":" in record.agent:
+        return record.tuning
+    try:
+        known = presets(agent_class(record.agent)).get(record.preset, {}).get(record.env_id.rpartition("/")[2])
+    except TheoryBenchError:  # an agent of a package that is not here
+        return None
+    if known is None or not known["hyperparameters"].items() <= record.hyperparameters.items():
+        return None
+    cost = search_cost(known[SEARCH])
+    return None if cost is None else Tuning(**cost)
 
 
 @functools.cache

@@ -33,6 +33,7 @@ class AgentInfo:
     hyperparameters: dict[str, Any]
     agent_digest: str
     privileged: bool
+    tuning: dict[str, Any] | None = None  # what finding these hyper-parameters cost; None for presets, one per setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,10 +130,12 @@ def _environment_of(record: Record) -> EnvironmentInfo:
 
 
 def _agent_of(record: Record) -> AgentInfo:
-    values = {name: getattr(record, name) for name in ("agent", "hyperparameters", "agent_digest")}
+    values, tuning = {name: getattr(record, name) for name in ("agent", "hyperparameters", "agent_digest")}, None
     if PRESET in record.hyperparameters:  # its values differ from setting to setting
         values["hyperparameters"] = {PRESET: record.preset}
-    return AgentInfo(id=_hash(values), label=record.agent_label or "", privileged=record.privileged, **values)
+    elif record.tuning is not None:
+        tuning = record.tuning.model_dump(exclude_none=True)
+    return AgentInfo(_hash(values), record.agent_label or "", privileged=record.privileged, tuning=tuning, **values)
 
 
 def _hash(values: dict[str, Any]) -> str:

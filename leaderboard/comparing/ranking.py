@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.agents.policies.shown import SEES
 from theorybench.envs.core.errors import RecordError, UnknownNameError
 from theorybench.envs.core.evidence.interval import Interval
-from theorybench.leaderboard.comparing.divisions import Division, division
+from theorybench.leaderboard.comparing.divisions import Division, TuningCost, division, tuning_cost
 from theorybench.leaderboard.comparing.efficiency import (
     TARGET,
     Offer,
@@ -64,6 +64,8 @@ class Row:
     sees: str  # what it is shown on any of the environments: one of `SEES`
     objective: str  # what it maximises: "reward" where it never sees a price that these environments have
     preset: str | None  # of tuned hyper-parameters; None for defaults and what was given
+    tuned: bool  # whether some of its hyper-parameters were found by a search
+    tuning: TuningCost | None  # what that cost; None for defaults, and where it is not known
     division: str  # of the agents it is ranked among, in words
     rank: Rank | None  # within its division; None where it is unranked
     remark: str  # why it is unranked, or ""
@@ -250,7 +252,7 @@ def front_offers(groups: Sequence[Group], rows: Sequence[Row]) -> dict[str, list
         row.agent: {
             other.agent
             for other in learners
-            if SEES.index(other.sees) <= SEES.index(row.sees) and (other.preset is None or row.preset is not None)
+            if SEES.index(other.sees) <= SEES.index(row.sees) and (row.tuned or not other.tuned)
         }
         for row in learners
     }
@@ -302,6 +304,8 @@ def _row(
         sees=own.sees,
         objective="reward" if own.reward_alone else "setting",
         preset=next((record.preset for record in records if record.preset is not None), None),
+        tuned=own.tuned,
+        tuning=tuning_cost(records),
         division=own.title,
         rank=None,
         remark=_remark(agent.privileged, len(groups), count, seeds),

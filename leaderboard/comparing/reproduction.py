@@ -16,7 +16,11 @@ def configuration(board: Board) -> str:
     An agent from a file is named as the records name it, so the file must lie beside the configuration. What is null
     is left out: TOML has no null, and only a default is null.
     """
-    agents = [{"agent": a.agent, **_label(a.label), "hyperparameters": a.hyperparameters} for a in board.agents]
+    agents = [
+        {"agent": info.agent, **_label(info.label), "hyperparameters": info.hyperparameters}
+        | ({"tuning": info.tuning} if info.tuning else {})
+        for info in board.agents
+    ]
     seeds = list(board.seeds)
     lines = [
         'name = "reproduction"',

@@ -5,7 +5,7 @@ from typing import Any
 
 from theorybench.agents.api.loading import AgentSpec
 from theorybench.envs.core.setting import Setting
-from theorybench.leaderboard.records.record import Request, json_value, record_key, validated
+from theorybench.leaderboard.records.record import Request, Tuning, json_value, record_key, validated
 
 
 class Identity(Request):
@@ -31,6 +31,7 @@ def identify(
     env_label: str | None = None,
     agent_label: str | None = None,
     rung: dict[str, Any] | None = None,
+    tuning: Tuning | None = None,
 ) -> Identity:
     """Return the identity of a run.
 
@@ -43,6 +44,7 @@ def identify(
         env_label: how boards call the environment; None to let them make a name.
         agent_label: how boards call the agent; None for its name and what is not at its default.
         rung: of a ladder of difficulty, or None.
+        tuning: what finding its hyper-parameters cost, where they were given; a preset says it itself.
 
     Raises:
         RecordError: a value that no record can hold.
@@ -69,6 +71,7 @@ def identify(
         "sees": suits.sees,
         "objective": agent.objective,
         "preset": agent.preset,
+        "tuning": suits.tuning if tuning is None else tuning,
     }
     return validated(Identity, values, f"{agent.name} on {env_id}")
 

@@ -48,7 +48,7 @@ KEY_FIELDS = (
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
 #: Fields that older records lack; they are written where they are known, so that old records keep their text.
-_LATER = ("sees", "objective", "preset", "policy", "isolation")
+_LATER = ("sees", "objective", "preset", "tuning", "policy", "isolation")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -126,6 +126,15 @@ class KeptPolicy(Strict):
         return self
 
 
+class Tuning(Strict):
+    """What the search cost that found the hyper-parameters of a run, on other instances."""
+
+    trials: Count  # configurations that were tried, the default included
+    seeds: Count  # runs of each trial on each environment
+    episodes: Count  # of all trials, and of confirming the best
+    seconds: Amount | None = None  # of one process; None where it was not timed
+
+
 class Request(Strict):
     """What a run is asked to do: the fields of its record that are known before it starts."""
 
@@ -149,6 +158,7 @@ class Request(Strict):
     #: what the agent maximises; None in older records
     objective: Literal["setting", "reward"] | None = None
     preset: Name | None = None  # of tuned hyper-parameters, by name; None for defaults and what was given
+    tuning: Tuning | None = None  # of these hyper-parameters; None where they were not searched, and in older records
 
 
 class Record(Request):
@@ -290,7 +300,7 @@ def validated(model: type[M], values: Mapping[str, Any], source: str) -> M:
         return model.model_validate(dict(values))
     except ValidationError as error:
         tables: dict[str, type[Strict]] = {"": model, "spent": Spent, "curve": CurvePoint, "rung": LadderLevel}
-        tables["policy"] = KeptPolicy
+        tables |= {"policy": KeptPolicy, "tuning": Tuning}
         raise RecordError(f"{source}: {explain(error, tables)}") from None
 
 

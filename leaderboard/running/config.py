@@ -27,7 +27,7 @@ Optional, with their defaults: `description = ""`, `budget` (of environments tha
 number of cores), `timeout = 600` (seconds of one run, evaluation included), `memory = 8.0` (gigabytes of one process),
 `batch_seeds = true` (train seeds together where the agent can), `save_policies = false` (keep final policies, so that
 scores can be computed again), `target = 0.9`. An agent's table may also hold
-`environments`, the labels or ids of those that it runs on.
+`environments`, the labels or ids of those that it runs on, and `tuning`, what finding its hyper-parameters cost.
 """
 
 import os
@@ -40,6 +40,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from theorybench.envs.core.errors import ConfigurationError, UnknownNameError
 from theorybench.envs.core.registry import split_reference
+from theorybench.leaderboard.records.record import Tuning
 from theorybench.leaderboard.records.schema import Strict, explain
 
 #: Where the suites lie that ship with the package.
@@ -100,6 +101,8 @@ class AgentEntry(Strict):
     label: Label | None = None  # how the board calls it; None for its name and the hyper-parameters that were given
     #: labels or ids of the environments that it runs on; None for all that give its feedback
     environments: list[str] | None = None
+    #: what finding its hyper-parameters cost, as `theorybench tune` writes it; None where they were not searched
+    tuning: Tuning | None = None
 
 
 class Suite(Strict):
@@ -139,6 +142,7 @@ def make_suite(values: Mapping[str, Any], source: str = "suite") -> Suite:
         return Suite.model_validate(dict(values))
     except ValidationError as error:
         tables: dict[str, type[Strict]] = {"": Suite, "environments": EnvironmentEntry, "agents": AgentEntry}
+        tables["tuning"] = Tuning
         raise ConfigurationError(f"{source}: {explain(error, tables)}") from None
 
 

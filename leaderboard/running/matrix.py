@@ -246,6 +246,7 @@ def plan(suite: Suite) -> Plan:
                 env_label=environment.label,
                 agent_label=entry.label,
                 rung=rung if environment.ladder else None,
+                tuning=entry.tuning,
             )
             if environment.ladder:
                 difficulty = lookup(id).difficulty(environment.ladder)

@@ -63,6 +63,7 @@ def render_page(board: Board) -> str:
             for entry in board.environments
         ],
         lifted=any(row.lifted for standing in board.standings for row in standing.rows),
+        tuned=any(standing.tuned for standing in board.standings),
         sections=sections,
         configuration=configuration(board),
         laws=[ladder_table(ladder) for ladder in board.ladders],

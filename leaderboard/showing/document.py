@@ -20,6 +20,7 @@ from theorybench.leaderboard.showing.words import (
     format_rank,
     format_seconds,
     format_share,
+    format_values,
     is_known,
     is_text,
 )
@@ -80,6 +81,7 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         "rank": format_rank,
         "share": format_share,
         "queries": format_queries,
+        "values": format_values,
         "seconds": format_seconds,
         "bytes": format_bytes,
     }

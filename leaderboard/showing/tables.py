@@ -5,21 +5,23 @@ from collections.abc import Sequence
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.board import Standing
-from theorybench.leaderboard.comparing.ranking import Comparison, Pair
-from theorybench.leaderboard.showing.words import format_number, format_share, is_known
+from theorybench.leaderboard.comparing.ranking import Comparison, Pair, Row
+from theorybench.leaderboard.showing.words import format_number, format_seconds, format_share, is_known
 
 
 def cost_table(standing: Standing, target: float) -> Table:
     """Return what learning costs each agent of a standing.
 
     Its columns: the agent; the area under its learning curve; how many runs reach the target; the episodes that they
-    take; the paired difference to the leader of its division; the costs on whose Pareto front it is.
+    take; the paired difference to the leader of its division; the costs on whose Pareto front it is; and, where some
+    agent is tuned, what finding its hyper-parameters cost, in episodes and in time.
     """
     one = len(standing.environments) == 1
     taken = Column("episodes", ",.0f") if one else Column("budget", ".2f")
     columns = (
         *(Column("agent"), Column("area", "z.3f"), Column("reached"), taken),
         *(Column("paired, to leader", "z.3f"), Column("on the front of")),
+        *([Column("tuning, episodes", ",.0f"), Column("tuning, time")] if standing.tuned else []),
     )
     rows: list[tuple[Cell, ...]] = [
         (
@@ -29,6 +31,7 @@ def cost_table(standing: Standing, target: float) -> Table:
             row.reach.episodes or row.reach.share,
             row.behind,
             ", ".join(row.fronts),
+            *(_tuning(row) if standing.tuned else ()),
         )
         for row in standing.rows
         if not row.privileged
@@ -63,6 +66,13 @@ def comparison_table(first: str, second: str, comparisons: Sequence[Comparison])
         "first is better or worse; the probability that a run of the first beats any of the second."
     )
     return Table(f"{first} and {second}", columns, rows, note)
+
+
+def _tuning(row: Row) -> tuple[Cell, Cell]:
+    """Return what tuning an agent cost; nothing for defaults, "not known" where a preset's search is not at hand."""
+    if row.tuning is None:
+        return ("not known" if row.tuned else None), None
+    return row.tuning.episodes, None if row.tuning.seconds is None else format_seconds(row.tuning.seconds)
 
 
 def _counts(pair: Pair | None) -> tuple[Cell, ...]:

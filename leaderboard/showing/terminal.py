@@ -24,6 +24,7 @@ from theorybench.leaderboard.showing.words import (
     format_rank,
     format_seconds,
     format_share,
+    format_values,
     is_text,
     ladder_table,
     number,
@@ -48,6 +49,8 @@ SHORT = (
 ESSENTIAL = ("agent", "score")
 #: The columns that only tables with scores below what aggregates show have, and those with scores that are estimates.
 RAW, ERROR = "raw", "±"
+#: The column that only tables with tuned agents have.
+VALUES = "values"
 #: Columns that only standings of several environments have.
 OF_SEVERAL = ("min", "below")
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -66,6 +69,7 @@ _HEADS = {
     "below": True,
     "failed": True,
     "sees": False,
+    VALUES: False,
     QUERIES: True,
     "> ref": True,
     "time": True,
@@ -194,11 +198,12 @@ def _standing(standing: Standing, labels: Mapping[str, str]) -> Iterable[Rendera
     """Yield the table of one standing; `labels` name its environments by id."""
     names = [labels[id] for id in standing.environments]
     title = Text(plain(standing.title), style="bold")
-    if standing.title not in names:
-        title.append(f"  {plain(names[0]) if len(names) == 1 else f'{len(names)} environments'}", style="dim")
-    yield title
+    where = names[0] if len(names) == 1 else f"{len(names)} environments"
+    said = [*([] if standing.title in names else [where]), *([] if standing.tuned else ["no agent is tuned"])]
+    yield title.append(plain("  " * bool(said) + ", ".join(said)), style="dim")
     absent = {*(() if standing.queried else (QUERIES,)), *(OF_SEVERAL if len(names) == 1 else ())}
     absent |= {*(() if standing.clipped else (RAW,)), *(() if standing.estimated else (ERROR,))}
+    absent |= set() if standing.tuned else {VALUES}
     heads = [(head, number) for head, number in _HEADS.items() if head not in absent]
     grid, division = _grid(heads, ESSENTIAL), ""
     for row in standing.rows:
@@ -236,6 +241,7 @@ def _cells(row: Row) -> tuple[RenderableType, ...]:
         Text(str(row.below), style="" if row.below else "dim"),
         Text(f"{row.failed}/{row.runs}", style="red" if row.failed else "dim"),
         row.sees,
+        format_values(row),
         format_queries(row.queries_per_response),
         format_share(row.improvement),
         format_seconds(row.seconds_wall) + together,
@@ -262,8 +268,9 @@ def _notes(board: Board, explain: bool) -> Iterable[RenderableType]:
         yield Text(
             "±: largest standard error of a run's score, where some are estimates. raw: score with no run clipped, "
             "where one is. min: lowest score on one environment, not clipped. below: number of environments with a "
-            "score below .1. sees: tokens alone; structure, features or a view that the "
-            "setting defines; secret, what it hides. > ref: probability that a run beats one of the reference agent. "
+            "score below .1. sees: tokens alone; structure, features or a view that the setting defines; secret, what "
+            "it hides. values: of hyper-parameters, default (or as they were given), or tuned by a search, whose cost "
+            "stands below. > ref: probability that a run beats one of the reference agent. "
             "Time and memory are those of a run; °: runs were trained together, so that time is a share and memory "
             "that of all.",
             style="dim",

@@ -6,7 +6,7 @@ from theorybench.envs.core.evidence.interval import MISS, Interval
 from theorybench.envs.core.evidence.study import Cell, Column, Table
 from theorybench.leaderboard.comparing.growth import Growth
 from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult
-from theorybench.leaderboard.comparing.ranking import Rank
+from theorybench.leaderboard.comparing.ranking import Rank, Row
 from theorybench.leaderboard.evidence.report import Tally
 
 #: Smaller exponents are written as 0.
@@ -65,6 +65,11 @@ def format_bytes(size: int | None) -> str:
     if size is None:
         return "-"
     return f"{size / 1e6:.0f} MB" if size < 2e9 else f"{size / 1e9:.1f} GB"
+
+
+def format_values(row: Row) -> str:
+    """Say where the hyper-parameters of an agent come from: "default", or how a search's are called."""
+    return (row.preset or "tuned") if row.tuned else "default"
 
 
 def format_queries(queries: float) -> str:

@@ -165,9 +165,17 @@ def _plan(group: _Configuration, seed: int, seconds: float) -> None:
         group.reason = spec
         return
     for record in group.records:
-        labels = {"env_label": record.env_label, "agent_label": record.agent_label}
-        rung = None if record.rung is None else record.rung.model_dump()
-        run = identify(record.env_id, setting, spec, seed=record.seed, budget=record.budget, rung=rung, **labels)
+        run = identify(
+            record.env_id,
+            setting,
+            spec,
+            seed=record.seed,
+            budget=record.budget,
+            env_label=record.env_label,
+            agent_label=record.agent_label,
+            rung=None if record.rung is None else record.rung.model_dump(),
+            tuning=record.tuning,
+        )
         group.jobs.append(job_of(run, spec, seconds))
 
 

@@ -3,12 +3,12 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from theorybench.agents.api.loading import agent_class
-from theorybench.agents.api.presets import presets_file
+from theorybench.agents.api.presets import SEARCH, parse_presets, presets_file, search_cost
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
 from theorybench.leaderboard.records.store import atomic_write
@@ -20,8 +20,11 @@ from theorybench.leaderboard.tuning.tasks import setting_of
 HEADER = """\
 # Tuned hyper-parameters by class, preset and setting: `theorybench run --agents NAME[preset=PRESET]`. Written by
 # `theorybench tune NAME --suite SUITE --preset PRESET`. Scores are means over the suite's environments of the setting,
-# on instances for tuning; confirmed ones are of other seeds and other instances than the search saw.
+# on instances for tuning; confirmed ones are of other seeds and other instances than the search saw. What the searches
+# of a preset have in common stands once, above them: `[CLASS.PRESET.search]`; what a setting states itself wins.
 """
+#: What searches of a preset may have in common; the others are outcomes, or of the environments.
+SHARED = ("suite", "trials", "seeds", "sampler", "space", "date", "versions")
 
 
 def write_search(found: Tuned, trials: list[dict[str, Any]], folder: Path) -> None:
@@ -56,6 +59,7 @@ def write_configuration(found: Mapping[str, Tuned], suite: Suite, folder: Path) 
                     "label": f"{plain}, tuned on {setting.removesuffix('-v0')}",
                     "hyperparameters": {**outcome.given, **outcome.hyperparameters},
                     "environments": sorted({entry.id for entry in suite.environments if setting_of(entry) == setting}),
+                    "tuning": {name: x for name, x in (search_cost(record) or {}).items() if x is not None},
                 }
             )
     named = re.sub(r"[^A-Za-z0-9_.-]+", "-", next(iter(found.values())).agent).strip("-")
@@ -97,26 +101,45 @@ def write_preset(found: Mapping[str, Tuned], name: str) -> Path:
     known = _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
     tables = known.setdefault(cls.__name__, {}).setdefault(name, {})
     for setting, outcome in found.items():
-        tables[setting] = {
-            "hyperparameters": {**outcome.given, **outcome.hyperparameters},
-            "search": outcome.record,
-        }
+        tables[setting] = {"hyperparameters": {**outcome.given, **outcome.hyperparameters}, SEARCH: outcome.record}
+    _write(known, path)
+    return path
+
+
+def rewrite_presets(path: Path) -> None:
+    """Write a file of presets anew, sorted, and what their searches have in common once; nothing that it says changes.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    _write(_parsed(path.read_text(encoding="utf-8"), path), path)
+
+
+def _write(known: Mapping[str, Mapping[str, Mapping[str, Any]]], path: Path) -> None:
+    """Write a file of presets, atomically."""
     lines = [HEADER]
-    places = [(owner, each, at) for owner, own in known.items() for each, settings in own.items() for at in settings]
-    for owner, preset, setting in sorted(places):
-        entry = known[owner][preset][setting]
-        table = ".".join(map(_key, (owner, preset, setting)))
-        lines.append(f"[{table}]")
-        lines += [f"{field} = {toml(value)}" for field, value in entry.items() if field != "search"]
-        lines.append(f"[{table}.search]")
-        lines += [f"{field} = {toml(value)}" for field, value in entry["search"].items()]
-        lines.append("")
+    for owner, preset in sorted((owner, preset) for owner, named in known.items() for preset in named):
+        settings, table = known[owner][preset], f"{_key(owner)}.{_key(preset)}"
+        shared = _shared([entry[SEARCH] for entry in settings.values()])
+        if shared:
+            lines += [f"[{table}.{SEARCH}]", *(f"{field} = {toml(value)}" for field, value in shared.items()), ""]
+        for at, entry in sorted(settings.items()):
+            own = {field: value for field, value in entry[SEARCH].items() if shared.get(field) != value}
+            lines.append(f"[{table}.{_key(at)}]")
+            lines += [f"{field} = {toml(value)}" for field, value in (entry | {SEARCH: own}).items()]
+            lines.append("")
     text = "\n".join(lines)
-    if _parsed(text, path)[cls.__name__][name] != tables:
-        raise ConfigurationError(f"a preset cannot hold the hyper-parameters {tables}")
+    if _parsed(text, path) != known:
+        raise ConfigurationError(f"{path} cannot hold presets such as these: {known}"[:400])
     with atomic_write(path.resolve()) as file:  # beside the file itself: a link of an editable installation stays one
         file.write(text)
-    return path
+
+
+def _shared(searches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what most of several searches have in common, of the fields that all of them have."""
+    common = [field for field in SHARED if len(searches) > 1 and all(field in search for search in searches)]
+    values = {field: [search[field] for search in searches] for field in common}
+    return {field: max(own, key=own.count) for field, own in values.items() if own.count(max(own, key=own.count)) > 1}
 
 
 def toml(value: Any) -> str:
@@ -135,8 +158,8 @@ def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else json.dumps(name)
 
 
-def _parsed(text: str, path: Path) -> dict[str, dict[str, Any]]:
+def _parsed(text: str, path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     try:
-        return tomllib.loads(text)
+        return parse_presets(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} cannot hold presets such as these: {error}") from error

@@ -15,6 +15,7 @@
 
 import dataclasses
 import datetime
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,11 +118,13 @@ class Search:
 
         Args:
             best: hyper-parameters of the best trial.
-            confirmed: scores of the best trial and of the default with other seeds on other instances.
+            confirmed: scores of the best trial and of the default with other seeds on other instances, and what they
+                cost: "episodes" and wall "seconds".
         """
         done = self._done()
         pruned = [trial for trial in done if trial.state == self.optuna.trial.TrialState.PRUNED]
         complete = [trial for trial in done if trial not in pruned]
+        seconds = [trial.user_attrs.get("seconds") for trial in done]  # trials of older versions were not timed
         sampler = f"optuna {self.optuna.__version__}, TPE, seed {self.seed}; successive halving over environments"
         return {
             "suite": self.suite.name,
@@ -134,6 +137,7 @@ class Search:
             "confirmed_default": _rounded(confirmed["default"]),
             "confirmed_best": _rounded(confirmed["best"]),
             "episodes": sum(trial.user_attrs["episodes"] for trial in done) + int(confirmed["episodes"]),
+            **({"seconds": round(sum(map(float, seconds)) + confirmed["seconds"], 1)} if None not in seconds else {}),
             "seeds": self.seeds,
             "budgets": {task.name: task.budget for task in self.tasks},
             "instances": {task.name: task.instance for task in self.tasks if task.instance is not None},
@@ -188,6 +192,7 @@ class Search:
 
     def _evaluate(self, trial: Any, values: dict[str, Any]) -> float | None:
         """Run a trial; return its value, or None where it was pruned."""
+        began = time.perf_counter()
         trial.set_user_attr("hyperparameters", values)
         means: list[float] = []
         scores: dict[str, float] = {}
@@ -203,6 +208,7 @@ class Search:
                 break
         trial.set_user_attr("scores", scores)
         trial.set_user_attr("episodes", episodes)
+        trial.set_user_attr("seconds", time.perf_counter() - began)
         if pruned:
             self.study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
             return None
@@ -219,14 +225,15 @@ class Search:
         """Run the best configuration and the default with other seeds on other tuning instances."""
         tasks = make_tasks(self.suite, make_agent(self.reference), seed=self.seed, skip=1)
         seeds = [seed + len(self.seeds) for seed in self.seeds]
-        outcome = {"episodes": 0.0}
+        began, outcome = time.perf_counter(), {"episodes": 0.0}
         for name, values in {"default": {}, "best": best}.items():
             if name == "best" and not best:
-                return outcome | {"best": outcome["default"]}
+                outcome["best"] = outcome["default"]
+                break
             runs = [task.scores(make_agent(self.reference, **values), seeds) for task in tasks]
             outcome[name] = float(np.mean([np.mean(scores) for scores, _ in runs]))
             outcome["episodes"] += sum(spent for _, spent in runs)
-        return outcome
+        return outcome | {"seconds": time.perf_counter() - began}
 
     def _same_search(self, request: dict[str, Any]) -> None:
         """Note what is searched, or check that it is what the folder's search is about."""

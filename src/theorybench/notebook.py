@@ -14,6 +14,7 @@ from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.board import Board, make_board
+from theorybench.leaderboard.comparing.divisions import TuningCost
 from theorybench.leaderboard.comparing.efficiency import Reach
 from theorybench.leaderboard.records.store import flat_record, flatten, load_records
 from theorybench.leaderboard.showing.board_page import render_page
@@ -119,6 +120,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
             flat |= {name: value.value, f"{name}.low": value.low, f"{name}.high": value.high}
         elif isinstance(value, Reach):
             flat |= {f"{name}.{field}": entry for field, entry in _flat(value._asdict()).items()}
+        elif name == "tuning":  # None for defaults, whose cells stay empty
+            flat |= {f"{name}.{field}": getattr(value, field, None) for field in TuningCost._fields}
         else:
             flat[name] = value
     return flat

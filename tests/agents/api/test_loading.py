@@ -101,9 +101,12 @@ def test_what_is_known_of_an_agent():
 #: What searches of all agents have in common.
 EQUAL = ("trials", "seeds", "sampler")
 PRESETS = """
+    [Mine.fast.search]
+    seeds = [0, 1]
+    trials = 16
     [Mine.fast.TreeMarkovChain-v0]
     hyperparameters = { width = 9 }
-    search = { suite = "toys", trials = 3 }
+    search = { suite = "toys", trials = 3, episodes = 640 }
     [Mine.fast.ReasoningTree-v0]
     hyperparameters = { width = 5 }
     [Mine.plain.TreeMarkovChain-v0]
@@ -146,6 +149,8 @@ def test_records_name_the_preset_and_hold_its_values(write):
     assert first.preset == second.preset == "fast"
     assert [x.hyperparameters for x in (first, second)] == [{"preset": "fast", "width": x} for x in (9, 5)]
     one, other = group_records([first, second])
+    assert first.tuning.model_dump() == {"trials": 3, "seeds": 2, "episodes": 640, "seconds": None}
+    assert second.tuning is None and '"tuning":' not in second.to_json(), "what nobody counted is not known"
     assert one.agent == other.agent and one.agent.hyperparameters == {"preset": "fast"}, "one agent of the board"
     with pytest.raises(ParameterError, match="values for Parity-v0"):
         tb.run("Parity", f"{agent}[preset=fast]", budget=1)

@@ -323,7 +323,8 @@ def test_json_is_strict_and_says_what_the_board_says(board):
             "method", "target",
     }  # fmt: skip
     assert set(values["standings"][0]["rows"][0]) == {
-"agent", "label", "privileged", "sees", "objective", "preset", "division", "rank", "remark", "score", "raw",
+        "agent", "label", "privileged", "sees", "objective", "preset", "tuned", "tuning", "division", "rank", "remark",
+        "score", "raw",
         "score_se",
         "mean", "minimum", "below", "optimality_gap", "improvement", "lead", "behind", "area", "reach", "fronts",
         "runs",

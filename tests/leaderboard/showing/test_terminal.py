@@ -39,6 +39,16 @@ def test_a_board_explains_its_numbers_when_it_is_asked(board):
     assert "number of environments with a score below .1" in long and "not clipped" not in short
 
 
+def test_a_board_says_who_is_tuned_and_what_that_cost(board, synthetic_run):
+    assert "2 environments, no agent is tuned" in printed(board_lines(board), 120)
+    cost = {"trials": 16, "seeds": 2, "episodes": 1_435_840, "seconds": 93.0}
+    tuned = [synthetic_run(seed=seed, preset="tuned", tuning=cost) for seed in range(5)]
+    text = printed(board_lines(make_board([*tuned, *(synthetic_run("ppo", seed=seed) for seed in range(5))])), 160)
+    assert "no agent is tuned" not in text and "1,435,840" in text and "93 s" in text
+    values = {row[1]: row for row in map(str.split, reversed(text.splitlines())) if len(row) > 10}
+    assert "tuned" in values["rlvr"] and "default" in values["ppo"] and "default" not in values["rlvr"]
+
+
 NUMBER = re.compile(r"-?\d[\d.,]*")
 
 

@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 
 from theorybench.agents import make_agent
-from theorybench.agents.api.presets import configured
+from theorybench.agents.api.presets import configured, presets
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.leaderboard.running.config import load_suite, make_suite
 from theorybench.leaderboard.running.matrix import plan
-from theorybench.leaderboard.tuning.output import toml, write_configuration, write_preset, write_search
+from theorybench.leaderboard.tuning.output import (
+    rewrite_presets,
+    toml,
+    write_configuration,
+    write_preset,
+    write_search,
+)
 from theorybench.leaderboard.tuning.search import Search, Tuned
 from theorybench.leaderboard.tuning.tasks import make_tasks
 
@@ -105,7 +111,8 @@ def test_a_search_that_is_stopped_and_resumed_is_the_one_that_ran_through(agent,
     _, resumed, rest = searched(agent, tmp_path / "parts")
     assert [entry[0] for entry in rest] == list(range(5, 12)) and rest == seen[5:]
     assert resumed.hyperparameters == whole.hyperparameters
-    assert {**resumed.record, "date": ""} == {**whole.record, "date": ""}
+    assert resumed.record["seconds"] > 0 and whole.record["seconds"] > 0
+    assert {**resumed.record, "date": "", "seconds": 0} == {**whole.record, "date": "", "seconds": 0}
     assert searched(agent, tmp_path / "parts")[2] == []  # nothing is left to do
 
 
@@ -150,6 +157,8 @@ def test_what_is_written_can_be_run_and_named(agent, tmp_path):
     assert {run.parameters["gap"] for job in planned.jobs for run in job.runs} == {0.1, 0.2, 0.3}
     record = json.loads((tmp_path / "out" / "search.json").read_text())
     assert len(record["trials"]) == 12 and record["trials"][0]["hyperparameters"] == {}
+    costs = {job.names[1]: run.tuning for job in planned.jobs for run in job.runs}
+    assert costs[agent] is None and costs[f"{agent}, tuned on TwoArms"].episodes == found.record["episodes"] > 0
 
     assert write_preset({ARMS: found}, "toys").parent == tmp_path
     write_preset({ARMS: found}, "other")
@@ -158,6 +167,23 @@ def test_what_is_written_can_be_run_and_named(agent, tmp_path):
     assert tuned(f"{agent}[preset=toys,rate=0.5]").rate == 0.5
     with pytest.raises(ConfigurationError, match="expected letters"):
         write_preset({ARMS: found}, "a b")
+
+    held, file = presets(type(make_agent(agent))), tmp_path / "presets.toml"
+    assert held["toys"].keys() == {ARMS, "Another-v0"} and held["toys"][ARMS]["search"] == found.record
+    assert file.read_text().count("0 to 1") == 2, "the space stands once for each preset"
+    write_preset({"Third-v0": dataclasses.replace(found, record=found.record | {"seeds": [7], "trials": 3})}, "toys")
+    held["toys"]["Third-v0"] = held["toys"][ARMS] | {"search": found.record | {"seeds": [7], "trials": 3}}
+    assert presets(type(make_agent(agent))) == held, "what differs is not shared"
+    whole = [f'[Known.toys."{at}"]\n{fields(entry)}\n' for at, entry in held["toys"].items()]
+    file.write_text("\n".join(whole))  # as files were written before
+    assert presets(type(make_agent(agent))) == {"toys": held["toys"]}
+    rewrite_presets(file)
+    assert presets(type(make_agent(agent))) == {"toys": held["toys"]}
+    assert file.read_text().count("0 to 1") == 1 and file.read_text().startswith("# Tuned")
+
+
+def fields(table):
+    return "\n".join(f"{name} = {toml(value)}" for name, value in table.items())
 
 
 def test_a_preset_is_written_whole_or_not_at_all_and_a_link_stays_one(agent, tmp_path, monkeypatch):
