@@ -21,7 +21,7 @@ def render(family: Family, page: str) -> str:
       setting of all; `claims_made`: where they come from;
     - `studies(setting)`: studies of a setting, without it of all; `study_tables(study)`; `studies_made`;
     - `suite`: the suite's numbers; `score(environment, agent)`; `overview(*settings)`, without any of all;
-      `ranking`, its pictures; `suite_command`, `suite_made`;
+      `ranking` and `curves`, its pictures; `suite_command`, `suite_made`;
     - `example(name)`: the code of an example, below its docstring;
     - what `<family>_parts.py` says.
 
@@ -50,11 +50,20 @@ def render(family: Family, page: str) -> str:
         score=lambda environment, agent: format_number(scores[agent, environment]),
         overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
         ranking="\n\n".join(f"![Ranking](pictures/{name})" for name in numbers.pictures if name.startswith("ranking-")),
+        curves="\n\n".join(_curves(family, page, numbers)),
         suite_command=tables.suite_command(family.name),
         suite_made=tables.made(numbers),
         example=lambda name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""\n\n', 1)[1].strip(),
         **(family.parts.values(numbers) if family.parts else {}),
     )
+
+
+def _curves(family: Family, page: str, numbers: data.Numbers) -> list[str]:
+    """Return the pictures of learning curves of a page; the names say whose they are (`measure.py` gives them)."""
+    longer = tuple(f"curves-{other}" for other in family.pages if other.startswith(f"{page}-"))
+    own = [name for name in numbers.pictures if name.startswith(f"curves-{page}") and not name.startswith(longer)]
+    units = {name: next((unit for unit in ("comparisons", "labels") if unit in name), "episodes") for name in own}
+    return [f"![Score by {units[name]} spent](pictures/{name})" for name in own]
 
 
 def about(row: dict[str, Any]) -> dict[str, str]:

@@ -44,7 +44,7 @@ from theorybench.leaderboard.showing.styles import agent_styles
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = Path(__file__).parent / "pictures"
 #: Environments beside each other in a picture of curves.
-COLUMNS = 6
+COLUMNS = 3
 #: Pixels above which a picture of several rankings is taken apart.
 TALLEST = 2000
 
@@ -69,6 +69,8 @@ def measure_suite(name: str, only: str = "") -> None:
     agents = sorted(board.agents, key=lambda agent: labels.index(agent.label))
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
+    for old in data.read(name)["pictures"] if (data.FOLDER / f"{name}.json").exists() else ():
+        (PICTURES / old).unlink(missing_ok=True)
     drawn = _draw_curves(name, board, agents)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
