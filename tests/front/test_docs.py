@@ -121,10 +121,10 @@ def test_a_table_of_several_groups_of_rank_says_which_and_keeps_them_together():
     heads, _, *lines = shown.partition("\n\n")[2].splitlines()
     assert "ranked among agents" in heads and "of one group alone" in shown
     groups = [line.split(" | ")[1] for line in lines]
-    assert len(set(groups)) >= 3 and [g for i, g in enumerate(groups) if g not in groups[:i]] == [
+    assert len(set(groups)) >= 2 and [g for i, g in enumerate(groups) if g not in groups[:i]] == [
         group for i, group in enumerate(groups) if i == 0 or groups[i - 1] != group
     ]
-    assert "ranked among" not in reference_tables.overview("language")
+    assert "ranked among" not in reference_tables.overview("language", ["TheoryBench/ReasoningTree-v0"])
 
 
 def test_pages_say_why_most_points_miss_the_line_of_theory_where_they_do_and_nowhere_else():
