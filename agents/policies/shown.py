@@ -1,8 +1,12 @@
 """What agents are shown of a setting, by the policy class that they train; no torch is imported here."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.policy import LinearPolicy
 from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.views import shown_by_view
+from theorybench.envs.core.views import VIEWS, shown_by_view
 
 #: What an agent may be shown, the least first: the tokens of prompt and response, as any setting has them; a feature
 #: map or a view that the setting defines, the same for all instances, which says what matters; a view that uses what
@@ -44,3 +48,17 @@ def shown_by(setting: Setting, policy: str) -> str:
     """Return what a policy class is shown of a setting: "tokens", "structure" or "secret"; see `SEES`."""
     name = resolve_policy(setting, policy)
     return "structure" if name == "linear" else shown_by_view(setting, name)
+
+
+def shown_to_policy(policy: Any, setting: Setting) -> str:
+    """Return what a policy is shown as far as its class tells: "tokens" where it is no table and not linear."""
+    if isinstance(policy, LinearPolicy):
+        return "structure"
+    held = getattr(policy, "view_parameters", None)
+    name = held.get("name") if isinstance(held, Mapping) else getattr(policy, "view", None)
+    return shown_by_view(setting, name) if isinstance(name, str) and name in VIEWS else "tokens"
+
+
+def most_shown(*shown: str) -> str:
+    """Return that of some of `SEES` which is most."""
+    return max(shown, key=SEES.index)

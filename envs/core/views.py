@@ -1,8 +1,9 @@
 """Views: what part of an observation a tabular policy sees, as a row number of its table."""
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,27 @@ from theorybench.envs.core.setting import Setting, find_setting
 VIEWS = ("prefix", "markov", "position", "prompt", "local", "state")
 #: The largest table of a view.
 MAX_ROWS = 2**22
+#: What the views that are made show; None where nobody asks.
+_noted: set[str] | None = None
+
+
+@contextlib.contextmanager
+def views_noted() -> Iterator[set[str]]:
+    """Collect what the views of settings that are made within show, as `View.sees`, in all threads of this process.
+
+    Views made within a second one inside are in the set of that alone.
+    """
+    global _noted
+    held, _noted = _noted, set()
+    try:
+        yield _noted
+    finally:
+        _noted = held
+
+
+def _note(shown: str) -> None:
+    if _noted is not None:
+        _noted.add(shown)
 
 
 class View:
@@ -113,6 +135,7 @@ class View:
                 None if setting.local is None else dataclasses.asdict(setting.local),
             )
         view.sees = shown_by_view(setting, chosen)
+        _note(view.sees)
         return view  # type: ignore[no-any-return]
 
     @staticmethod
@@ -246,4 +269,5 @@ class StateView(View):
             "fingerprint": setting.fingerprint,
         }
         self.rows, self._setting = rows, setting
+        _note(shown_by_view(setting, self.name))
         self._check_rows("Choose a smaller setting.")

@@ -142,6 +142,7 @@ class TrainingProcess(AgentProcess):
         super().__init__(task)
         self._task, self._setting = task, lookup(task.env_id).make_setting(task.parameters)
         self._accounts = [Counted() for _ in task.seeds]
+        self.shown: set[str] = set()  # what the views show that the agent was seen to make
 
     def train(self, ledger: list[Any], checkpoints: Sequence[Checkpoint]) -> list[Policy]:
         """Let the process train, and hand its policies to the checkpoints, as `harness.train` does; return the last.
@@ -188,6 +189,7 @@ class TrainingProcess(AgentProcess):
             AgentError: it cannot be, or there is something of the kind.
         """
         limit, horizon = self._task.budget, self._setting.horizon
+        self.shown |= set(told.shown)
         if len(told.accounts) != len(self._accounts) and not told.failure:
             raise AgentError(
                 f"its process told the counts of {len(told.accounts)} runs: expected {len(self._accounts)}"

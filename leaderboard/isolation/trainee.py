@@ -30,6 +30,7 @@ from theorybench.envs.core.errors import (
 from theorybench.envs.core.policy import checked_probs
 from theorybench.envs.core.registry import lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import views_noted
 from theorybench.leaderboard.isolation.guards import confine
 from theorybench.leaderboard.isolation.replaced import in_place, replaced
 from theorybench.leaderboard.isolation.wire import question, report, send_rows
@@ -143,6 +144,7 @@ class _Runs:
     def __init__(self, task: Training, connection: Connection, refused: list[str], before: dict[str, Any]) -> None:
         self._task, self._connection, self._refused, self._before = task, connection, refused, before
         self._ledger: list[Budget] = []
+        self._shown: set[str] = set()
         self._setting = lookup(task.env_id).make_setting(task.parameters)
 
     def train(self, agent: Any) -> None:
@@ -151,7 +153,8 @@ class _Runs:
         checkpoints = [self._checkpoint(run) for run in range(len(task.seeds))]
         where = task.env_id, task.parameters, task.seeds, task.budget
         try:
-            learnt = [each.policy for each in train(agent, *where, checkpoints, self._ledger, task.fractions)]
+            with views_noted() as self._shown:
+                learnt = [each.policy for each in train(agent, *where, checkpoints, self._ledger, task.fractions)]
         except BaseException as error:
             report(self._connection, "end", failure=failure(error), **self._state(self._replaced()))
         else:
@@ -173,7 +176,7 @@ class _Runs:
     def _state(self, wrongs: Sequence[str] = ()) -> dict[str, Any]:
         """Return what every report of training tells."""
         accounts = [{"spent": budget.spent, "steps": budget.steps} for budget in self._ledger]
-        return {"accounts": accounts, "wrongs": [*self._refused, *wrongs]}
+        return {"accounts": accounts, "wrongs": [*self._refused, *wrongs], "shown": sorted(self._shown)}
 
     def _checkpoint(self, run: int) -> Checkpoint:
         def checkpoint(policy: Any, spent: int, scalars: dict[str, float]) -> None:

@@ -88,6 +88,7 @@ class Told(Strict):
     scalars: Metrics = Field(default_factory=dict)  # of "policy": what the agent reported with it
     policies: tuple[Facts, ...] = ()  # of "policy" the one, of "end" one for each run
     wrongs: tuple[str, ...] = ()  # of "policy" and "end": what the agent did that no agent may
+    shown: tuple[Literal["tokens", "structure", "secret"], ...] = ()  # of these: what the views show that it made
     failure: Trouble | None = None  # of "answer" and "end"
 
 

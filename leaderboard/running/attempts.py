@@ -13,10 +13,12 @@ import numpy as np
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.harness import train
 from theorybench.agents.policies.recorded import RecordingPolicy
+from theorybench.agents.policies.shown import most_shown, shown_to_policy
 from theorybench.envs.core.errors import NonFiniteError, PolicyError, TargetReached
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.views import views_noted
 from theorybench.leaderboard.isolation.examiner import Counted, RemotePolicy, TrainingProcess
 from theorybench.leaderboard.records.identity import Identity
 from theorybench.leaderboard.records.kept import keep, listening
@@ -70,6 +72,7 @@ class Attempt:
     peak_memory_bytes: int | None = None  # of the process, or None where it cannot be told
     policy: dict[str, Any] | None = None  # what became of the final policy, where it was to be kept
     isolation: str | None = None  # what kept the agent's process to itself; None where it had none of its own
+    sees: str = "tokens"  # the most that the agent was found to be shown, one of `SEES`
 
     def spend(self, budget: Budget | Counted) -> None:
         """Note what has been spent."""
@@ -107,18 +110,19 @@ def attempt_runs(
         def score(policy: Any, spent: int, scalars: dict[str, float]) -> None:
             if number in reached:
                 return
-            with watch.paused():
-                _score(attempt, oracle, policy, spent, scalars)
-                if progress is not None:
-                    progress(spent / first.budget)
-            if first.rung is None or attempt.status != "ok":
-                return
-            if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
-                reached.add(number)
-                attempt.spend(ledger[number])
-                _conclude(attempt, oracle, policy, policies, identities[number].key)
-                if len(reached) == len(attempts):
-                    raise TargetReached("every run has reached its target")
+            with views_noted():  # those of scoring are not the agent's
+                with watch.paused():
+                    _score(attempt, oracle, policy, spent, scalars)
+                    if progress is not None:
+                        progress(spent / first.budget)
+                if first.rung is None or attempt.status != "ok":
+                    return
+                if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
+                    reached.add(number)
+                    attempt.spend(ledger[number])
+                    _conclude(attempt, oracle, policy, policies, identities[number].key)
+                    if len(reached) == len(attempts):
+                        raise TargetReached("every run has reached its target")
 
         return score
 
@@ -126,11 +130,12 @@ def attempt_runs(
     checkpoints = [checkpoint(number, attempt) for number, attempt in enumerate(attempts)]
     ledger: list[Any] = []
     try:
-        if apart:
-            learnt: list[Any] = apart.train(ledger, checkpoints)
-        else:
-            where = first.env_id, setting.parameters, seeds, first.budget
-            learnt = [each.policy for each in train(agent, *where, checkpoints, ledger, fractions)]
+        with views_noted() as noted:
+            if apart:
+                learnt: list[Any] = apart.train(ledger, checkpoints)
+            else:
+                where = first.env_id, setting.parameters, seeds, first.budget
+                learnt = [each.policy for each in train(agent, *where, checkpoints, ledger, fractions)]
     except (Exception, SystemExit) as error:
         if len(attempts) > 1:
             return []
@@ -138,7 +143,9 @@ def attempt_runs(
         learnt = []
     wall, cpu = watch.read()
     memory = peak_memory(pid)
+    found = apart.shown if apart else noted
     for attempt in attempts:
+        attempt.sees = most_shown(attempt.sees, *found)
         attempt.seconds_wall = wall / len(attempts)
         attempt.seconds_cpu = None if cpu is None else cpu / len(attempts)
         attempt.peak_memory_bytes = memory
@@ -157,6 +164,7 @@ def _score(
     try:
         metrics = measure(oracle, policy)
         asked = policy.policy if isinstance(policy, RecordingPolicy) else policy
+        attempt.sees = most_shown(attempt.sees, shown_to_policy(asked, oracle.setting))
         if isinstance(asked, RemotePolicy):
             asked.ask_again()
     except Exception as error:
@@ -169,11 +177,14 @@ def _score(
 
 
 def record_of(identity: Identity, attempt: Attempt) -> Record:
-    """Return the record of a run and its outcome; a run that failed has no score."""
+    """Return the record of a run and its outcome; a run that failed has no score.
+
+    An agent was shown what it says, or more where its views or its policy tell.
+    """
     metrics = attempt.curve[-1]["metrics"] if attempt.curve else {}
+    shown = most_shown(attempt.sees, *filter(None, [identity.sees]))
     return make_record(
-        **identity.model_dump(),
-        **vars(attempt),
+        **{**identity.model_dump(), **vars(attempt), "sees": shown},
         metrics={name: x for name, x in metrics.items() if name != "score" and not name.startswith(REPORTED)},
         score=metrics["score"] if attempt.status == "ok" else None,
         hardware=hardware(),

@@ -81,7 +81,7 @@ def test_an_agent_whose_table_is_of_a_view_that_says_more_than_tokens_must_say_s
     setting = lookup("TheoryBench/RelativeBudget-v0").make_setting({})
     view = tb.View.of(setting)
     table = tb.TablePolicy(view, np.full((view.rows, setting.num_actions), 1 / setting.num_actions))
-    with pytest.raises(CheckFailed, match=r"says 'tokens', but .* view 'local': define sees.* return 'structure'"):
+    with pytest.raises(CheckFailed, match=r"says 'tokens', but .* shows 'structure': define sees.* return 'structure'"):
         check_agent(returning(table), "TheoryBench/RelativeBudget-v0")
     check_agent(returning(table, sees=lambda self, setting: tb.View.of(setting).sees), "TheoryBench/RelativeBudget-v0")
 

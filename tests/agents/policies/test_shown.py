@@ -7,6 +7,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.agents.api.agent import learns_from, shown_to
+from theorybench.agents.api.checks import check_agent
 from theorybench.agents.api.loading import list_agents, make_agent
 from theorybench.agents.policies.catalogue import CATALOGUE, PolicyOptions
 from theorybench.agents.policies.mlp import MLPSoftmax
@@ -14,9 +15,11 @@ from theorybench.envs.core.checks.setting import check_setting
 from theorybench.envs.core.errors import CheckFailed, ParameterError
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.curriculum.parity.setting import Parity
+from theorybench.leaderboard.comparing.divisions import PHRASES, division
 from theorybench.leaderboard.running.config import make_suite
 from theorybench.leaderboard.running.matrix import plan
 
+OUTSIDERS = Path(__file__).parents[2] / "leaderboard" / "data" / "outsiders.py"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "my_agent.py"
 IDS = [id for id in list_envs() if id.startswith("TheoryBench/")]
 
@@ -88,6 +91,18 @@ def test_records_say_what_was_shown():
     assert (told.sees, told.objective, told.preset) == ("secret", "setting", None)
     assert tb.run("Parity", "reference", budget=1, k=2, d=4).sees == "tokens"
     assert tb.run("Parity", "optimal", budget=1, k=2, d=4).sees == "privileged"
+
+
+@pytest.mark.parametrize(
+    ("how", "shown"), [("own", "secret"), ("table", "secret"), ("built", "secret"), ("none", "tokens")]
+)
+def test_records_say_what_was_shown_to_agents_that_say_nothing(how, shown):
+    record = tb.run("Parity", f"{OUTSIDERS}:Reading[how={how}]", budget=1, k=2, d=4)
+    assert (record.status, record.sees) == ("ok", shown)
+    assert division([record]).title == PHRASES[shown]
+    if shown == "secret":
+        with pytest.raises(CheckFailed, match=r"sees.* says 'tokens', but .* shows 'secret': define sees"):
+            check_agent(make_agent(f"{OUTSIDERS}:Reading[how={how}]"), "TheoryBench/Parity-v0", k=2, d=4)
 
 
 def test_a_view_that_tells_what_instances_hide_must_say_so():

@@ -1,5 +1,7 @@
 """Agents of a user: learners of this package under other names, and policies of their own; named from tests by file."""
 
+import dataclasses
+
 import numpy as np
 import torch
 
@@ -37,6 +39,36 @@ class Softmax(tb.Policy):
 
     def probs(self, observations):
         return torch.softmax(torch.as_tensor(observations, dtype=torch.float32) @ self.weights, dim=1)
+
+
+class Reading(tb.Agent):
+    """Reads a view that knows the secret of Parity and says nothing; `how` it gets at it."""
+
+    feedback = "none"
+
+    def __init__(self, how="own"):
+        self.how = how
+
+    def train(self, envs, budget, *, seed, log):
+        setting = envs.unwrapped.setting
+        if self.how == "none":
+            return Alternating(setting)
+        if self.how == "built":
+            symbols = setting.prompt_symbols
+            sizes = setting.num_actions, setting.prompt_length, setting.response_length
+            view = tb.View("local", *sizes, symbols.start, len(symbols), dataclasses.asdict(setting.local))
+        else:
+            view = tb.View.of(setting, "local")
+        table = np.full((view.rows, setting.num_actions), 1 / setting.num_actions)
+        return tb.TablePolicy(view, table) if self.how != "own" else Looked(view, table)
+
+
+class Looked(tb.Policy):
+    def __init__(self, view, table):
+        self.view_of_its_own, self.rows = view, table
+
+    def probs(self, observations):
+        return self.rows[self.view_of_its_own.index(observations)]
 
 
 class ByPosition(tb.Agent):

@@ -51,6 +51,15 @@ def test_runs_in_a_process_of_their_own_are_those_of_this_process(env_id, tmp_pa
     assert not list((tmp_path / "temporary").glob("theorybench-*"))
 
 
+def test_a_process_of_its_own_tells_what_its_agent_was_shown(tmp_path):
+    agents = [f"{OUTSIDERS}:Reading", f"{OUTSIDERS}:Reading[how=none]"]
+    environment = {"id": "TheoryBench/Parity-v0", "parameters": {"k": 2, "d": 4}}
+    sweep(make_suite({"name": "reading", "agents": agents, "environments": [environment], "seeds": 1}), tmp_path)
+    found = {record.hyperparameters.get("how", "own"): record for record in load_records(tmp_path)}
+    assert {how: record.sees for how, record in found.items()} == {"own": "secret", "none": "tokens"}
+    assert all(record.isolation and record.status == "ok" for record in found.values())
+
+
 def test_time_and_memory_of_runs_in_a_process_of_their_own_are_measured(tmp_path):
     environment = {"id": "TheoryBench/ReasoningTree-v0", "parameters": {"d": 3, "L": 3}}
     values = {"name": "times", "agents": [f"{OUTSIDERS}:Network"], "environments": [environment], "seeds": 1}
