@@ -127,13 +127,13 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[P
     drawn = []
     for page, kinds in parts.items():
         for kind, places in kinds.items():
-            learnt = {group for entry in places for group in entry.curves.groups}
-            groups = _groups(agent for agent in agents if agent.label in learnt)
             count = -(-len(places) // COLUMNS)
             size = -(-len(places) // count)
             for number in range(count):
                 marks = [kind] * (len(kinds) > 1) + [str(number + 1)] * (count > 1)
                 own = dataclasses.replace(board, environments=tuple(places[number * size : (number + 1) * size]))
+                learnt = {group for entry in own.environments for group in entry.curves.groups}
+                groups = _groups(agent for agent in agents if agent.label in learnt)
                 path = PICTURES / f"{'-'.join(['curves', page, *marks])}.png"
                 drawn.append(picture_of_curves(own, path, groups))
     return drawn

@@ -210,7 +210,7 @@ def _ranking(axes: Any, shown: Ranking, styles: Mapping[str, Style]) -> None:
         axes.axvline(level, color=QUIET, linewidth=0.9, linestyle=":")
     places = shown.lines
     lines = {place: line for place, line in enumerate(places) if not isinstance(line, str)}
-    tuned = any(bar.tuned for bar in shown.bars)
+    tuned, hollow = any(bar.tuned for bar in shown.bars), any(bar.rank is None for bar in shown.bars)
     axes.set_yticks(list(lines), [_name(line[0]) for line in lines.values()])
     _ranks(axes, lines, ("rank", "tuned") if tuned else ("rank",))
     left = min([-0.05, *(_ends(bar)[0] for bar in shown.bars)]) - 0.05
@@ -224,6 +224,7 @@ def _ranking(axes: Any, shown: Ranking, styles: Mapping[str, Style]) -> None:
             _division(axes, place, division)
     said = "score: interquartile mean of runs, with its 95 % interval"
     said += "\noutlined in black: with tuned values, ranked among these" * tuned
+    said += "\nhollow: unranked, since not on all environments or with fewer than five seeds" * hollow
     axes.set_xlabel(said, color=QUIET, loc="right", fontsize=7.5)
     above = axes.secondary_xaxis("top")
     above.set_xticks([0, 1], ["reference", "optimum"])
