@@ -37,6 +37,15 @@ class Budget:
         """Actions taken."""
         return int(self._meter.steps[self._run])
 
+    @property
+    def guidance(self) -> dict[str, int]:
+        """What help was taken.
+
+        Episodes on an "easier" stage than the full task, episodes that were "hinted", and "illegal" actions, which a
+        mask of legal ones would have told.
+        """
+        return {name: int(getattr(self._meter, name)[self._run]) for name in ("easier", "hinted", "illegal")}
+
     def counts(self, envs: Any) -> bool:
         """Return whether environments still charge this budget."""
         return batch_of(envs).meter is self._meter

@@ -47,6 +47,7 @@ class Counted:
 
     spent: int = 0  # episodes
     steps: int = 0  # actions
+    guidance: dict[str, int] = dataclasses.field(default_factory=dict)  # the help that was taken; see `Budget`
 
 
 class AgentProcess:
@@ -203,7 +204,9 @@ class TrainingProcess(AgentProcess):
                         f"{held.spent} and {held.steps}: expected counts that do not fall, at most {limit} episodes, "
                         f"and 1 to {horizon} actions in each"
                     )
-                held.spent, held.steps = new.spent, new.steps
+                held.spent, held.steps, held.guidance = new.spent, new.steps, new.guidance.model_dump()
+                if max(new.guidance.easier, new.guidance.hinted, new.guidance.illegal) > new.steps:
+                    raise AgentError(f"its process counted more help than actions in run {run}: {held.guidance}")
         if told.wrongs:
             raise AgentError(told.wrongs[0])
 

@@ -175,7 +175,7 @@ class _Runs:
 
     def _state(self, wrongs: Sequence[str] = ()) -> dict[str, Any]:
         """Return what every report of training tells."""
-        accounts = [{"spent": budget.spent, "steps": budget.steps} for budget in self._ledger]
+        accounts = [{"spent": one.spent, "steps": one.steps, "guidance": one.guidance} for one in self._ledger]
         return {"accounts": accounts, "wrongs": [*self._refused, *wrongs], "shown": sorted(self._shown)}
 
     def _checkpoint(self, run: int) -> Checkpoint:

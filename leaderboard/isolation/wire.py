@@ -25,7 +25,7 @@ from theorybench.agents.policies.files import MOST_BYTES, read_policy
 from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.setting import Setting
-from theorybench.leaderboard.records.record import Count, Digest, Metrics, Name
+from theorybench.leaderboard.records.record import Count, Digest, Guidance, Metrics, Name
 from theorybench.leaderboard.records.schema import Strict, explain
 from theorybench.leaderboard.running.failures import AgentFailure
 
@@ -59,6 +59,7 @@ class Account(Strict):
 
     spent: Count  # episodes
     steps: Count  # actions
+    guidance: Guidance = Guidance()  # the help that was taken
 
 
 class Description(Strict):

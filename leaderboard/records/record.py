@@ -48,7 +48,7 @@ KEY_FIELDS = (
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
 #: Fields that older records lack; they are written where they are known, so that old records keep their text.
-_LATER = ("sees", "objective", "preset", "tuning", "policy", "isolation")
+_LATER = ("sees", "objective", "preset", "tuning", "policy", "isolation", "guidance")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
@@ -87,6 +87,14 @@ class Spent(Strict):
 
     episodes: Count  # charged to the budget
     steps: Count  # of the environment
+
+
+class Guidance(Strict):
+    """What help of the environments a run took, as they counted it."""
+
+    easier: Count = 0  # episodes on a stage before the last, the full task
+    hinted: Count = 0  # episodes of which the first response tokens were given
+    illegal: Count = 0  # actions that were not legal, where a mask tells which are
 
 
 class CurvePoint(Strict):
@@ -181,6 +189,7 @@ class Record(Request):
     peak_memory_bytes: Count | None  # of the process; None where it is not known
     #: what kept the agent's process to itself; None where it trained in the one that scored it, and in older records
     isolation: Name | None = None
+    guidance: Guidance | None = None  # the help that it took; None in older records
     hardware: str  # processor, cores and system, in words
     versions: dict[str, str]  # of the libraries
     git_commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,64}$")] | None  # of the package's sources
@@ -300,7 +309,7 @@ def validated(model: type[M], values: Mapping[str, Any], source: str) -> M:
         return model.model_validate(dict(values))
     except ValidationError as error:
         tables: dict[str, type[Strict]] = {"": model, "spent": Spent, "curve": CurvePoint, "rung": LadderLevel}
-        tables |= {"policy": KeptPolicy, "tuning": Tuning}
+        tables |= {"policy": KeptPolicy, "tuning": Tuning, "guidance": Guidance}
         raise RecordError(f"{source}: {explain(error, tables)}") from None
 
 

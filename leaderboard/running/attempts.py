@@ -73,10 +73,12 @@ class Attempt:
     policy: dict[str, Any] | None = None  # what became of the final policy, where it was to be kept
     isolation: str | None = None  # what kept the agent's process to itself; None where it had none of its own
     sees: str = "tokens"  # the most that the agent was found to be shown, one of `SEES`
+    guidance: dict[str, int] | None = None  # the help that was taken; see `Budget.guidance`
 
     def spend(self, budget: Budget | Counted) -> None:
         """Note what has been spent."""
         self.spent = {"episodes": budget.spent, "steps": budget.steps}
+        self.guidance = budget.guidance or None
 
     def fail(self, error: BaseException) -> None:
         """Keep the first thing that went wrong."""

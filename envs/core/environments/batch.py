@@ -232,6 +232,8 @@ class Batch:
             invalid = ~self.xp.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
             rewards = self.xp.where(invalid, self.xp.zeros_like(rewards), rewards)
             terminated = terminated | invalid
+            if self.meter is not None:
+                self.meter.illegal += self._by_run(rows, to_numpy(invalid))
         if whole:
             self.state, self.steps, self.ended = state, steps, terminated
         else:
@@ -253,11 +255,18 @@ class Batch:
         assert self.meter is not None
         own = rows if isinstance(rows, slice) else to_numpy(rows)
         first = to_numpy(self.steps[rows] == 0) | self._resumed[own]
+        self.meter.charge(self._by_run(own, first), self._by_run(own, np.ones_like(first)))
+        if self._stage is not None:
+            self.meter.easier += self._by_run(own, first & (to_numpy(self._stage)[own] < self.setting.num_stages))
+        if self._hint is not None:
+            self.meter.hinted += self._by_run(own, first & (to_numpy(self._hint)[own] > 0))
+        self._resumed[own] = False
+
+    def _by_run(self, rows: Any, chosen: np.ndarray) -> np.ndarray:
+        """Count the chosen ones among some environments, bool (m,), for each run of the meter: int64 (runs,)."""
+        assert self.meter is not None
         runs = self.meter.runs
         if runs == 1:
-            begins, moves = np.array([np.count_nonzero(first)]), np.array([first.size])
-        else:
-            run = np.arange(self.n)[own] // (self.n // runs)
-            begins, moves = np.bincount(run[first], minlength=runs), np.bincount(run, minlength=runs)
-        self.meter.charge(begins, moves)
-        self._resumed[own] = False
+            return np.array([np.count_nonzero(chosen)])
+        own = rows if isinstance(rows, slice) else to_numpy(rows)
+        return np.bincount((np.arange(self.n)[own] // (self.n // runs))[chosen], minlength=runs)

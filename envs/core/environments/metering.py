@@ -19,11 +19,15 @@ class Meter:
     runs: int = 1
     episodes: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), episodes begun so far
     steps: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), actions taken so far
+    easier: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), episodes of them on a stage before the last
+    hinted: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), episodes of them with given response tokens
+    illegal: np.ndarray = dataclasses.field(init=False)  # int64 (runs,), actions of them that were not legal
 
     def __post_init__(self) -> None:
         """Start at zero."""
         require_integer("budget", self.limit, 1)
-        self.episodes, self.steps = np.zeros(self.runs, np.int64), np.zeros(self.runs, np.int64)
+        for name in ("episodes", "steps", "easier", "hinted", "illegal"):
+            setattr(self, name, np.zeros(self.runs, np.int64))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return this meter: copies of an environment share its budget."""

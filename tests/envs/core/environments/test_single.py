@@ -298,6 +298,20 @@ def test_a_meter_of_several_runs_counts_each(mode):
     pytest.fail("the budget was never exhausted")
 
 
+def test_a_meter_counts_the_help_that_is_taken_for_each_run():
+    envs = gym.make_vec("Toy/Copy-v0", num_envs=6, autoreset_mode="SameStep").unwrapped
+    envs.batch.meter = meter = Meter(100, runs=3)
+    envs.reset(seed=0)
+    envs.step(envs.action_masks().argmax(axis=1))
+    assert not (meter.easier.any() or meter.hinted.any() or meter.illegal.any())
+    envs.reset(options={"stage": np.array([1, 2, 4, 4, 4, 4]), "hint": np.array([0, 1, 0, 0, 3, 0])})
+    envs.step(envs.action_masks().argmax(axis=1))
+    assert (meter.easier.tolist(), meter.hinted.tolist(), meter.illegal.tolist()) == ([2, 0, 0], [1, 0, 1], [0, 0, 0])
+    illegal = ~envs.action_masks()
+    envs.step(illegal.argmax(axis=1))
+    assert meter.illegal.tolist() == illegal.any(axis=1).reshape(3, 2).sum(axis=1).tolist() and meter.illegal.any()
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, None, "9"])
 def test_a_budget_is_a_positive_integer(limit):
     with pytest.raises(ParameterError, match="budget = "):
