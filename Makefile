@@ -93,6 +93,10 @@ pages: $(READY) ## measure what the pages of docs/ show (half an hour where ther
 	$(BIN)/python docs/measure.py
 	$(BIN)/python docs/generate.py
 
+.PHONY: cards
+cards: $(READY) ## measure the agents that ship, beside which report cards stand (minutes)
+	$(BIN)/python -m theorybench.leaderboard.reporting.references
+
 .PHONY: clean
 clean: ## remove environments, caches and builds; results stay
 	rm -rf .venv .venv-clients .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info

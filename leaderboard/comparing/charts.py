@@ -84,7 +84,7 @@ def pass_charts(groups: Sequence[Group]) -> tuple[Chart, ...]:
                 tries = sorted(line)
                 one = Series(group.agent.label, "band", tries, [line[k] for k in tries])
                 tasks.setdefault(task, []).append(one)
-    return tuple(_pass_chart(task or "all tasks", tasks[task]) for task in sorted(tasks))
+    return tuple(pass_chart(task or "all tasks", tasks[task]) for task in sorted(tasks))
 
 
 def front_charts(groups: Sequence[Group], rows: Sequence[Row]) -> tuple[Chart, ...]:
@@ -134,7 +134,8 @@ def _steps(name: str, points: Sequence[tuple[float, float]], end: float) -> Seri
     return Series(name, "band", *zip(*best, strict=True))
 
 
-def _pass_chart(title: str, series: Sequence[Series]) -> Chart:
+def pass_chart(title: str, series: Sequence[Series]) -> Chart:
+    """Return lines of pass@K over the numbers of tries K, of which there is one at least."""
     tries = Axis("tries K", "log", ticks=tuple(sorted({x for one in series for x in one.x})))
     return Chart(title, tries, Axis("pass@K"), tuple(series))
 

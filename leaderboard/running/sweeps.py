@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.running.arguments import choose_suite
 from theorybench.leaderboard.running.config import Suite
-from theorybench.leaderboard.running.matrix import Job, Outcome, Plan, Watcher, sweep
+from theorybench.leaderboard.running.matrix import Job, Outcome, Plan, Watcher, fulfil, plan
 from theorybench.leaderboard.running.workers import Event
 from theorybench.leaderboard.watching.status import StatusFile
 from theorybench.leaderboard.watching.tracking import TensorBoard, Tracker, TrackingWatcher, WeightsAndBiases
@@ -93,6 +93,7 @@ def watched_sweep(
     retry: bool = False,
     tensorboard: str | Path | None = None,
     wandb: str | None = None,
+    planned: Plan | None = None,
 ) -> Outcome:
     """Sweep, and say how it goes: on a terminal, in the folder's state, and to trackers; see `run_suite`.
 
@@ -103,6 +104,7 @@ def watched_sweep(
         retry: also run again what did not end well before.
         tensorboard: folder of learning curves, or None.
         wandb: project of Weights & Biases, or None.
+        planned: the runs of the suite, where others than `matrix.plan` makes of it.
 
     Raises:
         the errors of `matrix.sweep`, and ConfigurationError for a tracker that is not installed.
@@ -115,7 +117,8 @@ def watched_sweep(
     watchers = [StatusFile(folder, suite.name, suite.workers), TrackingWatcher(trackers, warn)]
     if console is not None:
         watchers.append(ProgressWatcher(console))
-    return sweep(suite, folder, watcher=_Together(watchers), retry=retry)
+    runs, keep = planned or plan(suite), suite.save_policies
+    return fulfil(runs, folder, suite.workers, watcher=_Together(watchers), retry=retry, save_policies=keep)
 
 
 class _Together(Watcher):

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from theorybench.leaderboard.evidence.lab import claims, studies
     from theorybench.leaderboard.records.record import Record
     from theorybench.leaderboard.records.store import read_records as records
+    from theorybench.leaderboard.reporting.report import report
     from theorybench.leaderboard.running.policies import evaluate, load_policy, train
     from theorybench.leaderboard.running.runner import run
     from theorybench.leaderboard.running.sweeps import run_suite
@@ -63,6 +64,7 @@ _LAZY = {
     "load_policy": "theorybench.leaderboard.running.policies",
     "make_agent": "theorybench.agents",
     "records": "theorybench.leaderboard.records.store:read_records",
+    "report": "theorybench.leaderboard.reporting.report",
     "rollout": "theorybench.agents",
     "run": "theorybench.leaderboard.running.runner",
     "run_suite": "theorybench.leaderboard.running.sweeps",
@@ -101,6 +103,7 @@ __all__ = [
     "make_agent",
     "records",
     "register",
+    "report",
     "rollout",
     "run",
     "run_suite",

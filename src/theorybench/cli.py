@@ -1,4 +1,4 @@
-"""The command line: `theorybench list | run | leaderboard | export | claims | study | tune | evaluate` and others.
+"""The command line: `theorybench list | run | leaderboard | report | claims | study | tune | evaluate` and others.
 
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from theorybench.card import report
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
@@ -221,11 +222,13 @@ def leaderboard(
 
     console = make_console()
     console.print(board_lines(board, explain=explain))
+    console.print("what kind of learner an agent is, yours too: theorybench report NAME", style="dim", soft_wrap=True)
     if html is not None:
         console.print(f"page: {html}", highlight=False, soft_wrap=True)
 
 
 app.command()(export)
+app.command()(report)
 app.command()(status)
 app.command()(doctor)
 app.command()(claims)

@@ -67,8 +67,8 @@ SETTINGS = [name for id in tb.list_envs() for name in (id, id.partition("/")[2].
 LONG = [
     words
     for words in COMMANDS
-    if words[0] in ("run", "claims", "study", "tune") and len(words) > 1
-    if words[0] in ("run", "tune") or words[1] not in SETTINGS
+    if words[0] in ("run", "claims", "study", "tune", "report") and len(words) > 1
+    if words[0] in ("run", "tune", "report") or words[1] not in SETTINGS
 ]
 #: Pages whose code trains with libraries that take long.
 LIBRARIES = "stable_baselines3|sb3_contrib|pretrained|torchrl|skrl|tianshou|moviepy|trl"
@@ -125,7 +125,7 @@ def test_a_command_can_be_given(words, folder, records, call):
         assert words[0] in typer.main.get_command(cli.app).commands
         return
     values = parsed(words)
-    if words[0] == "tune" or made_by(words):
+    if words[0] in ("tune", "report") or made_by(words):
         return  # at night
     if words[0] == "run":
         chosen = choose_suite(

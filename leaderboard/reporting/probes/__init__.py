@@ -1,0 +1,1 @@
+"""The probes of report cards, one file for each family."""
