@@ -61,6 +61,7 @@ class Card:
     """What kind of learner an agent is."""
 
     agent: str  # its label
+    command: str  # that makes the card again
     feedback: str  # what it learns from
     findings: tuple[Finding, ...]
     refused: Mapping[str, str]  # questions that are not put to it, and why
@@ -137,6 +138,7 @@ def make_card(
     newest = max(records, key=lambda record: record.started_at, default=None)
     return Card(
         agent=planned.label,
+        command=planned.command,
         feedback=planned.agent.feedback,
         findings=tuple(findings),
         refused=planned.refused,

@@ -1,7 +1,6 @@
 """Report cards as one HTML file, and as a fragment for notebooks."""
 
 import math
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,7 +42,6 @@ def render_card(card: Card) -> str:
         styles=styles,
         key=chart_key,
         keyed=lambda chart: place_labels(chart, GAP).side == "key",
-        command=f"theorybench report {shlex.quote(card.agent)}",
     )
 
 

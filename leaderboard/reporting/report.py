@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from theorybench.envs.core.evidence.study import Chart
 from theorybench.leaderboard.reporting import charts
 from theorybench.leaderboard.reporting.card import Card, make_card
 from theorybench.leaderboard.reporting.page import render_card, render_fragment
@@ -81,7 +82,8 @@ def watched_report(
     records = planned.run(planned.folder if out is None else Path(out), console, retry=retry)
     shipped, name = Shipped(), planned.agent.name if planned.agent.ships and not planned.agent.changed else ""
     bare = make_card(planned, records, shipped.beside(planned.probes, name), shipped.origin)
-    results, drawn = Results(records, planned.label), []
+    results = Results(records, planned.label)
+    drawn: list[Chart] = []
     answered = {one.id for one in bare.findings if one.state in ("yes", "no", "unsettled")}
     for kind, id, draw in (("passes", "squeezing", charts.passes), ("ladder", "ladders", charts.ladder)):
         probe = next((one for one in planned.probes if one.id == id and id in answered), None)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,13 @@ class ReportPlan:
         """Where its records go by default: results/report/NAME."""
         name = re.sub(r"[^\w.=-]+", "-", self.label).strip("-.")[:80]
         return Path("results") / "report" / (name or "agent")
+
+    @property
+    def command(self) -> str:
+        """The command that makes the report again, where it was given."""
+        seeds = len(self.suite.seeds)
+        given = f"theorybench report {shlex.quote(self.agent.reference or self.label)}"
+        return given if seeds == FEWEST_SEEDS else f"{given} --seeds {seeds}"
 
     def expected(self, task: ProbeTask) -> set[str]:
         """Return the keys of the runs of a task."""
