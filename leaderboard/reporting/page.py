@@ -40,7 +40,7 @@ def render_card(card: Card) -> str:
         docs=DOCS,
         charts=charts,
         styles=styles,
-        key=chart_key,
+        key=lambda chart: chart_key(chart) if any(series.low for series in chart.series) else ["mean of runs"],
         keyed=lambda chart: place_labels(chart, GAP).side == "key",
     )
 

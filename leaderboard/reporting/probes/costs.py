@@ -84,7 +84,8 @@ def _task(feedback: str, role: Role, budget: int) -> ProbeTask:
 
 
 def _scaling(task: ProbeTask, theory: str, results: Results) -> Measured:
-    scores = {agent: results.of(task, agent).values("score") for agent in results.agents(task)}
+    by_size = sorted(results.agents(task), key=lambda agent: int(agent.rpartition("=")[2]))
+    scores = {agent: results.of(task, agent).values("score") for agent in by_size}
     low, *_, high = scores.values()
     return Measured(
         (Criterion("score of the largest less that of the smallest", difference(high, low), 0.05, True, "+z.3f"),),
