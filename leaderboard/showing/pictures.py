@@ -13,7 +13,7 @@ from theorybench.envs.core.evidence.study import Chart, StudyResult
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import Board
-from theorybench.leaderboard.comparing.ranking import RESOLUTION, Rank
+from theorybench.leaderboard.comparing.ranking import Rank
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.charts.layout import chart_key
 from theorybench.leaderboard.showing.ladder_chart import (
@@ -42,6 +42,8 @@ COLUMN, ROOM, NAME = 29, 0.24, 20
 SOFT = "#e4e8ee"
 #: Where a score is cut, which is marked; ticks of curves that reach it.
 LOWEST, TICKS = -1.0, (-1.0, -0.5, 0.0, 0.5, 1.0)
+#: Least difference of a raw score, and of the end of its interval, that is worth a word beside what is drawn.
+VISIBLE, NOTABLE = 0.005, 0.25
 
 
 class Bar(NamedTuple):
@@ -269,11 +271,12 @@ def _line(axes: Any, place: int, line: Sequence[Bar], own: Style) -> None:
 
 def _raw(axes: Any, place: int, line: Sequence[Bar], room: float) -> None:
     """Write raw scores where they differ from those that are drawn, where there is room: that of a text, in scores."""
-    words = {
-        bar.tuned: f"raw {bar.raw.value:.3g}".replace("-", "−")
-        for bar in line
-        if bar.raw and any(abs(raw - drawn) > RESOLUTION for raw, drawn in zip(bar.raw, bar.score, strict=True))
-    }
+    words = {}
+    for bar in line:
+        if bar.raw and abs(bar.raw.value - bar.score.value) > VISIBLE:
+            words[bar.tuned] = f"raw {bar.raw.value:.3g}".replace("-", "−")
+        elif bar.raw and bar.score.low - bar.raw.low > NOTABLE:
+            words[bar.tuned] = f"raw from {bar.raw.low:.3g}".replace("-", "−")
     ends = [_ends(bar) for bar in line]
     if len(line) == 2 and False in words and ends[1][0] - ends[0][1] > room:
         texts = [(words[False], ends[0], True), (words.get(True, ""), ends[1], ends[1][1] < 1 - room)]

@@ -89,7 +89,7 @@ def test_the_ranking_says_what_it_clips(tmp_path, synthetic_run):
     records = [synthetic_run(name, own, seed=seed) for name, all in scores.items() for seed, own in enumerate(all)]
     texts = texts_of(picture(make_board(records, draws=50), tmp_path / "a.svg"))
     said = {name: [text for text in texts[name] if text.startswith("raw")] for name in scores}
-    assert said == {"far": ["raw −5"], "once": ["raw 0.5"], "near": []}
+    assert said == {"far": ["raw −5"], "once": ["raw from −6.88"], "near": []}
 
 
 def texts_of(path):
