@@ -211,6 +211,8 @@ def test_study(command, tmp_path):
         (["run", "--agents", "rlvrr"], 2, "agents[0]: unknown agent 'rlvrr'; did you mean"),
         (["run", "--seeds", "0"], 2, "seeds = 0: expected a number of seeds"),
         (["run", "--seeds", "x"], 2, "Invalid value for '--seeds'"),
+        (["report", "rlvrr"], 2, "unknown agent 'rlvrr'; did you mean"),
+        (["report", "rlvr", "--seeds", "4"], 2, "seeds = 4: expected an integer >= 5"),
         (["leaderboard", "no-such-folder"], 1, "there are no records in no-such-folder: run `theorybench run"),
         (["export", "no-such-folder", "--csv", "x.csv"], 1, "there are no records in no-such-folder"),
         (["claims", "tree-squeezin"], 2, "unknown environment or claim 'tree-squeezin'; did you mean"),

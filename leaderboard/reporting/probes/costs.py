@@ -26,10 +26,10 @@ from theorybench.leaderboard.reporting.probes.labels import LABELLED
 
 #: Hyper-parameters that say how much is gathered for each update, and the values that are compared.
 SIZES: dict[str, tuple[int, int, int]] = {
-    "group_size": (2, 8, 32),
-    "episodes_per_update": (16, 64, 256),
-    "samples": (2, 8, 32),
     "rounds": (2, 6, 18),
+    "group_size": (2, 8, 32),
+    "samples": (2, 8, 32),
+    "episodes_per_update": (16, 64, 256),
 }
 #: Agents that ship, beside which one of each kind of feedback is timed: the first that it is not itself.
 PEERS = {"reward": ("rlvr", "rloo"), "preference": ("dpo-on-policy", "ipo"), "label": ("ddro", "kto")}
@@ -40,7 +40,6 @@ class _Place(NamedTuple):
 
     task: ProbeTask
     page: str
-    sizes: str  # what is compared, after "gains from"
     theory: str
     claims: tuple[str, ...]
 
@@ -49,7 +48,6 @@ _PLACES = {
     "reward": _Place(
         TREE,
         "settings/TreeMarkovChain-v0.md",
-        "larger batches",
         "At a fixed number of episodes larger batches mean fewer updates with less noise: runs scatter around the "
         "limit of large batches in proportion to (episodes of an update)^(-1/2).",
         ("tree-squeezing-noise",),
@@ -57,7 +55,6 @@ _PLACES = {
     "preference": _Place(
         COVERED,
         "settings/PreferenceBandit-v0.md",
-        "more rounds",
         "Later rounds compare answers of a better policy, and each is fitted to fewer comparisons: below a threshold "
         "of these a round improves nothing.",
         ("preference-coverage-below", "preference-coverage-above"),
@@ -65,7 +62,6 @@ _PLACES = {
     "label": _Place(
         LABELLED,
         "settings/GoodBadLabels-v0.md",
-        "larger batches",
         "Batches are parts of the same labels: their size changes the noise of steps, not what the labels say.",
         (),
     ),
@@ -137,7 +133,7 @@ def _probes(feedback: str) -> tuple[Probe, ...]:
                 "smallest, or hardly higher.",
                 "unsettled": "Whether the largest size scores higher than the smallest is not settled.",
             },
-            short=(f"gains from {place.sizes}", f"does not gain from {place.sizes}"),
+            short=("gains from larger batches or more rounds", "does not gain from larger batches or more rounds"),
             welcome=None,
             claims=place.claims,
             page=place.page,
