@@ -82,9 +82,9 @@ class Card:
         if said["unsettled"]:
             asked = " ".join(one.question for one in said["unsettled"])
             parts.append(f"Not settled by {self.seeds} runs each: {asked}")
-        for state, words_for in (("failed", "Its runs failed in"), ("missing", "Not run yet:")):
-            if said[state]:
-                parts.append(f"{words_for} {len(said[state])} of {len(self.findings)} probes.")
+        for found, words_for in ((said["failed"], "Its runs failed in"), (said["missing"], "Not run yet:")):
+            if found:
+                parts.append(f"{words_for} {len(found)} of {len(self.findings)} probes.")
         return parts
 
     @property

@@ -27,8 +27,9 @@ from theorybench.leaderboard.running.provenance import git_commit, hardware, ver
 #: Where the numbers stand.
 FILE = Path(__file__).with_name("references.json")
 #: The agents that are measured: of each kind of feedback some that theory tells apart.
-AGENTS = ("rlvr", "rlvr-kl", "rlvr-reject-easy", "grpo", "ppo", "astar-po", "curriculum-rlvr", "best-of-n")
-AGENTS += ("nonlinear-grpo", "dpo-offline", "dpo-on-policy", "dpo-hybrid", "ipo", "nash-md", "sppo", "ddro", "kto")
+AGENTS: tuple[str, ...] = ("rlvr", "rlvr-kl", "rlvr-reject-easy", "grpo", "ppo", "astar-po", "curriculum-rlvr")
+AGENTS += ("best-of-n", "nonlinear-grpo", "dpo-offline", "dpo-on-policy", "dpo-hybrid", "ipo", "nash-md", "sppo")
+AGENTS += ("ddro", "kto")
 
 
 def mark(probe: Probe) -> str:
@@ -91,9 +92,9 @@ def known_of(card: Card, results: Results, probes: Mapping[str, Probe]) -> dict[
         one.id: {"mark": mark(probes[one.id]), "verdict": one.state, "values": [[*each.value] for each in one.criteria]}
         for one in settled
     }
-    about = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "hardware": hardware()}
-    about |= {"commit": git_commit(), "versions": versions(), "seconds_cpu": round(card.seconds_cpu, 1)}
-    known = {**about, "findings": findings}
+    known: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "hardware": hardware()}
+    known |= {"commit": git_commit(), "versions": versions(), "seconds_cpu": round(card.seconds_cpu, 1)}
+    known["findings"] = findings
     for kind, id, line in (("passes", "squeezing", charts.pass_line), ("ladder", "ladders", charts.ladder_line)):
         if id in findings:
             known[kind] = line(results)
