@@ -30,6 +30,8 @@ from theorybench.leaderboard.records.record import Record, json_value
 BOARD_SCHEMA = 7
 #: Feedback of environments, in titles of tracks whose environments differ in it.
 FEEDBACK = {"reward": "rewards", "preference": "comparisons", "label": "labels"}
+#: Title of a board, and bootstrap draws of each interval, where nothing else is asked for.
+TITLE, DRAWS = "TheoryBench leaderboard", 2000
 #: Bootstrap draws of growth laws, whose fits take longer than means.
 LADDER_DRAWS = 300
 #: How the numbers are computed, for readers of the board.
@@ -200,8 +202,8 @@ class Board:
 def make_board(
     records: Iterable[Record],
     *,
-    title: str = "TheoryBench leaderboard",
-    draws: int = 2000,
+    title: str = TITLE,
+    draws: int = DRAWS,
     target: float = TARGET,
 ) -> Board:
     """Compare the agents of some records.
@@ -216,12 +218,30 @@ def make_board(
         RecordError: there are no records.
         ParameterError: a target outside of (0, 1].
     """
-    if not 0 < target <= 1:
-        raise ParameterError("target", target, "a score in (0, 1]")
+    return board_of(group_records(distinct_records(records)), title=title, draws=draws, target=target)
+
+
+def distinct_records(records: Iterable[Record]) -> list[Record]:
+    """Return one record of each key, by increasing time.
+
+    Raises:
+        RecordError: there are no records.
+    """
     held = sorted({record.key: record for record in records}.values(), key=lambda r: (r.started_at, r.key))
     if not held:
         raise RecordError("there are no records to compare: run `theorybench run` first")
-    every = group_records(held)
+    return held
+
+
+def board_of(every: Sequence[Group], *, title: str = TITLE, draws: int = DRAWS, target: float = TARGET) -> Board:
+    """Compare the agents of some groups of runs, which `group_records` made; see `make_board`.
+
+    Raises:
+        ParameterError: a target outside of (0, 1].
+    """
+    if not 0 < target <= 1:
+        raise ParameterError("target", target, "a score in (0, 1]")
+    held = [record for group in every for record in group.records]
     agents = {group.agent.id: group.agent for group in every}.values()
     groups = [group for group in every if group.records[0].rung is None]
     graded = [group for group in every if group.records[0].rung is not None]
@@ -333,11 +353,11 @@ def _environment_board(info: EnvironmentInfo, groups: Sequence[Group], draws: in
 
 
 def _provenance(records: Sequence[Record]) -> Provenance:
-    """Collect where runs were made; records come by increasing time."""
+    """Collect where runs were made."""
     names = sorted({name for record in records for name in record.versions})
     return Provenance(
-        first_started_at=records[0].started_at,
-        last_started_at=records[-1].started_at,
+        first_started_at=min(record.started_at for record in records),
+        last_started_at=max(record.started_at for record in records),
         hardware=tuple(sorted({record.hardware for record in records})),
         versions={n: tuple(sorted({r.versions[n] for r in records if n in r.versions})) for n in names},
         git_commits=tuple(sorted({record.git_commit for record in records if record.git_commit})),

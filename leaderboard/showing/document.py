@@ -58,18 +58,10 @@ def write_document(text: str, path: str | Path) -> Path:
     return Path(path).resolve()
 
 
-def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **values: Any) -> str:
-    """Fill a template that extends base.html.j2.
-
-    Values are escaped wherever they stand, and the page's own policy runs no script but its two.
-
-    Args:
-        template: name of the file.
-        figures: plotly figures by name, for the id of each place.
-        values: what the template names.
-    """
+def escaping_environment(*folders: Path) -> Environment:
+    """Return an environment of these folders' templates and of those beside this module; it escapes every value."""
     environment = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader([*folders, FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -85,7 +77,24 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
         "seconds": format_seconds,
         "bytes": format_bytes,
     }
-    scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in ("plotly-basic.min.js", "page.js")]
+    return environment
+
+
+def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **values: Any) -> str:
+    """Fill a template that extends base.html.j2.
+
+    Values are escaped wherever they stand, and the page's own policy runs no script but its two.
+
+    Args:
+        template: name of the file.
+        figures: plotly figures by name, for the id of each place.
+        values: what the template names.
+    """
+    environment = escaping_environment()
+    plotly, *own = (
+        (FOLDER / name).read_text(encoding="utf-8") for name in ("plotly-basic.min.js", "theme.js", "page.js")
+    )
+    scripts = [plotly, "".join(own)]
     return environment.get_template(template).render(
         figures=Markup(_embedded(figures)),
         scripts=[Markup(script) for script in scripts],

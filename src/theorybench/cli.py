@@ -1,4 +1,4 @@
-"""The command line: `theorybench list | run | leaderboard | report | claims | study | tune | evaluate` and others.
+"""The command line: `theorybench list | run | leaderboard | report | site | claims | study | tune` and others.
 
 Exit code 0: done; 1: something in it failed, and the rest is saved; 2: wrong usage; 130: stopped by Ctrl-C.
 """
@@ -15,7 +15,7 @@ from theorybench.card import report
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
-from theorybench.stores import Results, TensorBoardFolder, WandbProject, compare_two, doctor, export, status
+from theorybench.stores import Results, TensorBoardFolder, WandbProject, compare_two, doctor, export, site, status
 from theorybench.submissions import submit, verify
 from theorybench.tuning import tune
 
@@ -229,6 +229,7 @@ def leaderboard(
 
 app.command()(export)
 app.command()(report)
+app.command()(site)
 app.command()(status)
 app.command()(doctor)
 app.command()(claims)

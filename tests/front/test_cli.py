@@ -70,6 +70,14 @@ def test_export(results, command, tmp_path):
     assert command("export", folder)[0] == 2
 
 
+def test_site(results, command, tmp_path):
+    folder, _ = results
+    code, out, err = command("site", folder, "--out", tmp_path / "site")
+    assert code == 0 and err == "" and "pages of 25 runs" in out and (tmp_path / "site" / "index.html").is_file()
+    code, out, err = command("site", folder, "--out", tmp_path / "site", "--claims", tmp_path / "none.json")
+    assert code == 2 and out == "" and "none.json: expected a report of claims" in err
+
+
 def test_list(command):
     code, out, _ = command("list")
     assert (
@@ -215,6 +223,7 @@ def test_study(command, tmp_path):
         (["report", "rlvr", "--seeds", "4"], 2, "seeds = 4: expected an integer >= 5"),
         (["leaderboard", "no-such-folder"], 1, "there are no records in no-such-folder: run `theorybench run"),
         (["export", "no-such-folder", "--csv", "x.csv"], 1, "there are no records in no-such-folder"),
+        (["site", "no-such-folder", "--out", "site"], 1, "there are no records in no-such-folder"),
         (["claims", "tree-squeezin"], 2, "unknown environment or claim 'tree-squeezin'; did you mean"),
         (["study", "two-arms-learnin"], 2, "unknown environment or study 'two-arms-learnin'; did you mean"),
         (["study", "--seeds", "1"], 2, "seeds = 1: expected a number of runs >= 2"),
@@ -248,7 +257,10 @@ def test_a_file_that_is_no_store_is_left_alone(command, tmp_path):
     [
         (None, "with the answer key"),
         ("run", "rlvr[learning_rate=0.1]"),
-        *((name, "Usage: theorybench") for name in ("list", "leaderboard", "export", "claims", "study", "evaluate")),
+        *(
+            (name, "Usage: theorybench")
+            for name in ("list", "leaderboard", "site", "export", "claims", "study", "evaluate")
+        ),
     ],
 )
 def test_help(command, name, words):

@@ -1,0 +1,172 @@
+"""Builds a site beside its place, and then puts it there: no reader ever sees half of one."""
+
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.leaderboard.comparing.board import DRAWS, TITLE, board_of, distinct_records
+from theorybench.leaderboard.comparing.efficiency import TARGET
+from theorybench.leaderboard.comparing.groups import AgentInfo, group_records
+from theorybench.leaderboard.comparing.reproduction import configuration
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.showing import document
+from theorybench.leaderboard.site.claims import read_claims
+from theorybench.leaderboard.site.data import SiteData
+from theorybench.leaderboard.site.downloads import write_downloads
+from theorybench.leaderboard.site.pages import FOLDER, Pages
+from theorybench.leaderboard.site.settings import SettingPage, setting_pages
+
+#: A file in the root of every site: a folder without it is nobody's to replace.
+MARK = ".theorybench-site"
+#: The scripts of which `assets/site.js` is made, in their order.
+SCRIPTS = ("core.js", "draw.js", "compare.js", "pages.js")
+
+
+class Site(NamedTuple):
+    """A site that was built."""
+
+    path: Path  # of its first page
+    runs: int  # that it shows
+    pages: int  # how many
+    bytes: int  # of all its files
+
+
+def build_site(
+    directories: Sequence[str | Path],
+    out: str | Path,
+    *,
+    claims: Sequence[str | Path] = (),
+    reports: str | Path | None = None,
+    title: str = TITLE,
+    target: float = TARGET,
+    draws: int = DRAWS,
+) -> Site:
+    """Write the site of some folders of records.
+
+    Args:
+        directories: folders that `theorybench run` wrote, or files of JSON lines; a run that is in several counts once.
+        out: the folder of the site; replaced where it is one that this wrote.
+        claims: reports that `theorybench claims --json` printed.
+        reports: a folder of report cards, `<agent>.html` by its label, or as its page here is called.
+        title: of the site.
+        target: the score that counts as learnt.
+        draws: bootstrap draws of each interval.
+
+    Raises:
+        RecordError: a folder without records, or a damaged store.
+        ConfigurationError: `out` exists and is no site, or holds records; a report that cannot be read.
+        ParameterError: a target outside of (0, 1].
+    """
+    place = Path(out)
+    _check_place(place, directories)
+    cards = _report_cards(reports)
+    checked = read_claims(claims)
+    groups = group_records(distinct_records(record for folder in directories for record in load_records(folder)))
+    board = board_of(groups, title=title, target=target, draws=draws)
+    settings = setting_pages([entry.environment for entry in board.environments])
+    draft = place.with_name(f".{place.name}-{secrets.token_hex(8)}")
+    try:
+        draft.mkdir(parents=True)
+        data = SiteData(board, groups, settings, [claim.id for claim in checked])
+        pages = Pages(
+            board,
+            settings,
+            checked,
+            data.agent_slugs,
+            _copy_reports(cards, board.agents, data.agent_slugs, draft),
+            _write_pictures(settings, draft),
+            write_downloads(board, groups, draft / "records"),
+        )
+        (draft / "records" / "reproduction.toml").write_text(configuration(board), encoding="utf-8")
+        texts = {f"data/{name}": text for name, text in data.scripts().items()} | _assets()
+        made = dict(pages.all())
+        for name, text in (texts | made | {MARK: "theorybench site\n"}).items():
+            path = draft / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+        size = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
+        _swap(draft, place)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return Site(place.resolve() / "index.html", board.runs, len(made), size)
+
+
+def _check_place(place: Path, directories: Sequence[str | Path]) -> None:
+    if not directories:
+        raise ConfigurationError("no folders of records: name one at least")
+    for folder in map(Path, directories):
+        if folder.resolve().is_relative_to(place.resolve()):
+            raise ConfigurationError(
+                f"--out {place} holds the records {folder}, which the site would replace: choose another"
+            )
+    if place.exists() and not place.is_dir():
+        raise ConfigurationError(f"--out {place}: expected a folder, and this is a file")
+    if place.exists() and any(place.iterdir()) and not (place / MARK).is_file():
+        raise ConfigurationError(f"--out {place} holds other files: choose a new folder, or one that a site is in")
+
+
+def _swap(draft: Path, place: Path) -> None:
+    """Put the folder in its place; what was there is deleted afterwards."""
+    if not place.exists():
+        draft.rename(place)
+        return
+    old = place.with_name(f".{place.name}-old-{secrets.token_hex(8)}")
+    place.rename(old)
+    try:
+        draft.rename(place)
+    except OSError:
+        old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _assets() -> dict[str, str]:
+    """Return the styles and scripts that all pages share."""
+
+    def text(folder: Path, *names: str) -> str:
+        return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
+
+    return {
+        "assets/site.css": text(document.FOLDER, "page.css") + text(FOLDER, "site.css"),
+        "assets/site.js": text(document.FOLDER, "theme.js") + text(FOLDER, *SCRIPTS),
+        "assets/plotly-basic.min.js": text(document.FOLDER, "plotly-basic.min.js"),
+        "assets/plotly-basic.LICENSE.txt": text(document.FOLDER, "plotly-basic.LICENSE.txt"),
+    }
+
+
+def _write_pictures(settings: dict[str, SettingPage], draft: Path) -> dict[str, str]:
+    found = {}
+    for id, setting in settings.items():
+        drawn = setting.picture()
+        if drawn is not None:
+            (draft / "pictures").mkdir(exist_ok=True)
+            found[id] = f"pictures/{setting.slug}.png"
+            (draft / found[id]).write_bytes(drawn)
+    return found
+
+
+def _report_cards(folder: str | Path | None) -> dict[str, Path]:
+    """Return the report cards of a folder by the names of their files."""
+    if folder is None:
+        return {}
+    if not Path(folder).is_dir():
+        raise ConfigurationError(f"--reports {folder}: expected a folder of pages <agent>.html")
+    return {path.stem: path for path in sorted(Path(folder).glob("*.html")) if path.is_file()}
+
+
+def _copy_reports(
+    cards: dict[str, Path], agents: Sequence[AgentInfo], slugs: dict[str, str], draft: Path
+) -> dict[str, str]:
+    """Copy the report card of each agent that has one; return their places by label."""
+    found = {}
+    for agent in agents:
+        slug = slugs[agent.label]
+        card = cards.get(agent.label) or cards.get(slug)
+        if card is not None:
+            (draft / "reports").mkdir(exist_ok=True)
+            found[agent.label] = f"reports/{slug}.html"
+            shutil.copyfile(card, draft / found[agent.label])
+    return found

@@ -1,0 +1,97 @@
+"""Claims that were checked: reports of `theorybench claims --json`, and tables of them that are kept."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError
+from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.registry import lookup
+
+#: Verdicts in the order in which readers look for them.
+VERDICTS = ("fails", "error", "inconclusive", "holds")
+#: What a report says of each claim in words and in numbers; all but the first three may be missing.
+WORDS = ("id", "environment", "verdict", "statement", "source", "formula", "falsified_by", "error")
+NUMBERS = ("predicted", "measured", "low", "high", "tolerance", "detectable", "seconds")
+
+
+@dataclasses.dataclass(frozen=True)
+class ShownClaim:
+    """A claim as the site shows it; what is not known is empty, or None."""
+
+    id: str
+    environment: str  # id of its setting
+    verdict: str  # one of `VERDICTS`
+    statement: str = ""
+    source: str = ""
+    formula: str = ""
+    falsified_by: str = ""
+    error: str = ""
+    predicted: float | None = None
+    measured: float | None = None
+    low: float | None = None
+    high: float | None = None
+    tolerance: float | None = None
+    detectable: float | None = None
+    seconds: float | None = None
+
+
+def read_claims(paths: Iterable[str | Path]) -> list[ShownClaim]:
+    """Read reports of claims; of a claim that stands in several, the last one counts.
+
+    What a report leaves out, such as the statement, is taken from the registry where the claim is known here.
+
+    Args:
+        paths: files of JSON with a list "claims", as `theorybench claims --json` prints it.
+
+    Raises:
+        ConfigurationError: a file that cannot be read or is no such report; names what is wrong.
+    """
+    found: dict[str, ShownClaim] = {}
+    for path in paths:
+        try:
+            report = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigurationError(
+                f"--claims {path}: expected a report of claims, and it is none: {error}"
+            ) from error
+        rows = report.get("claims") if isinstance(report, dict) else None
+        if not isinstance(rows, list):
+            advice = "write one with `theorybench claims --json > FILE`"
+            raise ConfigurationError(f'--claims {path}: expected an object with the list "claims"; {advice}')
+        for number, row in enumerate(rows):
+            claim = _claim(row, f"--claims {path}, claims[{number}]")
+            found[claim.id] = claim
+    return sorted(found.values(), key=lambda claim: (claim.environment, claim.id))
+
+
+def _claim(row: Any, source: str) -> ShownClaim:
+    if not isinstance(row, dict):
+        raise ConfigurationError(f"{source}: expected an object, got {type(row).__name__}")
+    values: dict[str, Any] = {}
+    for name in (*WORDS, *NUMBERS):
+        value, kinds = row.get(name), str if name in WORDS else (int, float)
+        if value is None and name not in WORDS[:3]:
+            continue
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise ConfigurationError(
+                f"{source}.{name} = {value!r:.80}: expected {'text' if kinds is str else 'a number'}"
+            )
+        values[name] = value
+    if values["verdict"] not in VERDICTS:
+        raise ConfigurationError(f"{source}.verdict = {values['verdict']!r:.80}: expected {', '.join(VERDICTS)}")
+    known = _registered(values["environment"], values["id"])
+    if known is not None:
+        words = {name: getattr(known, name) for name in ("statement", "source", "formula", "falsified_by")}
+        values = {**words, "tolerance": known.tolerance, **values}
+    return ShownClaim(**values)
+
+
+def _registered(environment: str, id: str) -> Claim | None:
+    try:
+        claims: Sequence[Claim] = lookup(environment).claims()
+    except TheoryBenchError:
+        return None
+    return next((claim for claim in claims if claim.id == id), None)

@@ -1,0 +1,274 @@
+"""A board as the data of its site: what pages sort, filter and draw, computed here and nowhere else.
+
+Numbers stand as boards show them: scores and shares to three decimals, costs to four digits; an infinite one is the
+text "inf", one that is not known null. Agents, environments and settings are named by their places in lists, so that no
+name is ever a key.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Chart, Series
+from theorybench.leaderboard.comparing.board import Board, Standing
+from theorybench.leaderboard.comparing.groups import Group
+from theorybench.leaderboard.comparing.ranking import RESOLUTION, Pair, Row
+from theorybench.leaderboard.comparing.untrained import Baseline
+from theorybench.leaderboard.showing.charts.interactive import figure
+from theorybench.leaderboard.showing.charts.layout import tick_texts, x_range, y_range
+from theorybench.leaderboard.showing.ladder_chart import ladder_chart, ladder_styles, natural_scale
+from theorybench.leaderboard.showing.styles import agent_styles, line_agents
+from theorybench.leaderboard.showing.words import cell, ladder_table
+from theorybench.leaderboard.site.names import slugs
+from theorybench.leaderboard.site.settings import SettingPage
+
+#: Steps of a score and of a share in charts: these are shipped as integers.
+UNIT = 1000
+#: Letters of the error of a failed run that are shown; the records hold all of it.
+ERROR_LETTERS = 300
+#: What rows of rankings hold, in their order.
+ROW: tuple[tuple[str, Callable[[Row], Any]], ...] = (
+    ("rank", lambda row: list(row.rank) if row.rank else None),
+    ("remark", lambda row: row.remark),
+    ("division", lambda row: row.division),
+    ("score", lambda row: _interval(row.score)),
+    ("raw", lambda row: _interval(row.raw)),
+    ("mean", lambda row: _score(row.mean)),
+    ("minimum", lambda row: _score(row.minimum)),
+    ("below", lambda row: row.below),
+    ("improvement", lambda row: _interval(row.improvement)),
+    ("lead", lambda row: _interval(row.lead)),
+    ("behind", lambda row: _interval(row.behind)),
+    ("area", lambda row: _interval(row.area)),
+    ("reached", lambda row: row.reach.reached),
+    ("share", lambda row: _interval(row.reach.share)),
+    ("episodes", lambda row: _interval(row.reach.episodes, _digits)),
+    ("fronts", lambda row: ", ".join(row.fronts)),
+    ("runs", lambda row: row.runs),
+    ("failed", lambda row: row.failed),
+    ("seeds", lambda row: row.seeds),
+    ("queries", lambda row: _digits(row.queries_per_response)),
+    ("wall", lambda row: _digits(row.seconds_wall)),
+    ("cpu", lambda row: _digits(row.seconds_cpu)),
+    ("memory", lambda row: _digits(row.peak_memory_bytes)),
+    ("lifted", lambda row: int(row.lifted)),
+)
+
+
+class SiteData:
+    """What the scripts of a site read.
+
+    Args:
+        board: that is shown.
+        groups: of runs, from which the board was made.
+        settings: that its environments belong to, by id.
+        claims: ids of those that have an entry.
+    """
+
+    def __init__(
+        self, board: Board, groups: Sequence[Group], settings: Mapping[str, SettingPage], claims: Sequence[str] = ()
+    ) -> None:
+        self.board = board
+        self._claims = list(claims)
+        self._groups = [group for group in groups if group.records[0].rung is None]
+        self._settings = settings
+        self._agents = {agent.id: place for place, agent in enumerate(board.agents)}
+        self._labels = {agent.label: place for place, agent in enumerate(board.agents)}
+        self._environments = {entry.environment.id: place for place, entry in enumerate(board.environments)}
+        self._grids: dict[tuple[float, ...], int] = {}
+        self.agent_slugs = slugs([(agent.label, agent.id) for agent in board.agents])
+
+    def scripts(self) -> dict[str, str]:
+        """Return the text of each script, by its name: the board, its curves, its runs one by one, its ladders."""
+        board, curves, scores = self._board(), self._curves(), self._scores()
+        board["grids"] = [list(grid) for grid in self._grids]  # after all that uses them
+        return {
+            "board.js": f"const SITE = {_javascript(board)};\n",
+            "curves.js": f"SITE.curves = {_javascript(curves)};\n",
+            "scores.js": f"SITE.scores = {_javascript(scores)};\n",
+            "growth.js": f"SITE.growth = {_javascript(self._growth())};\n",
+        }
+
+    def _board(self) -> dict[str, Any]:
+        board, styles, lines = self.board, agent_styles(self.board), line_agents(self.board)
+        ids = list(self._settings)
+        feedback: dict[str, set[str]] = {}
+        rows = {row.agent: row for one in self._every_standing() for row in one.rows}
+        for group in self._groups:
+            feedback.setdefault(group.agent.id, set()).add(group.environment.feedback)
+        return {
+            "title": board.title,
+            "target": board.target,
+            "row": [name for name, _ in ROW],
+            "agents": [
+                {
+                    "label": agent.label,
+                    "page": f"agents/{self.agent_slugs[agent.label]}.html",
+                    "line": agent.label in lines,
+                    "sees": rows[agent.id].sees if agent.id in rows else None,
+                    "preset": rows[agent.id].preset if agent.id in rows else None,
+                    "feedback": sorted(feedback.get(agent.id, ())),
+                    "colour": styles[agent.label].colour,
+                    "symbol": styles[agent.label].symbol,
+                    "dash": styles[agent.label].dash,
+                }
+                for agent in board.agents
+            ],
+            "settings": [
+                {"label": one.label, "page": f"settings/{one.slug}.html", "family": one.family, "text": one.lead}
+                for one in self._settings.values()
+            ],
+            "environments": [
+                {
+                    "label": entry.environment.label,
+                    "setting": ids.index(entry.environment.env_id),
+                    "track": entry.environment.track,
+                    "split": entry.environment.split,
+                    "feedback": entry.environment.feedback,
+                    "budget": entry.environment.budget,
+                    "tags": self._settings[entry.environment.env_id].tags(entry.environment),
+                    "rows": self._rows(entry.standing),
+                    "baselines": [_baseline(one) for one in entry.standing.baselines],
+                }
+                for entry in board.environments
+            ],
+            "claims": self._claims,
+            "standings": [self._standing(standing) for standing in board.standings],
+            "failures": [
+                [self._places(board)[one.environment], self._labels[one.agent], one.seed, one.status, _short(one.error)]
+                for one in board.failures
+                if one.environment in self._places(board)
+            ],
+        }
+
+    def _every_standing(self) -> Iterable[Standing]:
+        yield from (entry.standing for entry in self.board.environments)
+        yield from self.board.standings
+
+    def _places(self, board: Board) -> dict[str, int]:
+        return {entry.environment.label: place for place, entry in enumerate(board.environments)}
+
+    def _standing(self, one: Standing) -> dict[str, Any]:
+        return {
+            "title": one.title,
+            "environments": [self._environments[id] for id in one.environments],
+            "tuned": one.tuned,
+            "queried": one.queried,
+            "rows": self._rows(one),
+            "baselines": [_baseline(known) for known in one.baselines],
+            "pairs": [self._pair(pair) for pair in one.pairs],
+            "charts": [
+                *([self._chart(one.profiles, "Performance profiles")] if one.profiles else []),
+                *(self._chart(chart, f"Score against {chart.title}") for chart in one.fronts),
+            ],
+        }
+
+    def _pair(self, pair: Pair) -> list[Any]:
+        ids = self._agents[pair.agent], self._agents[pair.other]
+        return [*ids, _interval(pair.difference), pair.pairs, pair.better, pair.worse]
+
+    def _rows(self, standing: Standing) -> list[list[Any]]:
+        return [[self._agents[row.agent], *(value(row) for _, value in ROW)] for row in standing.rows]
+
+    def _curves(self) -> list[dict[str, Any]]:
+        """Return the learning curves and pass@K of each environment."""
+        return [
+            {
+                "curves": self._chart(entry.curves, "Learning curves"),
+                "passes": [self._chart(chart, f"Pass@K, {chart.title}") for chart in entry.passes],
+            }
+            for entry in self.board.environments
+        ]
+
+    def _scores(self) -> list[list[list[Any]]]:
+        """Return the clipped scores of the runs on each environment: [agent, place of its seeds, scores]."""
+        found: list[list[list[Any]]] = [[] for _ in self._environments]
+        for group in self._groups:
+            seeds = self._grid(tuple(record.seed for record in group.records))
+            scores = np.rint(group.scores / RESOLUTION).astype(int).tolist()  # as comparisons round them
+            found[self._environments[group.environment.id]].append([self._agents[group.agent.id], seeds, scores])
+        return found
+
+    def _growth(self) -> list[dict[str, Any]]:
+        """Return the ladders: their figures by scale, and their tables."""
+        styles = agent_styles(self.board)
+        found = []
+        for ladder in self.board.ladders:
+            own, table = ladder_styles(ladder, styles), ladder_table(ladder)
+            scales = sorted(("linear", "log"), key=lambda scale: scale != natural_scale(ladder))
+            found.append(
+                {
+                    "title": ladder.title,
+                    "figures": [[f"sizes {s}", figure(ladder_chart(ladder, s), own)] for s in scales],  # type: ignore[arg-type]
+                    "agents": [self._labels[one.label] for one in ladder.results],
+                    "columns": [column.name for column in table.columns],
+                    "rows": [[cell(v, c) for v, c in zip(row, table.columns, strict=True)] for row in table.rows],
+                    "note": table.note,
+                }
+            )
+        return found
+
+    def _chart(self, chart: Chart, title: str) -> dict[str, Any]:
+        return {
+            "title": title,
+            "x": _axis(chart.x, x_range(chart)),
+            "y": _axis(chart.y, y_range(chart)),
+            "levels": [[level.y, level.name] for level in chart.levels],
+            "series": [self._series(series) for series in chart.series],
+        }
+
+    def _series(self, series: Series) -> list[Any]:
+        """Return [agent or the name of a front, place of x, y, low, high] with values in units."""
+        ends = [_units(values) for values in (series.low, series.high)] if len(series.low) else []
+        grid = self._grid(tuple(_digits(x) for x in series.x))
+        return [self._labels.get(series.group, series.group), grid, _units(series.y), *ends]
+
+    def _grid(self, values: tuple[float, ...]) -> int:
+        """Return the place of a list of numbers among all that occur, each of which stands there once."""
+        return self._grids.setdefault(values, len(self._grids))
+
+
+def _baseline(one: Baseline) -> list[Any]:
+    return [one.agent, one.text, _interval(one.score), _score(one.mean), _score(one.minimum)]
+
+
+def _axis(axis: Axis, ends: tuple[float, float]) -> dict[str, Any]:
+    values: dict[str, Any] = {"title": axis.title, "type": axis.scale, "range": [_digits(axis.place(e)) for e in ends]}
+    return values | ({"ticks": axis.ticks, "texts": tick_texts(axis.ticks)} if axis.ticks else {})
+
+
+def _interval(interval: Interval | None, shown: Callable[[float], Any] | None = None) -> list[Any] | None:
+    return None if interval is None else [(shown or _score)(value) for value in interval]
+
+
+def _score(value: float) -> Any:
+    """Return a number as `format_number` writes it."""
+    if not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
+    short = round(value, 3) + 0.0
+    return int(short) if short == int(short) else short
+
+
+def _digits(value: float | None) -> Any:
+    if value is None or not math.isfinite(value):
+        return None if value is None or math.isnan(value) else repr(value)
+    short = float(f"{value:.4g}")
+    return int(short) if short == int(short) else short
+
+
+def _units(values: Sequence[float]) -> list[int]:
+    return [round(UNIT * value) for value in values]
+
+
+def _short(error: str) -> str:
+    return error if len(error) <= ERROR_LETTERS else f"... {error[-ERROR_LETTERS:]}"
+
+
+def _javascript(value: Any) -> str:
+    """Return JSON that is safe in a script, beside or within a page."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

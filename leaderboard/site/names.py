@@ -1,0 +1,25 @@
+"""Names of files for things whose names are anybody's choice."""
+
+import re
+from collections.abc import Iterable
+
+#: Letters of a name that are kept.
+LENGTH = 48
+#: Names that Windows keeps for itself.
+RESERVED = re.compile(r"con|prn|aux|nul|com\d|lpt\d")
+
+
+def slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return a file name for each name: lower-case ASCII letters, digits and hyphens, no two the same.
+
+    Args:
+        named: distinct names, each with an id of hexadecimal digits for those whose file names would coincide.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name, id in named:
+        short = re.sub(r"[^a-z0-9]+", "-", name.lower())[:LENGTH].strip("-")
+        slug = f"{short}-{id}".strip("-") if not short or short in taken or RESERVED.fullmatch(short) else short
+        found[name] = slug
+        taken.add(slug)
+    return found

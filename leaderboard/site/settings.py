@@ -1,0 +1,109 @@
+"""What the site says of a setting: its documentation, a picture of an episode, its family and its tags."""
+
+import dataclasses
+import inspect
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.comparing.groups import EnvironmentInfo
+from theorybench.leaderboard.comparing.labels import short_name
+from theorybench.leaderboard.site.names import slugs
+
+#: Where the families of settings that ship live.
+SHIPPED = "theorybench.envs."
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingPage:
+    """A setting on whose environments there are runs."""
+
+    id: str  # of the environments
+    label: str  # its short name
+    slug: str  # of its files
+    family: str  # of the settings that ship; of others, the namespace of the id
+    lead: str  # the first line of its documentation
+    document: str  # the rest, HTML
+    metrics: dict[str, str]  # of its oracle, each with its meaning
+    known: bool  # whether it is registered here
+
+    def tags(self, info: EnvironmentInfo) -> list[str]:
+        """Return what an environment of it offers or asks for, in words."""
+        try:
+            setting = lookup(self.id).make_setting(info.parameters)
+        except (TheoryBenchError, TypeError):  # not registered here, or no longer with these parameters
+            return []
+        beta = info.parameters.get("beta")
+        offers = {
+            "one step": setting.horizon == 1,
+            "many steps": setting.horizon > 1,
+            "stages": setting.num_stages > 1,
+            "hints": setting.max_hint > 0,
+            "KL price": isinstance(beta, int | float) and beta > 0,
+        }
+        return [tag for tag, offered in offers.items() if offered]
+
+    def picture(self) -> bytes | None:
+        """Play an episode by the optimum, with the default parameters, and return a PNG of its end.
+
+        None where it cannot be drawn: a setting of somebody else may lack what that needs, and no site is lost for it.
+        """
+        import gymnasium as gym
+        import numpy as np
+        from PIL import Image
+
+        if not self.known:
+            return None
+        try:
+            env = gym.make(self.id, render_mode="rgb_array")
+            base: Any = env.unwrapped
+            policy, rng = base.oracle.optimal_policy, np.random.default_rng(1)
+            observation, _ = env.reset(seed=1)
+            shape, ended, frame = env.action_space.shape or (), False, None
+            while not ended:
+                chances = policy.probs(observation[None])[0].astype(float)
+                action = rng.choice(len(chances), size=shape or None, p=chances / chances.sum())
+                observation, _, ended, _, _ = env.step(action)
+            frame = env.render()
+            drawn = io.BytesIO()
+            Image.fromarray(np.asarray(frame)).save(drawn, format="png", optimize=True)
+            env.close()
+        except Exception:
+            return None
+        return drawn.getvalue()
+
+
+def setting_pages(environments: Sequence[EnvironmentInfo]) -> dict[str, SettingPage]:
+    """Return the settings of environments, by id, in the order in which they first occur."""
+    ids = list(dict.fromkeys(info.env_id for info in environments))
+    labels = {id: short_name(id) for id in ids}
+    names = slugs([(id, f"{place:x}") for place, id in enumerate(ids)])
+    short = slugs([(label, f"{place:x}") for place, label in enumerate(dict.fromkeys(labels.values()))])
+    plain = len(short) == len(ids)  # unless two ids have one short name
+    return {id: _setting_page(id, labels[id] if plain else id, short[labels[id]] if plain else names[id]) for id in ids}
+
+
+def _setting_page(id: str, label: str, slug: str) -> SettingPage:
+    try:
+        entry = lookup(id)
+    except TheoryBenchError:
+        return SettingPage(id, label, slug, id.partition("/")[0], "", "", {}, known=False)
+    module = entry.setting.__module__
+    family = module.removeprefix(SHIPPED).partition(".")[0] if module.startswith(SHIPPED) else id.partition("/")[0]
+    lead, _, text = (inspect.getdoc(entry.setting) or "").partition("\n\n")
+    metrics = dict(getattr(entry.oracle, "metrics", {}))
+    return SettingPage(id, label, slug, family, " ".join(lead.split()), html_of(text), metrics, known=True)
+
+
+def html_of(text: str) -> str:
+    """Return Markdown as HTML, headings two levels down; mark-up within it is shown as it is written."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+    return str(parser.renderer.render(tokens, parser.options, {}))
