@@ -37,6 +37,7 @@ ROW: tuple[tuple[str, Callable[[Row], Any]], ...] = (
     ("division", lambda row: row.division),
     ("score", lambda row: _interval(row.score)),
     ("raw", lambda row: _interval(row.raw)),
+    ("error", lambda row: _digits(row.score_se)),
     ("mean", lambda row: _score(row.mean)),
     ("minimum", lambda row: _score(row.minimum)),
     ("below", lambda row: row.below),
@@ -94,7 +95,7 @@ class SiteData:
         }
 
     def _board(self) -> dict[str, Any]:
-        board, styles, lines = self.board, agent_styles(self.board), line_agents(self.board)
+        board, styles, lines = self.board, agent_styles(self.board.agents), line_agents(self.board.agents)
         ids = list(self._settings)
         feedback: dict[str, set[str]] = {}
         rows = {row.agent: row for one in self._every_standing() for row in one.rows}
@@ -195,7 +196,7 @@ class SiteData:
 
     def _growth(self) -> list[dict[str, Any]]:
         """Return the ladders: their figures by scale, and their tables."""
-        styles = agent_styles(self.board)
+        styles = agent_styles(self.board.agents)
         found = []
         for ladder in self.board.ladders:
             own, table = ladder_styles(ladder, styles), ladder_table(ladder)

@@ -11,13 +11,14 @@ function rankingColumns(view, of) {
   const value = (name) => (row) => row[name];
   const mid = (name) => (row) => row[name]?.[0];
   const raw = (row) => row.raw && row.raw[0] !== row.score[0] ? el("span", { class: "raw", title: "with no run clipped at -1" }, `raw ${score(row.raw[0])}`) : null;
+  const estimate = (row) => row.error ? el("span", { class: "raw", title: "an estimate: the largest standard error of a run" }, `±${row.error}`) : null;
   const name = (row) => (row.agent < 0 ? row.name : labelOf(row.agent));
   const agent = {
     name: "agent", text: true, head: true, value: name,
     cell: (row) => [row.agent < 0 ? el("span", { class: "name" }, row.name) : agentLink(row.agent), row.remark || row.text ? el("span", { class: "remark" }, row.remark || row.text) : null],
   };
   const rank = { name: "rank", low: true, tip: "among the agents of its division: an interval", value: (row) => row.rank?.[0], cell: (row) => rankText(row.rank), class: "rank" };
-  const scored = { name: "score", tip: "interquartile mean of the clipped scores: 0 is the reference, 1 the optimum", value: mid("score"), cell: (row) => [el("b", {}, score(row.score[0])), raw(row)] };
+  const scored = { name: "score", tip: "interquartile mean of the clipped scores: 0 is the reference, 1 the optimum", value: mid("score"), cell: (row) => [el("b", {}, score(row.score[0])), raw(row), estimate(row)] };
   const column = (name, tip, of, cell, more = {}) => ({ name, tip, value: of, cell: trained(cell), ...more });
   const lasts = (name, tip, of, words) => column(name, tip, value(of), (row) => `${words(row[of])}${row.lifted && row[of] !== null ? "°" : ""}`, { low: true });
   if (view === "costs") {
