@@ -1,4 +1,4 @@
-"""Seconds of processor and bytes of a site of 100,000 synthetic records: 50 agents, 100 environments, 20 seeds.
+"""Seconds of processor and bytes of a site of 100,000 synthetic records: 40 agents, 50 environments, 50 seeds.
 
 python benchmarks/site.py [FOLDER]
 """
@@ -14,7 +14,7 @@ from theorybench.leaderboard.records.record import Record, make_record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.site.build import build_site
 
-AGENTS, SETTINGS, LEVELS, SEEDS, BUDGET = 50, 20, 5, 20, 20_000
+AGENTS, SETTINGS, LEVELS, SEEDS, BUDGET = 40, 10, 5, 50, 20_000
 TRACKS = ("reasoning", "curriculum", "preference")
 
 
@@ -52,8 +52,8 @@ def _run(rng: np.random.Generator, skill: float, agent: int, setting: int, level
         env_label=f"Task {setting} size {level + 2}",
         agent=f"agent-{agent}",
         agent_digest=f"{agent:016x}",
-        hyperparameters={"learning_rate": 0.1, "preset": "found" if agent % 4 == 0 else None},
-        preset="found" if agent % 4 == 0 else None,
+        hyperparameters={"learning_rate": 0.1},
+        tuning={"trials": 16, "seeds": 3, "episodes": 960_000, "seconds": 600.0} if agent % 4 == 0 else None,
         sees=("tokens", "structure")[agent % 5 == 0],
         objective="setting",
         feedback="preference" if setting % len(TRACKS) == 2 else "reward",

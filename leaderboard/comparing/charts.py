@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from theorybench.envs.core.evidence.study import Axis, Chart, Level, Series
-from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, held, learning_curve, scored_line
+from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, held, learning_curve
 from theorybench.leaderboard.comparing.groups import EnvironmentInfo, Group
 from theorybench.leaderboard.comparing.ranking import Row, front_offers
 from theorybench.leaderboard.comparing.statistics import (
@@ -141,10 +141,13 @@ def pass_chart(title: str, series: Sequence[Series]) -> Chart:
 
 
 def _curve(group: Group, draws: int) -> Series:
-    lines = [scored_line(record) for record in group.records]
+    lines = group.lines
     start = max(line[0][0] for line in lines)
     grid = sorted({episodes for line in lines for episodes, _ in line if episodes >= start})
-    scores = np.array([[held(line, episodes) for line in lines] for episodes in grid])
+    if all([episodes for episodes, _ in line] == grid for line in lines):  # every run was scored at every point
+        scores = np.array([[score for _, score in line] for line in lines]).T
+    else:
+        scores = np.array([[held(line, episodes) for line in lines] for episodes in grid])
     interval = bootstrap_interval(interquartile_mean, [clip_scores(scores)], draws=draws, bounds=CLIP)
     curve = _series(group.agent.label, grid, *interval)
     if (scores >= CLIP[0]).all():

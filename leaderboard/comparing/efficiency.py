@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval
-from theorybench.leaderboard.comparing.statistics import bounded_mean, clip_scores, interquartile_mean
+from theorybench.leaderboard.comparing.statistics import CLIP, bounded_mean, interquartile_mean
 from theorybench.leaderboard.records.record import Record
 
 #: What a failed run counts as.
@@ -57,27 +57,41 @@ def held(line: Sequence[tuple[int, float]], episodes: float) -> float:
     return next((score for spent, score in reversed(line) if spent <= episodes), 0.0)
 
 
-def area(record: Record) -> float:
+def area(record: Record, line: Sequence[tuple[int, float]] | None = None) -> float:
     """Return the area under the learning curve of a run: its mean clipped score over the logarithm of the episodes.
 
     From 1/64 of the budget to all of it, where each doubling of the episodes weighs the same, as in the drawn curves
     and as policies are scored. 0 is the reference throughout, 1 the optimum throughout.
+
+    Args:
+        record: of the run.
+        line: its `scored_line`, where that is known.
     """
     if record.score is None:
         return FAILED_SCORE
-    line, first = scored_line(record), FIRST * record.budget
-    places = [first, *(float(spent) for spent, _ in line if first < spent < record.budget), float(record.budget)]
-    parts = ((min(max(held(line, one), -1.0), 1.0), math.log(other / one)) for one, other in itertools.pairwise(places))
-    return sum(score * length for score, length in parts) / -math.log(FIRST)
+    since, last, score, total = FIRST * record.budget, float(record.budget), 0.0, 0.0
+    for spent, found in scored_line(record) if line is None else line:
+        if spent >= last:
+            break
+        if spent > since:
+            total += score * math.log(spent / since)
+            since = spent
+        score = min(max(found, -1.0), 1.0)
+    return (total + score * math.log(last / since)) / -math.log(FIRST)
 
 
-def steps(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Return a run's step function: shares of the budget, increasing from 0, and the clipped score from each on."""
+def steps(record: Record, line: Sequence[tuple[int, float]] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a run's step function: shares of the budget, increasing from 0, and the clipped score from each on.
+
+    Args:
+        record: of the run.
+        line: its `scored_line`, where that is known.
+    """
     if record.score is None:
         return np.zeros(1), np.full(1, FAILED_SCORE)
-    line = scored_line(record)
-    scores = clip_scores([score for _, score in line])
-    return np.array([0.0, *(spent / record.budget for spent, _ in line)]), np.array([0.0, *scores])
+    line = scored_line(record) if line is None else line
+    scores = np.clip([0.0, *(score for _, score in line)], *CLIP)
+    return np.array([0.0, *(spent / record.budget for spent, _ in line)]), scores
 
 
 def learning_curve(runs: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]) -> list[tuple[float, float]]:

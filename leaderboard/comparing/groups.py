@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents.api.presets import PRESET
-from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, area, steps
+from theorybench.leaderboard.comparing.efficiency import FAILED_SCORE, area, episodes_to, scored_line, steps
 from theorybench.leaderboard.comparing.labels import Subject, distinct_labels
 from theorybench.leaderboard.comparing.statistics import clip_scores
 from theorybench.leaderboard.records.record import Record
@@ -63,6 +63,16 @@ class Group:
     records: tuple[Record, ...]
 
     @functools.cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the runs."""
+        return tuple(record.seed for record in self.records)
+
+    @functools.cached_property
+    def lines(self) -> list[list[tuple[int, float]]]:
+        """Scored policies of the runs; see `efficiency.scored_line`."""
+        return [scored_line(record) for record in self.records]
+
+    @functools.cached_property
     def raw_scores(self) -> np.ndarray:
         """Scores as they are, float64 (runs,); a failed run counts as -1."""
         return np.array([FAILED_SCORE if record.score is None else record.score for record in self.records])
@@ -75,12 +85,23 @@ class Group:
     @functools.cached_property
     def areas(self) -> np.ndarray:
         """Areas under learning curves, float64 (runs,); see `efficiency.area`."""
-        return np.array([area(record) for record in self.records])
+        return np.array([area(record, line) for record, line in zip(self.records, self.lines, strict=True)])
 
     @functools.cached_property
     def steps(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Learning curves of the runs; see `efficiency.steps`."""
-        return [steps(record) for record in self.records]
+        return [steps(record, line) for record, line in zip(self.records, self.lines, strict=True)]
+
+    def episodes_to(self, target: float) -> list[float | None]:
+        """Return the episodes after which each run reached a score; see `efficiency.episodes_to`."""
+        if target not in self._reached:
+            self._reached[target] = [episodes_to(record, target) for record in self.records]
+        return self._reached[target]
+
+    @functools.cached_property
+    def _reached(self) -> dict[float, list[float | None]]:
+        """What `episodes_to` found, by target."""
+        return {}
 
 
 def group_records(records: Sequence[Record]) -> list[Group]:
@@ -89,19 +110,22 @@ def group_records(records: Sequence[Record]) -> list[Group]:
     Args:
         records: by increasing time: labels are those of the latest.
     """
+    described = [(record, _environment_of(record), _agent_of(record)) for record in records]
     environments = _distinct(
-        records,
-        _environment_of,
+        [info for _, info, _ in described],
         lambda e: Subject(e.env_id, e.label, {**e.parameters, "budget": e.budget}, e.fingerprint),
     )
-    agents = _distinct(records, _agent_of, lambda a: Subject(a.agent, a.label, a.hyperparameters, a.agent_digest))
+    agents = _distinct(
+        [info for _, _, info in described],
+        lambda a: Subject(a.agent, a.label, a.hyperparameters, a.agent_digest),
+    )
     grouped: dict[tuple[str, str], list[Record]] = {}
-    for record in sorted(records, key=lambda r: r.seed):
-        place = _environment_of(record).id
-        grouped.setdefault((place, _agent_of(record).id), []).append(record)
-        if record.feedback != "none":
+    for record, environment, agent in sorted(described, key=lambda one: one[0].seed):
+        place = environment.id
+        grouped.setdefault((place, agent.id), []).append(record)
+        if record.feedback not in ("none", environments[place].feedback):
             environments[place] = dataclasses.replace(environments[place], feedback=record.feedback)
-    groups = [Group(agents[agent], environments[env], tuple(runs)) for (env, agent), runs in grouped.items()]
+    groups = [Group(agents[own], environments[place], tuple(runs)) for (place, own), runs in grouped.items()]
     return sorted(groups, key=lambda g: (*_place(g.environment), g.agent.label))
 
 
@@ -109,12 +133,10 @@ def _place(info: EnvironmentInfo) -> tuple[int, str, str]:
     return (TRACKS.index(info.track) if info.track in TRACKS else len(TRACKS), info.track, info.label)
 
 
-def _distinct(
-    records: Sequence[Record], make: Callable[[Record], Any], subject: Callable[[Any], Subject]
-) -> dict[str, Any]:
-    """Return what `make` makes of the records, by id, each with a label of its own."""
+def _distinct(infos: Sequence[Any], subject: Callable[[Any], Subject]) -> dict[str, Any]:
+    """Return what records say of environments or agents, by id, each with a label of its own."""
     found: dict[str, Any] = {}
-    for info in map(make, records):
+    for info in infos:
         earlier = found.get(info.id)
         found[info.id] = info if info.label or earlier is None else earlier
     ordered = [found[id] for id in sorted(found)]

@@ -10,7 +10,7 @@ from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.registry import lookup, resolve_env
 from theorybench.leaderboard.comparing.divisions import division
-from theorybench.leaderboard.comparing.efficiency import episodes_to, median_run
+from theorybench.leaderboard.comparing.efficiency import median_run
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.growth import Growth, fit_growth, law_growth
 from theorybench.leaderboard.comparing.labels import short_name
@@ -174,7 +174,7 @@ def _result(groups: Sequence[Group], sizes: Sequence[float], laws: Iterable[LawL
     """Return the results of one agent: one group and one size for each level."""
     rung = groups[0].records[0].rung
     assert rung is not None
-    found = [[episodes_to(record, rung.target) for record in group.records] for group in groups]
+    found = [group.episodes_to(rung.target) for group in groups]
     points = tuple(_point(size, own) for size, own in zip(sizes, found, strict=True))
     costs = [
         [float(g.environment.budget) if q is None else q for q in own] for g, own in zip(groups, found, strict=True)

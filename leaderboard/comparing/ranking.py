@@ -16,7 +16,6 @@ from theorybench.leaderboard.comparing.efficiency import (
     TARGET,
     Offer,
     Reach,
-    episodes_to,
     learning_curve,
     pareto_front,
     reach,
@@ -31,6 +30,7 @@ from theorybench.leaderboard.comparing.statistics import (
     optimality_gap,
     probability_of_improvement,
     resample,
+    stacked,
 )
 
 #: Agents with fewer runs on an environment are shown unranked.
@@ -139,7 +139,7 @@ def rank(groups: Sequence[Group], draws: int, target: float = TARGET) -> tuple[R
     rows.sort(key=lambda r: (r.privileged, divisions[r.agent], bool(r.remark), -r.score.value, r.label))
     for title in {row.division for row in rows}:
         places = [i for i, row in enumerate(rows) if row.division == title and not row.remark]
-        better = {(i, j) for i, j in itertools.permutations(places, 2) if _surely_better(rows, resampled, i, j)}
+        better = _surely_better(rows, resampled, places)
         for i in places:
             ahead, behind = (sum((j, i) in better for j in places), sum((i, j) in better for j in places))
             rows[i] = dataclasses.replace(rows[i], rank=Rank(1 + ahead, len(places) - behind))
@@ -162,16 +162,11 @@ def compare_runs(agents: Sequence[Sequence[Group]], draws: int) -> tuple[Pair, .
         agents: the groups of each.
         draws: bootstrap draws of each interval.
     """
-    scores = [
-        {g.environment.id: dict(zip([r.seed for r in g.records], g.scores, strict=True)) for g in own} for own in agents
-    ]
+    runs = [{g.environment.id: (g.seeds, g.scores) for g in own} for own in agents]
     found: dict[tuple[int, int], list[np.ndarray]] = {}
     for one, other in itertools.combinations(range(len(agents)), 2):
-        places = [
-            np.array([own[seed] - scores[other][place][seed] for seed in own if seed in scores[other].get(place, ())])
-            for place, own in scores[one].items()
-        ]
-        places = [differences for differences in places if len(differences)]
+        common = [(*own, *runs[other][place]) for place, own in runs[one].items() if place in runs[other]]
+        places = [differences for case in common if len(differences := _differences(*case))]
         if places and min(map(len, places)) > 1:
             found[one, other] = places
     intervals = _paired_intervals(list(found.values()), draws)
@@ -223,6 +218,16 @@ def compare(groups: Sequence[Group], first: str, second: str, draws: int = 2000)
         assert improvement is not None
         found.append(Comparison(title, next(iter(compare_runs([one, other], draws)), None), improvement))
     return tuple(found)
+
+
+def _differences(
+    seeds: tuple[int, ...], scores: np.ndarray, others: tuple[int, ...], rival_scores: np.ndarray
+) -> np.ndarray:
+    """Return the differences of the scores of runs with the same seed."""
+    if seeds == others:
+        return np.asarray(scores - rival_scores)
+    rivals = dict(zip(others, rival_scores, strict=True))
+    return np.array([score - rivals[seed] for seed, score in zip(seeds, scores, strict=True) if seed in rivals])
 
 
 def _paired_intervals(cases: Sequence[Sequence[np.ndarray]], draws: int) -> list[Interval]:
@@ -321,7 +326,7 @@ def _row(
         behind=None,
         area=_estimate(interquartile_mean, [group.areas for group in groups], draws=draws, bounds=CLIP),
         reach=reach(
-            [[episodes_to(record, target) for record in group.records] for group in groups],
+            [group.episodes_to(target) for group in groups],
             [group.environment.budget for group in groups],
             target,
             draws,
@@ -361,11 +366,20 @@ def _shown(scores: np.ndarray) -> np.ndarray:
     return np.round(scores / RESOLUTION) * RESOLUTION
 
 
-def _surely_better(rows: Sequence[Row], resampled: Mapping[str, Resampled], i: int, j: int) -> bool:
-    """Whether the interval of the difference of two scores lies above `RESOLUTION`."""
-    if not rows[i].score.value > rows[j].score.value + RESOLUTION:
-        return False
-    return bool((resampled[rows[i].agent] - resampled[rows[j].agent]).interval().low > RESOLUTION)
+def _surely_better(
+    rows: Sequence[Row], resampled: Mapping[str, Resampled], places: Sequence[int]
+) -> set[tuple[int, int]]:
+    """Return the pairs of rows in which the interval of the difference of the scores lies above `RESOLUTION`."""
+    values, own = {i: rows[i].score.value for i in places}, {i: resampled[rows[i].agent] for i in places}
+    higher = [(i, j) for i, j in itertools.permutations(places, 2) if values[i] > values[j] + RESOLUTION]
+    alike: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for i, j in higher:  # those with equally many runs are compared at once
+        alike.setdefault(tuple(runs for one in (i, j) for _, runs in own[one].spreads), []).append((i, j))
+    found = set()
+    for pairs in (group[n : n + AT_ONCE] for group in alike.values() for n in range(0, len(group), AT_ONCE)):
+        one, other = (stacked([own[pair[side]] for pair in pairs]) for side in (0, 1))
+        found |= {pair for pair, low in zip(pairs, (one - other).interval().low, strict=True) if low > RESOLUTION}
+    return found
 
 
 def _remark(privileged: bool, environments: int, of_environments: int, seeds: int) -> str:

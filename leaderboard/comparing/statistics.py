@@ -11,6 +11,7 @@ runs, or a score that is NaN.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,10 @@ from theorybench.envs.core.evidence.interval import Interval
 
 #: One array (..., runs) for each environment.
 Scores = Sequence[np.ndarray]
+#: Numbers of runs on each environment, of each agent.
+_Sizes = tuple[tuple[int, ...], ...]
+#: Draws of samples with so many runs are kept for all agents, those of larger ones for the next.
+SMALL = 256
 #: Aggregates clip scores to this range: one diverged run must not decide a mean.
 CLIP = (-1.0, 1.0)
 
@@ -138,6 +143,16 @@ class Resampled:
         return Interval(value, low[()], high[()])
 
 
+def stacked(several: Sequence[Resampled]) -> Resampled:
+    """Return one object of several, along a first axis; their environments have equally many runs."""
+    spreads = zip(*(one.spreads for one in several), strict=True)
+    return Resampled(
+        np.array([one.value for one in several]),
+        np.stack([one.drawn for one in several]),
+        tuple((np.array([variance for variance, _ in own]), own[0][1]) for own in spreads),
+    )
+
+
 def resample(statistic: Callable[..., Any], *samples: Scores, draws: int = 2000, seed: int = 0) -> Resampled:
     """Draw runs with replacement within each environment, for each agent apart (the stratified bootstrap).
 
@@ -153,17 +168,19 @@ def resample(statistic: Callable[..., Any], *samples: Scores, draws: int = 2000,
     if draws < 1:
         raise ParameterError("draws", draws, "an integer >= 1")
     checked = [_checked_all(sample) for sample in samples]
-    rng = np.random.default_rng(seed)
-    drawn = [
-        [array[..., rng.integers(0, array.shape[-1], (draws, array.shape[-1]))] for array in sample]
-        for sample in checked
-    ]
+    sizes = tuple(tuple(array.shape[-1] for array in sample) for sample in checked)
+    partial = isinstance(statistic, functools.partial)
+    function, options = (statistic.func, statistic.keywords) if partial else (statistic, {})
+    drawn = _COUNTED[function](checked, _counts(seed, draws, sizes), **options) if function in _COUNTED else None
+    if drawn is None:
+        picked = zip(checked, _picks(seed, draws, sizes), strict=True)
+        drawn = statistic(*([runs[..., i] for runs, i in zip(*sample, strict=True)] for sample in picked))
     spreads = tuple(
         (array.var(axis=-1, ddof=min(1, array.shape[-1] - 1)) / array.shape[-1] / len(sample) ** 2, array.shape[-1])
         for sample in checked
         for array in sample
     )
-    return Resampled(statistic(*checked), np.asarray(statistic(*drawn)), spreads)
+    return Resampled(statistic(*checked), np.asarray(drawn), spreads)
 
 
 def bootstrap_interval(
@@ -208,14 +225,113 @@ def bounded_mean(
         raise ParameterError("draws", draws, "an integer >= 1")
     if not 0 < confidence < 1:
         raise ParameterError("confidence", confidence, "a number in (0, 1)")
-    rng = np.random.default_rng(seed)
-    weights = [rng.dirichlet(np.ones(len(array) + 1), draws) for array in arrays]
+    weights = _bayesian_weights(seed, draws, tuple(map(len, arrays)))
     tail = (1 - confidence) / 2
     ends = [
         np.quantile(np.mean([w @ np.append(array, bound) for w, array in zip(weights, arrays, strict=True)], axis=0), q)
         for bound, q in zip(bounds, (tail, 1 - tail), strict=True)
     ]
     return Interval(float(mean_of_environments(arrays)), *map(float, ends))
+
+
+def _picks(seed: int, draws: int, sizes: _Sizes) -> list[list[np.ndarray]]:
+    """Return which runs are drawn, int64 (draws, n_e), for each environment of each agent."""
+    rng = np.random.default_rng(seed)
+    return [[rng.integers(0, runs, (draws, runs)) for runs in sample] for sample in sizes]
+
+
+def _counts(seed: int, draws: int, sizes: _Sizes) -> list[list[np.ndarray]]:
+    """Return how often each run is drawn by `_picks`, integers (n_e, draws); what was asked last is kept."""
+    return (_kept_counts if sum(map(sum, sizes)) <= SMALL else _last_counts)(seed, draws, sizes)
+
+
+def _count(seed: int, draws: int, sizes: _Sizes) -> list[list[np.ndarray]]:
+    found = []
+    for sample in _picks(seed, draws, sizes):
+        found.append([])
+        for picks in sample:
+            runs = picks.shape[-1]
+            places = picks + runs * np.arange(draws)[:, np.newaxis]
+            counts = np.bincount(places.ravel(), minlength=draws * runs).reshape(draws, runs)
+            found[-1].append(np.ascontiguousarray(counts.T.astype(np.uint8 if runs < 2**8 else np.int64)))
+    return found
+
+
+_kept_counts = functools.lru_cache(maxsize=256)(_count)
+_last_counts = functools.lru_cache(maxsize=2)(_count)
+
+
+@functools.lru_cache(maxsize=4)
+def _bayesian_weights(seed: int, draws: int, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Return weights of n_e runs and one more, float64 (draws, n_e + 1), for each environment."""
+    rng = np.random.default_rng(seed)
+    return [rng.dirichlet(np.ones(runs + 1), draws) for runs in sizes]
+
+
+# Statistics of draws from how often each run is drawn: the values of the functions above to the last few bits, in a
+# tenth of the time. They return None where arrays have axes that they do not know.
+
+
+def _pooled(arrays: Sequence[np.ndarray], counts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return all runs (..., N), how much each weighs in each draw (N, draws), and the sum of these: n_e of lcm(n_e)."""
+    multiple = math.lcm(*(len(own) for own in counts))
+    kind = np.int16 if len(counts) * multiple < 2**15 else np.int64
+    heavy = [own.astype(kind) * kind(multiple // len(own)) for own in counts]
+    return np.concatenate(arrays, axis=-1), np.concatenate(heavy), len(counts) * multiple
+
+
+def _weights_up_to(heavy: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return the weight of the runs up to each, in an order: (N, draws)."""
+    sums = heavy[order]
+    for place in range(1, len(sums)):  # row by row, which is faster than a sum along the first axis
+        sums[place] += sums[place - 1]
+    return sums
+
+
+def _counted_iqm(samples: Sequence[Scores], counts: Sequence[Scores]) -> np.ndarray:
+    values, heavy, total = _pooled(samples[0], counts[0])
+    cut = total // 4
+    rows = []
+    for own in values.reshape(-1, values.shape[-1]):
+        order = np.argsort(own, kind="stable")
+        kept = np.clip(_weights_up_to(heavy, order), cut, total - cut)
+        ordered = own[order]
+        if np.isfinite(ordered).all():  # the sum over runs of what is kept of each, by parts
+            rows.append((total - cut) * ordered[-1] - cut * ordered[0] - np.diff(ordered) @ kept[:-1])
+        else:
+            parts = np.diff(kept, axis=0, prepend=np.full((1, kept.shape[1]), cut, kept.dtype))
+            rows.append((parts * np.where(parts > 0, ordered[:, np.newaxis], 0.0)).sum(axis=0))
+    return np.reshape(rows, (*values.shape[:-1], -1)) / (total - 2 * cut)
+
+
+def _counted_mean(samples: Sequence[Scores], counts: Sequence[Scores]) -> np.ndarray:
+    shares = [array / (array.shape[-1] * len(samples[0])) for array in samples[0]]
+    return np.concatenate(shares, axis=-1) @ np.concatenate(counts[0]).astype(np.float64)
+
+
+def _counted_gap(samples: Sequence[Scores], counts: Sequence[Scores], target: float = 1.0) -> np.ndarray:
+    return target - _counted_mean([[np.minimum(array, target) for array in samples[0]]], counts)
+
+
+def _counted_improvement(samples: Sequence[Scores], counts: Sequence[Scores]) -> np.ndarray | None:
+    if samples[0][0].ndim > 1:
+        return None
+    wins = [
+        ((drawn.T.astype(np.float64) @ np.sign(x[:, np.newaxis] - y)) * others.T).sum(axis=-1) / (len(x) * len(y))
+        for x, y, drawn, others in zip(*samples, *counts, strict=True)
+    ]
+    return np.asarray((1 + np.mean(wins, axis=0)) / 2)
+
+
+def _counted_profile(
+    samples: Sequence[Scores], counts: Sequence[Scores], thresholds: Sequence[float] | np.ndarray
+) -> np.ndarray | None:
+    if samples[0][0].ndim > 1:
+        return None
+    values, heavy, total = _pooled(samples[0], counts[0])
+    order = np.argsort(values, kind="stable")
+    below = np.concatenate([np.zeros_like(heavy[:1]), _weights_up_to(heavy, order)])
+    return np.asarray(1 - below[np.searchsorted(values[order], thresholds, side="right")] / total)
 
 
 def _quantile(ordered: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -248,3 +364,12 @@ def _checked(scores: Any) -> np.ndarray:
     if np.isnan(array).any():
         raise ParameterError("scores", "nan", "numbers", "A failed run counts as -1.")
     return array
+
+
+_COUNTED: dict[Callable[..., Any], Callable[..., np.ndarray | None]] = {
+    interquartile_mean: _counted_iqm,
+    mean_of_environments: _counted_mean,
+    optimality_gap: _counted_gap,
+    probability_of_improvement: _counted_improvement,
+    performance_profile: _counted_profile,
+}

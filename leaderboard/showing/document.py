@@ -96,7 +96,7 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
     )
     scripts = [plotly, "".join(own)]
     return environment.get_template(template).render(
-        figures=Markup(_embedded(figures)),
+        figures=Markup(embedded(figures)),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
         cell=cell,
@@ -106,8 +106,8 @@ def render_document(template: str, figures: Mapping[str, Mapping[str, Any]], **v
     )
 
 
-def _embedded(value: Any) -> str:
-    """Return JSON that can stand in an HTML script element."""
+def embedded(value: Any) -> str:
+    """Return JSON that can stand in a script, within an HTML page or beside it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

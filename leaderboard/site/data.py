@@ -5,7 +5,6 @@ text "inf", one that is not known null. Agents, environments and settings are na
 name is ever a key.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,9 +19,10 @@ from theorybench.leaderboard.comparing.ranking import RESOLUTION, Pair, Row
 from theorybench.leaderboard.comparing.untrained import Baseline
 from theorybench.leaderboard.showing.charts.interactive import figure
 from theorybench.leaderboard.showing.charts.layout import tick_texts, x_range, y_range
+from theorybench.leaderboard.showing.document import embedded
 from theorybench.leaderboard.showing.ladder_chart import ladder_chart, ladder_styles, natural_scale
 from theorybench.leaderboard.showing.styles import agent_styles, line_agents
-from theorybench.leaderboard.showing.words import cell, ladder_table
+from theorybench.leaderboard.showing.words import cell, format_values, ladder_table
 from theorybench.leaderboard.site.names import slugs
 from theorybench.leaderboard.site.settings import SettingPage
 
@@ -56,6 +56,7 @@ ROW: tuple[tuple[str, Callable[[Row], Any]], ...] = (
     ("wall", lambda row: _digits(row.seconds_wall)),
     ("cpu", lambda row: _digits(row.seconds_cpu)),
     ("memory", lambda row: _digits(row.peak_memory_bytes)),
+    ("tuning", lambda row: [row.tuning.episodes, _digits(row.tuning.seconds)] if row.tuning else None),
     ("lifted", lambda row: int(row.lifted)),
 )
 
@@ -88,10 +89,10 @@ class SiteData:
         board, curves, scores = self._board(), self._curves(), self._scores()
         board["grids"] = [list(grid) for grid in self._grids]  # after all that uses them
         return {
-            "board.js": f"const SITE = {_javascript(board)};\n",
-            "curves.js": f"SITE.curves = {_javascript(curves)};\n",
-            "scores.js": f"SITE.scores = {_javascript(scores)};\n",
-            "growth.js": f"SITE.growth = {_javascript(self._growth())};\n",
+            "board.js": f"const SITE = {embedded(board)};\n",
+            "curves.js": f"SITE.curves = {embedded(curves)};\n",
+            "scores.js": f"SITE.scores = {embedded(scores)};\n",
+            "growth.js": f"SITE.growth = {embedded(self._growth())};\n",
         }
 
     def _board(self) -> dict[str, Any]:
@@ -111,7 +112,8 @@ class SiteData:
                     "page": f"agents/{self.agent_slugs[agent.label]}.html",
                     "line": agent.label in lines,
                     "sees": rows[agent.id].sees if agent.id in rows else None,
-                    "preset": rows[agent.id].preset if agent.id in rows else None,
+                    "tuned": agent.id in rows and rows[agent.id].tuned,
+                    "values": format_values(rows[agent.id]) if agent.id in rows else None,
                     "feedback": sorted(feedback.get(agent.id, ())),
                     "colour": styles[agent.label].colour,
                     "symbol": styles[agent.label].symbol,
@@ -267,9 +269,3 @@ def _units(values: Sequence[float]) -> list[int]:
 
 def _short(error: str) -> str:
     return error if len(error) <= ERROR_LETTERS else f"... {error[-ERROR_LETTERS:]}"
-
-
-def _javascript(value: Any) -> str:
-    """Return JSON that is safe in a script, beside or within a page."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,6 +1,6 @@
 // What each kind of page shows.
 const division = (row) => row.division;
-const tuning = (agent) => SITE.agents[agent].preset ?? "default";
+const tuning = (agent) => SITE.agents[agent].values ?? DASH;
 const lowest = (rows) => Math.min(0, ...rows.map((row) => Math.max(-1, known(row.score) ? row.score[1] : row.score[0])));
 const rankText = (rank) => (!rank ? DASH : rank[0] === rank[1] ? String(rank[0]) : `${rank[0]}-${rank[1]}`);
 const baselineRows = (baselines) => baselines.map(([name, text, value, mean, minimum]) => ({ agent: -1, name, text, score: value, mean, minimum, division: "baselines, untrained" }));
@@ -30,6 +30,9 @@ function rankingColumns(view, of) {
         : column("episodes", "until the target, the median run", mid("episodes"), (row) => [count(row.episodes[0]), " ", known(row.episodes) ? el("span", { class: "interval" }, `[${count(row.episodes[1])}, ${count(row.episodes[2])}]`) : null], { low: true }),
       column("paired, to leader", "mean difference to the leader of the division, run by run", mid("behind"), (row) => (row.behind ? [score(row.behind[0]), " ", el("span", { class: "interval" }, ends(row.behind))] : "")),
       column("on the front of", "costs at which no agent that may be compared is as good and cheaper", value("fronts"), (row) => row.fronts, { text: true }),
+      ...(of.tuned ? [
+        column("tuning, episodes", "of the search that found the hyper-parameters: all its trials", mid("tuning"), (row) => (row.tuning ? count(row.tuning[0]) : SITE.agents[row.agent].tuned ? "not known" : DASH), { low: true }),
+        column("tuning, time", "of that search", (row) => row.tuning?.[1], (row) => seconds(row.tuning?.[1]), { low: true })] : []),
       lasts("wall", "mean wall time of a run", "wall", seconds), lasts("processor", "mean processor time of a run", "cpu", seconds),
       lasts("memory", "largest resident memory of the process", "memory", bytes)];
   }
@@ -41,7 +44,7 @@ function rankingColumns(view, of) {
       { name: "min", tip: "lowest score on one environment", value: value("minimum"), cell: (row) => score(row.minimum) },
       column("below .1", "number of environments with a score below .1", value("below"), (row) => row.below, { low: true })] : []),
     column("sees", "what it is shown: tokens alone; structure: features or a view that the setting defines; secret: what it hides", (row) => SITE.agents[row.agent]?.sees ?? "", (row) => SITE.agents[row.agent].sees, { text: true }),
-    column("tuned", "tuned hyper-parameters by the name of their preset", (row) => (row.agent < 0 ? "" : tuning(row.agent)), (row) => tuning(row.agent), { text: true }),
+    column("values", "of hyper-parameters: default (or as they were given), or tuned by a search, by the name of their preset", (row) => (row.agent < 0 ? "" : tuning(row.agent)), (row) => tuning(row.agent), { text: true }),
     column("beats reference", "probability that a run beats one of the reference agent", mid("improvement"), (row) => percent(row.improvement)),
     column("beats next", "probability that a run beats one of the agent in the next row of its division", mid("lead"), (row) => percent(row.lead)),
     column("failed", "runs that failed: each counts as -1", value("failed"), (row) => [el("span", { class: row.failed ? "bad" : null }, String(row.failed)), el("span", { class: "of" }, `/${row.runs}`)]),
@@ -59,7 +62,7 @@ function ranking(place, caption) {
   function draw() {
     const all = rowsOf(given.rows);
     const rows = all.filter(keep);
-    const of = { low: lowest(all), several: given.environments !== undefined && given.environments.length > 1, queried: all.some((row) => row.queries) };
+    const of = { low: lowest(all), several: given.environments !== undefined && given.environments.length > 1, queried: all.some((row) => row.queries), tuned: all.some((row) => SITE.agents[row.agent].tuned) };
     const untrained = view === "scores" ? baselineRows(given.baselines) : [];
     sortable(below, rankingColumns(view, of), { caption, group: division, rowClass: (row) => (row.rank?.[0] === 1 ? "first" : row.rank ? "ranked" : "unranked") }).show([...rows, ...untrained]);
     note.textContent = all.some((row) => row.lifted) ? "° Runs were trained together: time is a run's share, memory that of all." : "";
@@ -79,7 +82,7 @@ const PAGES = {
     const name = typed("agent", () => draw());
     const every = SITE.agents.map((_, agent) => agent);
     const sees = filter("shown", every, (agent) => SITE.agents[agent].sees, () => draw());
-    const tuned = filter("hyper-parameters", every, (agent) => (SITE.agents[agent].preset ? "tuned" : "default"), () => draw());
+    const tuned = filter("hyper-parameters", every, (agent) => (SITE.agents[agent].tuned ? "tuned" : "default"), () => draw());
     const learns = filter("learns from", every, (agent) => SITE.agents[agent].feedback, () => draw());
     const passes = (agent) => name.passes(labelOf(agent)) && [sees, tuned, learns].every((one) => one.passes(agent));
     const standing = choice("environments", SITE.standings.map((one, i) => [i, one.title]), (value) => { place = +value; draw(true); }, 0);

@@ -16,8 +16,8 @@ from theorybench.leaderboard.comparing.groups import AgentInfo
 from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.comparing.ranking import Row
 from theorybench.leaderboard.evidence.report import tally
-from theorybench.leaderboard.showing.document import escaping_environment
-from theorybench.leaderboard.showing.words import growth_words, number, tally_sentences
+from theorybench.leaderboard.showing.document import embedded, escaping_environment
+from theorybench.leaderboard.showing.words import format_values, growth_words, number, tally_sentences
 from theorybench.leaderboard.site.claims import ShownClaim
 from theorybench.leaderboard.site.settings import SettingPage
 
@@ -150,7 +150,7 @@ class Pages:
             root="../" * path.count("/"),
             policy=POLICY,
             pages=self._listed,
-            listed=Markup(_embedded([("Overview", "index.html"), *self._listed])),
+            listed=Markup(embedded([("Overview", "index.html"), *self._listed])),
             scripts=[*drawing, *data, "assets/site.js"],
             version=importlib.metadata.version("theorybench"),
             **({"index": 0} | values),
@@ -159,7 +159,7 @@ class Pages:
 
 
 def _about(name: str) -> str:
-    """Return the first line of what an agent that ships says of itself; "" of others: no code of theirs is imported."""
+    """Return the first line of what an agent that ships says of itself; "" of agents in files."""
     if ":" in name or "/" in name:
         return ""
     try:
@@ -172,11 +172,6 @@ def _about(name: str) -> str:
 def _words(agent: AgentInfo, rows: Sequence[Row]) -> str:
     """Say what an agent is ranked among."""
     divisions = list(dict.fromkeys(row.division for row in rows))
-    preset = next((row.preset for row in rows if row.preset is not None), None)
-    chosen = f"hyper-parameters: the tuned preset {preset}" if preset else "hyper-parameters: defaults, or as given"
+    chosen = f"hyper-parameters: {', '.join(dict.fromkeys(map(format_values, rows)))}" if rows else ""
     among = "privileged: it is drawn as a line and never ranked" if agent.privileged else "; ".join(divisions)
     return ". ".join(part.capitalize() for part in (among, chosen) if part) + "."
-
-
-def _embedded(value: Any) -> str:
-    return json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,5 +1,6 @@
 """Statistics against formulas by hand, scipy and brute force."""
 
+import functools
 import itertools
 import math
 
@@ -16,6 +17,7 @@ from theorybench.leaderboard.comparing.statistics import (
     bootstrap_interval,
     clip_scores,
     interquartile_mean,
+    mean_of_environments,
     optimality_gap,
     performance_profile,
     probability_of_improvement,
@@ -114,6 +116,33 @@ def test_the_draws_agree_with_all_resamples_of_a_small_case():
     drawn = resample(interquartile_mean, scores, draws=40_000).drawn
     for share in (0.1, 0.5, 0.9):
         assert np.quantile(drawn, share) == pytest.approx(np.quantile(listed, share, method="inverted_cdf"), abs=0.02)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (5, 5, 5), (2, 3, 7), (300, 4)])
+@pytest.mark.parametrize(
+    ("statistic", "samples"),
+    [
+        (interquartile_mean, 1),
+        (mean_of_environments, 1),
+        (optimality_gap, 1),
+        (functools.partial(optimality_gap, target=0.5), 1),
+        (functools.partial(performance_profile, thresholds=np.linspace(-1, 1, 9)), 1),
+        (probability_of_improvement, 2),
+    ],
+)
+def test_draws_that_are_counted_are_those_that_are_listed(statistic, samples, sizes):
+    """Statistics that know how often each run is drawn have the values that they have of the drawn runs themselves."""
+    rng = np.random.default_rng(len(sizes))
+    scores = [[rng.normal(0.3, 0.4, n + place).round(1) for n in sizes] for place in range(samples)]  # ties among them
+    counted = resample(statistic, *scores, draws=60, seed=4).drawn
+    listed = resample(lambda *drawn: statistic(*drawn), *scores, draws=60, seed=4).drawn
+    np.testing.assert_allclose(counted, listed, atol=1e-12)
+    if samples == 1 and statistic in (interquartile_mean, mean_of_environments):
+        rows = [np.stack([own, own**2, np.where(own == own.min(), -np.inf, own)]) for own in scores[0]]
+        counted, listed = (resample(f, rows, draws=60).drawn for f in (statistic, lambda drawn: statistic(drawn)))
+        np.testing.assert_allclose(counted[:2], listed[:2], atol=1e-12)
+        if statistic is interquartile_mean and len(sizes) == 1:  # with more, sums of shares miss whole numbers
+            np.testing.assert_allclose(counted[2], listed[2], atol=1e-12)
 
 
 def test_an_interval_by_hand():

@@ -185,7 +185,7 @@ def test_search_finds_pages_by_keyboard(opened, site):
     browser.press("ArrowUp")
     browser.press("Enter", "\r")
     browser.wait(
-        "location.pathname.endsWith('settings/reasoningtree.html') && document.documentElement.dataset.ready === 'yes'"
+        "location.pathname.endsWith('settings/reasoningtree.html') && document.documentElement?.dataset.ready === 'yes'"
     )
     browser.press("/", "/")
     browser.write("no such thing")
@@ -199,7 +199,7 @@ def test_pages_of_agents_and_settings_lead_to_each_other(opened):
     link = "[...document.querySelectorAll('#environments tbody a')].at(-1)"
     label = browser(f"{link}.textContent")
     browser(f"{link}.click()")
-    browser.wait("location.pathname.includes('/settings/') && document.documentElement.dataset.ready === 'yes'")
+    browser.wait("location.pathname.includes('/settings/') && document.documentElement?.dataset.ready === 'yes'")
     assert browser("document.querySelector('#environment select').selectedOptions[0].textContent") == label
     assert browser("document.querySelectorAll('#ranking tbody tr').length") > 3
     assert "report" in opened("agents/rlvr.html")("document.querySelector('.button').href")
