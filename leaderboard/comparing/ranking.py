@@ -378,7 +378,8 @@ def _surely_better(
     found = set()
     for pairs in (group[n : n + AT_ONCE] for group in alike.values() for n in range(0, len(group), AT_ONCE)):
         one, other = (stacked([own[pair[side]] for pair in pairs]) for side in (0, 1))
-        found |= {pair for pair, low in zip(pairs, (one - other).interval().low, strict=True) if low > RESOLUTION}
+        lows: Any = (one - other).interval().low
+        found |= {pair for pair, low in zip(pairs, lows, strict=True) if low > RESOLUTION}
     return found
 
 

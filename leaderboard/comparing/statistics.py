@@ -169,8 +169,7 @@ def resample(statistic: Callable[..., Any], *samples: Scores, draws: int = 2000,
         raise ParameterError("draws", draws, "an integer >= 1")
     checked = [_checked_all(sample) for sample in samples]
     sizes = tuple(tuple(array.shape[-1] for array in sample) for sample in checked)
-    partial = isinstance(statistic, functools.partial)
-    function, options = (statistic.func, statistic.keywords) if partial else (statistic, {})
+    function, options = getattr(statistic, "func", statistic), getattr(statistic, "keywords", {})  # of a partial one
     drawn = _COUNTED[function](checked, _counts(seed, draws, sizes), **options) if function in _COUNTED else None
     if drawn is None:
         picked = zip(checked, _picks(seed, draws, sizes), strict=True)
@@ -246,7 +245,7 @@ def _counts(seed: int, draws: int, sizes: _Sizes) -> list[list[np.ndarray]]:
 
 
 def _count(seed: int, draws: int, sizes: _Sizes) -> list[list[np.ndarray]]:
-    found = []
+    found: list[list[np.ndarray]] = []
     for sample in _picks(seed, draws, sizes):
         found.append([])
         for picks in sample:

@@ -72,13 +72,11 @@ def _claim(row: Any, source: str) -> ShownClaim:
         raise ConfigurationError(f"{source}: expected an object, got {type(row).__name__}")
     values: dict[str, Any] = {}
     for name in (*WORDS, *NUMBERS):
-        value, kinds = row.get(name), str if name in WORDS else (int, float)
+        value, is_word = row.get(name), name in WORDS
         if value is None and name not in WORDS[:3]:
             continue
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise ConfigurationError(
-                f"{source}.{name} = {value!r:.80}: expected {'text' if kinds is str else 'a number'}"
-            )
+        if isinstance(value, bool) or not (isinstance(value, str) if is_word else isinstance(value, int | float)):
+            raise ConfigurationError(f"{source}.{name} = {value!r:.80}: expected {'text' if is_word else 'a number'}")
         values[name] = value
     if values["verdict"] not in VERDICTS:
         raise ConfigurationError(f"{source}.verdict = {values['verdict']!r:.80}: expected {', '.join(VERDICTS)}")

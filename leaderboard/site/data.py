@@ -17,6 +17,7 @@ from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.ranking import RESOLUTION, Pair, Row
 from theorybench.leaderboard.comparing.untrained import Baseline
+from theorybench.leaderboard.showing.board_page import SCALES
 from theorybench.leaderboard.showing.charts.interactive import figure
 from theorybench.leaderboard.showing.charts.layout import tick_texts, x_range, y_range
 from theorybench.leaderboard.showing.document import embedded
@@ -98,6 +99,7 @@ class SiteData:
     def _board(self) -> dict[str, Any]:
         board, styles, lines = self.board, agent_styles(self.board.agents), line_agents(self.board.agents)
         ids = list(self._settings)
+        places = {entry.environment.label: place for place, entry in enumerate(board.environments)}
         feedback: dict[str, set[str]] = {}
         rows = {row.agent: row for one in self._every_standing() for row in one.rows}
         for group in self._groups:
@@ -142,18 +144,15 @@ class SiteData:
             "claims": self._claims,
             "standings": [self._standing(standing) for standing in board.standings],
             "failures": [
-                [self._places(board)[one.environment], self._labels[one.agent], one.seed, one.status, _short(one.error)]
+                [places[one.environment], self._labels[one.agent], one.seed, one.status, _short(one.error)]
                 for one in board.failures
-                if one.environment in self._places(board)
+                if one.environment in places
             ],
         }
 
     def _every_standing(self) -> Iterable[Standing]:
         yield from (entry.standing for entry in self.board.environments)
         yield from self.board.standings
-
-    def _places(self, board: Board) -> dict[str, int]:
-        return {entry.environment.label: place for place, entry in enumerate(board.environments)}
 
     def _standing(self, one: Standing) -> dict[str, Any]:
         return {
@@ -202,11 +201,11 @@ class SiteData:
         found = []
         for ladder in self.board.ladders:
             own, table = ladder_styles(ladder, styles), ladder_table(ladder)
-            scales = sorted(("linear", "log"), key=lambda scale: scale != natural_scale(ladder))
+            scales = sorted(SCALES, key=lambda scale: scale != natural_scale(ladder))
             found.append(
                 {
                     "title": ladder.title,
-                    "figures": [[f"sizes {s}", figure(ladder_chart(ladder, s), own)] for s in scales],  # type: ignore[arg-type]
+                    "figures": [[SCALES[scale], figure(ladder_chart(ladder, scale), own)] for scale in scales],
                     "agents": [self._labels[one.label] for one in ladder.results],
                     "columns": [column.name for column in table.columns],
                     "rows": [[cell(v, c) for v, c in zip(row, table.columns, strict=True)] for row in table.rows],

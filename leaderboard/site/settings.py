@@ -59,16 +59,16 @@ class SettingPage:
         try:
             env = gym.make(self.id, render_mode="rgb_array")
             base: Any = env.unwrapped
-            policy, rng = base.oracle.optimal_policy, np.random.default_rng(1)
+            policy: Any = base.oracle.optimal_policy
+            rng: Any = np.random.default_rng(1)
             observation, _ = env.reset(seed=1)
-            shape, ended, frame = env.action_space.shape or (), False, None
+            shape, ended = env.action_space.shape or (), False
             while not ended:
                 chances = policy.probs(observation[None])[0].astype(float)
                 action = rng.choice(len(chances), size=shape or None, p=chances / chances.sum())
                 observation, _, ended, _, _ = env.step(action)
-            frame = env.render()
             drawn = io.BytesIO()
-            Image.fromarray(np.asarray(frame)).save(drawn, format="png", optimize=True)
+            Image.fromarray(np.asarray(env.render())).save(drawn, format="png", optimize=True)
             env.close()
         except Exception:
             return None
