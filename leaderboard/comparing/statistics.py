@@ -274,7 +274,7 @@ def _bayesian_weights(seed: int, draws: int, sizes: tuple[int, ...]) -> list[np.
 def _pooled(arrays: Sequence[np.ndarray], counts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
     """Return all runs (..., N), how much each weighs in each draw (N, draws), and the sum of these: n_e of lcm(n_e)."""
     multiple = math.lcm(*(len(own) for own in counts))
-    kind = np.int16 if len(counts) * multiple < 2**15 else np.int64
+    kind: Any = np.int16 if len(counts) * multiple < 2**15 else np.int64
     heavy = [own.astype(kind) * kind(multiple // len(own)) for own in counts]
     return np.concatenate(arrays, axis=-1), np.concatenate(heavy), len(counts) * multiple
 
