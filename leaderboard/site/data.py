@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval
-from theorybench.envs.core.evidence.study import Axis, Chart, Series
+from theorybench.envs.core.evidence.study import Axis, Chart, Numbers, Series
 from theorybench.leaderboard.comparing.board import Board, Standing
 from theorybench.leaderboard.comparing.groups import Group
 from theorybench.leaderboard.comparing.ranking import RESOLUTION, Pair, Row
@@ -262,7 +262,7 @@ def _digits(value: float | None) -> Any:
     return int(short) if short == int(short) else short
 
 
-def _units(values: Sequence[float]) -> list[int]:
+def _units(values: Numbers) -> list[int]:
     return [round(UNIT * value) for value in values]
 
 
