@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import re
 
 import plotly.graph_objects as go
 import pytest
@@ -119,6 +120,25 @@ def test_the_page_shows_every_claim_and_study(report_page, report, checked, stud
     assert {"#claim-a", "#claim-b", "#claim-c"} <= {attrs["href"] for tag, attrs in three.elements if tag == "a"}
     assert "--seed 7" in three.text
     assert "studies" not in report([checked()]).text and "2 studies" in report([], [study(), study(id="b")]).text
+
+
+def test_a_claim_and_a_study_are_short_until_they_are_unfolded(report_page, checked, study):
+    claim = dataclasses.replace(checked(), tolerance=0.1, tolerance_reason="a reason of some length")
+    page = render_report(
+        chapters([claim], [dataclasses.replace(study(), text="It is measured. At length, against a line.")])
+    )
+    folded = re.findall(r"(?s)<details>.*?</details>", page)
+    seen = re.sub(r"(?s)<details.*?</details>", "", page)
+    for words in (
+        "Would fail for",
+        "a reason of some length",
+        "nine times in ten",
+        "At length",
+        "is inconclusive where",
+    ):
+        assert words not in seen and words in page
+    assert folded and not any(word in folded[0] for word in ("predicted</dt>", "open"))
+    assert "It is measured." in seen and "predicted" in seen
 
 
 @pytest.mark.parametrize(
