@@ -76,6 +76,22 @@ class Transition:
         variance tends to that of Fisher information; at some 40 pairs it is 10 % larger. Coordinates with k = 0 or
         k = N are excluded.
         """
+        estimate, chance = self.first_round_estimates(n)
+        one = float((chance * (estimate - self.theta_star) ** 2).sum())
+        return n * self.dimension * one / math.cosh(self.theta_star) ** 2
+
+    @property
+    def first_round_limit(self) -> float:
+        """What `first_round_error` tends to for many pairs: d / (4 beta^2 q (1 - q) cosh^2 theta* informative)."""
+        information = 4 * self.beta**2 * self.win * (1 - self.win) * self.informative
+        return self.dimension / information / math.cosh(self.theta_star) ** 2
+
+    def first_round_estimates(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimates of |theta*| in a coordinate that n pairs can give, and the chance of each.
+
+        Both float64 (pairs, wins), over the N informative pairs and the k wins of the better sign; what is separated
+        has chance 0.
+        """
         from scipy.stats import binom
 
         share = self.informative
@@ -83,9 +99,8 @@ class Transition:
         wins = np.arange(1, pairs[-1, 0])
         inside = wins < pairs
         estimate = np.log(wins / np.where(inside, pairs - wins, 1)) / (2 * self.beta)
-        squares = np.where(inside, (estimate - self.theta_star) ** 2, 0.0)
-        one = float((binom.pmf(pairs, n, share) * binom.pmf(wins, pairs, self.win) * squares).sum())
-        return n * self.dimension * one / math.cosh(self.theta_star) ** 2
+        chance = binom.pmf(pairs, n, share) * binom.pmf(wins, pairs, self.win)
+        return estimate, np.where(inside, chance, 0.0)
 
 
 def _sigmoid(x: float) -> float:
