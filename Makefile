@@ -97,7 +97,11 @@ pages: $(READY) ## measure what the pages of docs/ show (half an hour where ther
 cards: $(READY) ## measure the agents that ship, beside which report cards stand (minutes)
 	$(BIN)/python -m theorybench.leaderboard.reporting.references
 
+.PHONY: site
+site: $(READY) ## build the pages as a site with search, in site/
+	$(BIN)/python docs/docs_site.py --out site
+
 .PHONY: clean
 clean: ## remove environments, caches and builds; results stay
-	rm -rf .venv .venv-clients .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist ./*.egg-info
+	rm -rf .venv .venv-clients .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist site ./*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -98,7 +98,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "[Running and comparing](running.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "
         "The pages below are generated from the code and from [reference numbers](reference) by "
-        "`python docs/generate.py`; `python docs/measure.py` makes the numbers again, `make pages` both.",
+        "`python docs/generate.py`; `python docs/measure.py` makes the numbers again, `make pages` both. `make site` "
+        "makes a site with search of them, which opens from files.",
         "## Families",
     ]
     lines = []

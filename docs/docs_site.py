@@ -1,0 +1,252 @@
+"""The pages as a site with search: `python docs/docs_site.py --out site`; `make site` does it, boards included.
+
+Zensical builds it, the successor of Material for MkDocs. The site opens from files and loads nothing from elsewhere,
+its search included. Navigation follows the registry: guides, then families with their settings, then algorithms by
+kind, claims and studies. Links to files that are no pages lead to the repository.
+"""
+
+import argparse
+import json
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import generate
+import reference_data as data
+import reference_tables as tables
+from agent_groups import KINDS, kind, shipped_agents
+from families import Family, families, families_with_pages
+from family_page import about
+
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.leaderboard.running.config import list_suites
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Homepage"]
+#: Pages of the repository that have another name on the site, by the names of their files.
+NAMES = {"README.md": "index.md", "docs/README.md": "all-pages.md"}
+NAMES |= {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+#: Fenced code; code in a line, in which nothing is a link, or where a link leads; text right above a list.
+_FENCED = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"`[^`\n]*`|(?<=\]\()(?P<target>[^()\s#:]+)(?P<anchor>#[^()\s]*)?(?=\))")
+_ITEM = re.compile(r"^(?P<before>(?![-*] |\d+\. |[|<>#]|\s|```)[^\n]+\n)(?=(?:[-*]|\d+\.) )", re.MULTILINE)
+
+Navigation = Sequence[Mapping[str, Any]]
+
+
+def sources() -> dict[str, str]:
+    """Return the Markdown of every page as it is in the repository, by path."""
+    found = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+    found += [path for folder in (".", "settings", "agents") for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    return {path.resolve().relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in found}
+
+
+def site_name(source: str) -> str:
+    """Return the path on the site of a page or picture of the repository."""
+    return NAMES.get(source, source.removeprefix("docs/"))
+
+
+def page(source: str, text: str, known: set[str]) -> str:
+    """Return the Markdown of a page for the site: its links, and what GitHub's dialect has and Python-Markdown has not.
+
+    Args:
+        source: its path in the repository.
+        text: as it is there.
+        known: paths of the repository that are on the site.
+    """
+    folder = posixpath.dirname(source)
+
+    def lead(match: re.Match[str]) -> str:
+        if match["target"] is None:
+            return match[0]
+        path = posixpath.normpath(posixpath.join(folder, match["target"]))
+        if path in known:
+            place = posixpath.relpath(site_name(path), posixpath.dirname(site_name(source)) or ".")
+        else:
+            place = f"{HOME}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}"
+        return place + (match["anchor"] or "")
+
+    parts = _FENCED.split(text)
+    parts[::2] = [_LINK.sub(lead, _ITEM.sub(r"\g<before>\n", part)) for part in parts[::2]]
+    return "".join(parts).replace("<details>", '<details markdown="1">')
+
+
+def claims_page() -> str:
+    """Return the page of all claims, setting by setting."""
+    parts = ["# Claims", "Statements of papers as tests that run: what each predicts, and what was measured."]
+    for family in families_with_pages():
+        checked = data.read(f"claims-{family.name}")
+        parts += [f"## {_title(family)}", tables.claims_counted(checked["claims"])]
+        for id in [id for id in family.settings if any(row["environment"] == id for row in checked["claims"])]:
+            name = id.partition("/")[2]
+            parts += [f"### [{name}](settings/{name}.md)", tables.claims_table(id)]
+        parts.append(tables.provenance(data.Provenance(**checked["provenance"])))
+    return "\n\n".join(parts) + "\n"
+
+
+def studies_page() -> str:
+    """Return the page of all studies, setting by setting, with links to where their pictures and tables are."""
+    parts = ["# Studies", "What a paper would print: measured beside what theory says."]
+    for family in families_with_pages():
+        parts.append(f"## {_title(family)}")
+        for id in family.settings:
+            own = [row for row in data.read(f"studies-{family.name}")["studies"] if row["environment"] == id]
+            lines = [
+                f"- [{said['title']}]({family.page_of(id)}.md): {said['text']} `theorybench study {row['id']}`"
+                for row, said in ((row, about(row)) for row in own)
+            ]
+            name = id.partition("/")[2]
+            parts += [f"### [{name}](settings/{name}.md)", "\n".join(lines)] if lines else []
+    return "\n\n".join(parts) + "\n"
+
+
+def navigation(pages: Mapping[str, str], board: bool) -> Navigation:
+    """Return what the site lists on its left.
+
+    Args:
+        pages: Markdown by path on the site.
+        board: whether it has one.
+    """
+
+    def named(*names: str) -> list[dict[str, str]]:
+        return [{pages[name].partition("# ")[2].partition("\n")[0]: name} for name in names]
+
+    told = [f"{name}.md" for family in families_with_pages() for name in family.pages]
+    suites = [f"{name}.md" for name in list_suites() if f"{name}.md" in pages and f"{name}.md" not in told]
+    others = {*told, *suites, *NAMES.values(), "claims.md", "studies.md"}
+    guides = [name for name in sorted(pages) if "/" not in name and name not in others]
+    places = [
+        {_title(family): [*named(*(f"{name}.md" for name in family.pages)), *map(_setting, family.settings)]}
+        for family in families().values()
+    ]
+    agents = [
+        {title: [{name: f"agents/{name}.md"} for name in shipped_agents() if kind(name) == title]} for title in KINDS
+    ]
+    return [
+        {"TheoryBench": "index.md"},
+        *([{"Board": "board/index.html"}] if board else []),
+        {"Guides": named(*guides)},
+        {"Settings": places},
+        {"Algorithms": agents},
+        {"Evidence": [{"Claims": "claims.md"}, {"Studies": "studies.md"}, *named(*suites)]},
+        {"Project": [{"All pages": "all-pages.md"}, *named("contributing.md", "changelog.md")]},
+    ]
+
+
+def _title(family: Family) -> str:
+    return family.name.capitalize()
+
+
+def _setting(id: str) -> dict[str, str]:
+    name = id.partition("/")[2]
+    return {name: f"settings/{name}.md"}
+
+
+def configuration(nav: Navigation) -> str:
+    """Return the text of zensical.toml."""
+    features = ("content.code.copy", "navigation.footer", "navigation.path", "navigation.top", "search.highlight")
+    schemes = (("light", "default", "sun", "dark"), ("dark", "slate", "moon", "light"))
+    lines = [
+        "[project]",
+        'site_name = "TheoryBench"',
+        'site_description = "Reinforcement learning with the answer key"',
+        f"repo_url = {json.dumps(HOME)}",
+        "use_directory_urls = false",
+        f"nav = {_toml(nav)}",
+        "[project.plugins.search]",
+        "[project.plugins.offline]",
+        "[project.theme]",
+        "font = false",
+        f"features = {_toml(features)}",
+        *(
+            f'[[project.theme.palette]]\nmedia = "(prefers-color-scheme: {name})"\nscheme = "{scheme}"\n'
+            f'toggle.icon = "lucide/{icon}"\ntoggle.name = "Switch to {other} mode"'
+            for name, scheme, icon, other in schemes
+        ),
+        # No more than GitHub has: other marks would be found in formulas.
+        "[project.markdown_extensions]",
+        "tables = {}",
+        "sane_lists = {}",
+        "md_in_html = {}",
+        "toc.permalink = true",
+        "pymdownx.betterem = {}",
+        "pymdownx.highlight = {}",
+        "pymdownx.superfences = {}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    """Return text, sequences and tables as TOML in one line."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(own)}" for key, own in value.items()) + " }"
+    return "[" + ", ".join(map(_toml, value)) + "]"
+
+
+def build(out: Path, board: Path | None = None) -> None:
+    """Build the site, in place of what was there; nothing is left of it where that fails.
+
+    Args:
+        out: folder of the site.
+        board: of a site of boards, as `theorybench site` makes it; it becomes `board` of this one.
+
+    Raises:
+        TheoryBenchError: zensical found something wrong, such as a link that leads nowhere.
+    """
+    held = sources()
+    pictures = sorted((ROOT / "docs" / "pictures").iterdir())
+    known = {*held, *(path.relative_to(ROOT).as_posix() for path in pictures)}
+    pages = {site_name(source): page(source, text, known) for source, text in held.items()}
+    pages |= {"claims.md": generate.linked(claims_page()), "studies.md": generate.linked(studies_page())}
+    out = out.resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".site-") as made:
+        folder = Path(made)
+        for name, text in pages.items():
+            path = folder / "docs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        shutil.copytree(ROOT / "docs" / "pictures", folder / "docs" / "pictures")
+        if board is not None:
+            shutil.copytree(board, folder / "docs" / "board")
+        (folder / "zensical.toml").write_text(configuration(navigation(pages, board is not None)), encoding="utf-8")
+        command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "zensical.toml"]
+        done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True)
+        if done.returncode:
+            said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr).splitlines()
+            marked = [line.strip(" ╭─[]") for line in said if line.startswith("Warning") or "╭─[" in line]
+            raise TheoryBenchError("\n".join(marked or said))
+        _keep_at_home(folder / "site")
+        if out.exists():
+            shutil.rmtree(out)
+        shutil.move(folder / "site", out)
+
+
+def _keep_at_home(site: Path) -> None:
+    """Let search from files run without the script that Zensical would fetch from elsewhere."""
+    shutil.copy(ROOT / "docs" / "site_worker.js", site / "assets")
+    for path in site.rglob("*.html"):
+        own = posixpath.relpath("assets/site_worker.js", path.relative_to(site).parent.as_posix())
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("https://unpkg.com/iframe-worker/shim", own), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Build the pages as a site with search.")
+    parser.add_argument("--out", type=Path, default=ROOT / "site", help="its folder, replaced")
+    parser.add_argument("--board", type=Path, help="folder of a site of boards, which it includes")
+    asked = parser.parse_args()
+    try:
+        build(asked.out, asked.board)
+    except TheoryBenchError as error:
+        sys.exit(f"docs_site.py: {error}")
+    print(asked.out.resolve() / "index.html")
