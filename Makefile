@@ -44,6 +44,14 @@ leaderboard: $(READY) ## train and score every agent on the starter suite; print
 	$(BIN)/theorybench run --suite starter --out results/starter
 	$(BIN)/theorybench leaderboard results/starter --html results/starter/leaderboard.html
 
+# Runs that fail are results, too, and exit code 1 says no more.
+.PHONY: core
+core: $(READY) ## measure every agent on every setting at three difficulties, under two hours on two cores; write the pages
+	$(BIN)/theorybench run --suite core --out results/core || test $$? -eq 1
+	$(BIN)/python docs/measure.py core core-sample
+	$(BIN)/python docs/generate.py
+	$(BIN)/theorybench status results/core
+
 .PHONY: test
 test: $(READY) ## run the tests, the same examples of properties each time (plain pytest draws new ones)
 	$(BIN)/python -m pytest -q -n 2 --hypothesis-profile=ci

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import core_sample
 import ladder_page
 import language_page
+import reference_data as data
 import reference_tables as tables
 import setting_page
 from agent_groups import KINDS, kind, shipped_agents
@@ -31,9 +33,12 @@ from theorybench.leaderboard.comparing.board import FEEDBACK
 from theorybench.leaderboard.comparing.groups import TRACKS
 from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.running.config import named_suite
+from theorybench.leaderboard.showing.words import format_interval, format_number
 
 ROOT = Path(__file__).parent
 README = ROOT.parent / "README.md"
+#: Agents of each standing that the README shows.
+LEADERS = 5
 
 
 def agent_page(name: str) -> str:
@@ -166,10 +171,42 @@ def agents_list(names: Sequence[str]) -> str:
     return ";\n".join(lines) + "."
 
 
+def first_board(core: Numbers | None) -> str:
+    """Return what the README shows first: who leads on the suite `core`, or the starter board where there is none yet.
+
+    Args:
+        core: its numbers, or None.
+    """
+    if core is None:
+        text = "The starter leaderboard: normalised score of each agent with its 95 % interval"
+        return f"![{text}](docs/pictures/ranking-starter.png)"
+    parts = []
+    for shown in core.rankings():
+        lines = [line for line in shown.lines if not isinstance(line, str) and any(bar.rank for bar in line)]
+        lines.sort(key=lambda line: -max(bar.score.value for bar in line))
+        rows = []
+        for line in lines[:LEADERS]:
+            scores = {bar.tuned: f"{format_number(bar.score.value)} {format_interval(bar.score)}" for bar in line}
+            name = f"[{line[0].label.removesuffix(', tuned')}](docs/agents/{line[0].agent}.md)"
+            rows.append((name, scores.get(False, ""), scores.get(True, ""), line[0].division))
+        heads = (shown.title, "score with defaults", "tuned", "ranked among agents")
+        parts.append(f"{tables.table(heads, rows)}\n\nThe first {len(rows)} of {len(lines)}.")
+    drawn = [file for file in core.pictures if file.startswith("ranking-")]
+    pictures = ", ".join(f"[{n}](docs/pictures/{file})" for n, file in enumerate(drawn, 1))
+    about = (
+        f"Every setting at three difficulties, {len(core.environments)} environments, {len(core.seeds)} seeds: the "
+        "interquartile mean of the scores with its 95 % interval; 0 is the base model, 1 the optimum. `make core` "
+        f"measures it again. All agents: {pictures}."
+    )
+    return "\n\n".join([about, *parts])
+
+
 def readme(ids: Sequence[str], names: Sequence[str]) -> str:
     """Return the README with what is generated between its marks: `<!-- generated: NAME -->`."""
     text = README.read_text(encoding="utf-8")
-    for name, part in {"settings": settings_table(ids), "agents": agents_list(names)}.items():
+    core = data.read_numbers(core_sample.SUITE) if core_sample.SUITE in data.suites() else None
+    parts = {"board": first_board(core), "settings": settings_table(ids), "agents": agents_list(names)}
+    for name, part in parts.items():
         begin, end = f"<!-- generated: {name} -->\n\n", f"\n\n<!-- /generated: {name} -->"
         before, _, rest = text.partition(begin)
         text = f"{before}{begin}{part}{end}{rest.partition(end)[2]}"

@@ -22,6 +22,7 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claims and studies train small arrays
 
+import core_sample
 import ladder_page
 import language_page
 import reference_data as data
@@ -71,10 +72,17 @@ def measure_suite(name: str, only: str = "") -> None:
     board = dataclasses.replace(board, environments=tuple(ordered))
     for old in data.read(name)["pictures"] if (data.FOLDER / f"{name}.json").exists() else ():
         (PICTURES / old).unlink(missing_ok=True)
-    drawn = _draw_curves(name, board, agents)
+    # Learning curves of as many agents as those of `core` are for a page on which one chooses.
+    drawn = _draw_curves(name, board, agents) if name != core_sample.SUITE else []
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
     _keep(data.numbers_of(name, records, board), _shrunk(drawn))
+
+
+def sample_core(folder: str = "") -> None:
+    """Keep some policies of the suite `core`, to compute their scores again."""
+    done = core_sample.write(Path(folder) if folder else ROOT / "results" / core_sample.SUITE)
+    print(f"{done.policies} policies, {done.bytes} bytes")
 
 
 def _keep(numbers: data.Numbers, pictures: dict[str, str]) -> None:
@@ -218,6 +226,7 @@ def parts() -> dict[str, Callable[[], None]]:
     """Return what can be measured, by name."""
     found: dict[str, Callable[[], None]] = {name: partial(measure_suite, name) for name in data.shown_suites()}
     found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
+    found[core_sample.PART] = sample_core
     found[setting_page.NAME] = measure_episodes
     for family in families_with_pages():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
@@ -229,7 +238,7 @@ def parts() -> dict[str, Callable[[], None]]:
 
 if __name__ == "__main__":
     known = parts()
-    for wanted in sys.argv[1:] or known:
+    for wanted in sys.argv[1:] or [name for name in known if name not in (core_sample.SUITE, core_sample.PART)]:
         part, _, only = wanted.partition("=")
         if part not in known:
             sys.exit(f"measure.py: no part {part!r}; there are {', '.join(known)}")

@@ -304,7 +304,10 @@ def ranked_again(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def shown_suites() -> list[str]:
-    """Return the suites that ship and compare agents on single environments, not along ladders of difficulty."""
+    """Return the suites that ship and compare agents on single environments, not along ladders of difficulty.
+
+    One that was never measured has no numbers: see `suites`.
+    """
     return [name for name in list_suites() if name not in ladder_suites()]
 
 

@@ -54,6 +54,11 @@ def _sweep(sweep: SweepStatus) -> Iterable[RenderableType]:
         yield Padding(Text("the command that began it goes on where it stopped", "dim"), (0, 2))
     for job in sweep.running:
         yield Padding(Text(_job(job)), (0, 4))
+    for kind, parts in sweep.seconds_by.items() if sweep.state != "running" else ():
+        if parts:
+            yield Padding(Text(f"workers took {format_seconds(sum(parts.values()))}, by {kind}:"), (0, 2))
+        for name, seconds in parts.items():
+            yield Padding(Text(f"{format_seconds(seconds):>8}  {plain(name)}"), (0, 4))
 
 
 def _job(job: RunningJob) -> str:

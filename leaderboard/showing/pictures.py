@@ -52,7 +52,7 @@ class Bar(NamedTuple):
     agent: str  # its name
     label: str  # likewise, with what tells variants apart
     division: str  # of the agents it is ranked among, in words, tuned or not
-    tuned: bool  # whether its hyper-parameters are a preset; then it is ranked among those
+    tuned: bool  # whether its hyper-parameters were searched; then it is ranked among those
     rank: Rank | None  # among them; None where it is unranked
     score: Interval  # interquartile mean of the clipped scores; ends are NaN where they are not known
     raw: Interval | None  # the same of the scores as they are; None where none is clipped
@@ -96,7 +96,7 @@ def rankings(board: Board) -> list[Ranking]:
                     agents[row.label],
                     row.label,
                     row.division.removesuffix(", tuned"),
-                    row.preset is not None,
+                    row.tuned,
                     row.rank,
                     row.score,
                     row.raw,

@@ -74,18 +74,21 @@ class Manifest(Strict):
 class Submission:
     """What went into a bundle."""
 
-    runs: int
-    policies: int
-    bytes: int
+    runs: int  # how many
+    policies: int  # how many of them have one
+    bytes: int  # of the file
     claimed: Mapping[str, int]  # runs that no reader can compute again, by reason
 
 
-def submit(directory: str | Path, out: str | Path) -> Submission:
-    """Bundle the records of a folder, and the policies that were kept.
+def submit(directory: str | Path, out: str | Path = "submission.zip") -> Submission:
+    """Bundle the records of a folder, and the policies that were kept, so that others can `verify` them.
 
     Args:
-        directory: a folder that `theorybench run --save-policies` wrote.
+        directory: that `run_suite` or `theorybench run` wrote, with `save_policies`.
         out: the file; replaced where there is one.
+
+    Returns:
+        How many runs and policies it holds, its size in bytes, and the runs that can only be claimed, by reason.
 
     Raises:
         RecordError: no store there, a damaged one, or a policy that is missing or damaged.

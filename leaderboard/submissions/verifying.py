@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -45,12 +46,17 @@ class CheckedEntry:
         return {**about, **names, **dataclasses.asdict(verdict)}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Report:
     """What is known of a submission."""
 
     bundle: Bundle
-    entries: Sequence[CheckedEntry]
+    entries: Sequence[CheckedEntry]  # its runs, in their order; each has a `verdict`: status, reason and score
+
+    def __repr__(self) -> str:
+        """Return the tally, such as "Report of 8 entries: 7 verified, 1 claimed"."""
+        tally = ", ".join(f"{count} {status}" for status, count in self.tally.items() if count)
+        return f"Report of {len(self.entries)} entries: {tally}"
 
     @property
     def package(self) -> str:
@@ -101,24 +107,28 @@ def verify(
     *,
     reproduce: int = 0,
     seed: int | None = None,
-    workers: int = 1,
+    workers: int | None = None,
     seconds: float = SECONDS,
     watch: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Check a submission.
+    """Compute the scores of a submission again from its policies; nothing in it is executed.
 
     Args:
         path: a file that `submit` wrote, or that somebody says it did.
         reproduce: how many entries to train again, drawn among those that can be.
         seed: of that draw; None for one that nobody can know.
-        workers: processes.
+        workers: processes; None for one for each core.
         seconds: that the check of one entry may take, and `LONGER` times that for training one.
         watch: told how many entries have been checked, and of how many.
+
+    Returns:
+        The report: `tally`, how many entries are verified, reproduced, claimed and refused, and `entries`, each with
+        its record and its verdict (status, reason, and the score as it was computed here).
 
     Raises:
         BundleError: its form is not in order; nothing in it was used.
     """
-    bundle = Bundle(path)
+    bundle, workers = Bundle(path), workers or os.cpu_count() or 1
     verdicts: dict[str, Verdict] = {}
     for job, found, wrong in outcomes(_jobs(bundle, seconds), workers):
         failed = Verdict("claimed", f"it could not be checked within the limits: it {wrong}")

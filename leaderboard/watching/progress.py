@@ -12,6 +12,9 @@ from theorybench.leaderboard.running.matrix import Job, Plan, Watcher
 from theorybench.leaderboard.running.workers import Event
 from theorybench.leaderboard.showing.words import format_number
 
+#: Reasons, each with its environment, that are printed one by one.
+MOST_REASONS = 40
+
 
 class ProgressWatcher(Watcher):
     """Prints a line for each job that ends and, on a terminal, a bar for the suite and one for each running job.
@@ -31,7 +34,11 @@ class ProgressWatcher(Watcher):
         """Show how much there is to do."""
         self._total = len(plan.keys)
         self._done = self._total - sum(len(job.runs) for job in jobs)
-        for environment, why in dict.fromkeys((where, why) for where, _, why in plan.skipped):
+        reasons = list(dict.fromkeys((where, why) for where, _, why in plan.skipped))
+        if len(reasons) > MOST_REASONS:
+            told = "whose feedback does not match, or which are not for the setting, or have no tuned values there"
+            self._print(f"[dim]{len(plan.skipped)} pairs of agent and environment are skipped, {told}[/dim]")
+        for environment, why in reasons if len(reasons) <= MOST_REASONS else ():
             agents = "; ".join(agent for where, agent, said in plan.skipped if (where, said) == (environment, why))
             self._print(f"[dim]{escape(environment)} is not for {escape(agents)}: {escape(why)}[/dim]")
         for agent, reason in plan.unavailable:

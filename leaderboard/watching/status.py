@@ -54,6 +54,9 @@ class SweepStatus:
     workers: int  # processes
     running: tuple[RunningJob, ...]  # what they do; none where it is not running
     seconds_left: float | None  # until it finishes, estimated from the jobs that have ended; None where not known
+    #: of workers, for the jobs that have ended, scoring included: by environment and by agent, the longest first; those
+    #: of earlier sweeps of the suite included, which this one resumed
+    seconds_by: dict[str, dict[str, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,12 +85,14 @@ class StatusFile(Watcher):
         self._running: dict[str, dict[str, Any]] = {}
         self._waiting: collections.Counter[str] = collections.Counter()  # runs by agent
         self._taken: dict[str, list[float]] = {}  # seconds of a run that has ended, by agent
+        self._parts: tuple[dict[str, float], dict[str, float]] = {}, {}  # seconds, by environment and by agent
 
     def begin(self, plan: Plan, jobs: Sequence[Job]) -> None:
         """Take the lock, forget the sweeps that have ended, and say what there is to do."""
         with contextlib.suppress(OSError):
             for state, alive in _states(self._place.parent):
                 if not alive:
+                    self._go_on_from(state)
                     state.unlink()
                     state.with_suffix(".lock").unlink(missing_ok=True)
             self._lock = _locked(self._place.with_suffix(".lock"))
@@ -110,6 +115,8 @@ class StatusFile(Watcher):
             self._running[job.name]["share"] = event.value
         else:
             del self._running[job.name]
+            for part, name in zip(self._parts, job.names, strict=True):
+                part[name] = part.get(name, 0.0) + event.seconds
             self._values["done"] += len(records)
             self._values["failed"] += sum(record.status != "ok" for record in records)
             if records:
@@ -126,9 +133,17 @@ class StatusFile(Watcher):
             os.close(self._lock)
             self._place.with_suffix(".lock").unlink(missing_ok=True)
 
+    def _go_on_from(self, state: Path) -> None:
+        """Take over what the parts of an earlier sweep of this suite have taken."""
+        earlier = _read(state, False)
+        if earlier is not None and earlier.suite == self._values["suite"]:
+            for part, known in zip(self._parts, earlier.seconds_by.values(), strict=True):
+                part.update(known)
+
     def _write(self, state: str) -> None:
         jobs = [{"name": name, **job} for name, job in self._running.items()]
         values = {**self._values, "state": state, "running": jobs, "updated": time.time(), "left": self._seconds_left()}
+        values["seconds_by"] = [dict(sorted(part.items(), key=lambda each: -each[1])) for part in self._parts]
         with contextlib.suppress(OSError), atomic_write(self._place.with_suffix(".json")) as file:
             json.dump(values, file)
 
@@ -198,6 +213,7 @@ def _read(path: Path, alive: bool) -> SweepStatus | None:
             seconds=max(now - values["started"], 0.0),
             running=tuple(running),
             seconds_left=None if left is None else max(left - (now - values["updated"]), 0.0),
+            seconds_by=dict(zip(("environments", "agents"), values.get("seconds_by", ({}, {})), strict=True)),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from theorybench.leaderboard.running.policies import evaluate, load_policy, train
     from theorybench.leaderboard.running.runner import run
     from theorybench.leaderboard.running.sweeps import run_suite
+    from theorybench.leaderboard.submissions.bundle import submit
+    from theorybench.leaderboard.submissions.verifying import verify
     from theorybench.notebook import board, frame
 
 __version__ = "0.1.0"
@@ -70,8 +72,10 @@ _LAZY = {
     "run_suite": "theorybench.leaderboard.running.sweeps",
     "studies": "theorybench.leaderboard.evidence.lab",
     "study": "theorybench.study:",
+    "submit": "theorybench.leaderboard.submissions.bundle",
     "testing": "theorybench.testing:",
     "train": "theorybench.leaderboard.running.policies",
+    "verify": "theorybench.leaderboard.submissions.verifying",
 }
 
 __all__ = [
@@ -109,8 +113,10 @@ __all__ = [
     "run_suite",
     "studies",
     "study",
+    "submit",
     "testing",
     "train",
+    "verify",
 ]
 
 discover("theorybench.envs")

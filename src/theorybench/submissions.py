@@ -66,13 +66,13 @@ def verify(
 
     if out is not None and draw is None:
         raise ConfigurationError("--out DIR: expected --draw SEED beside it, whose records go there")
-    console, processes = make_console(stderr=as_json), workers or os.cpu_count() or 1
+    console = make_console(stderr=as_json)
     with make_console(stderr=True).status("checking ...") as status:
         report = check(
             bundle,
             reproduce=reproduce,
             seed=seed,
-            workers=processes,
+            workers=workers,
             seconds=timeout,
             watch=lambda done, total: status.update(f"checking: {done} of {total}"),
         )
@@ -81,7 +81,7 @@ def verify(
         console.print(report_lines(report))
     if draw is not None:
         folder = out or Path("results") / f"drawn-{draw}"
-        watcher = ProgressWatcher(make_console(stderr=True))
+        watcher, processes = ProgressWatcher(make_console(stderr=True)), workers or os.cpu_count() or 1
         drawn = draw_instances(report.bundle, report.sound, draw, folder, processes, LONGER * timeout, watcher)
         if not as_json:
             console.print(drawn_lines(drawn))

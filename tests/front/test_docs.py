@@ -86,7 +86,7 @@ def test_the_page_of_an_agent_says_how_it_is_made_and_what_it_logs(name):
     assert preset or "deviates" in text or agent_groups.kind(name) == "Test time", "where it deviates from its source"
 
 
-@pytest.mark.parametrize("suite", data.shown_suites())
+@pytest.mark.parametrize("suite", data.suites())
 def test_pages_say_which_numbers_are_out_of_date(suite):
     """Where a suite has changed: `python docs/measure.py SUITE`, then `python docs/generate.py`."""
     numbers = data.read_numbers(suite)
@@ -94,7 +94,7 @@ def test_pages_say_which_numbers_are_out_of_date(suite):
     assert list(numbers.seeds) == named_suite(suite).seeds
 
 
-@pytest.mark.parametrize("suite", data.shown_suites())
+@pytest.mark.parametrize("suite", data.suites())
 def test_no_rank_is_below_the_number_of_agents_that_are_ranked_together(suite):
     rows = data.read_numbers(suite).rows
     for row in rows:
@@ -156,7 +156,7 @@ def test_numbers_of_another_environment_are_found(change):
     assert "Out of date" in up_to_date.caution(foreign) and "measure.py starter" in reference_tables.made(foreign)
 
 
-@pytest.mark.parametrize("suite", data.shown_suites())
+@pytest.mark.parametrize("suite", data.suites())
 def test_a_run_today_gives_the_recorded_score(suite):
     numbers = data.read_numbers(suite)
 
@@ -213,7 +213,8 @@ def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_su
 
 
 def test_what_can_be_measured_is_what_there_is():
-    assert {file.stem for file in data.FOLDER.glob("*.json")} == set(measure.parts())
+    measured = {file.stem for file in data.FOLDER.glob("*.json")}
+    assert measured | {"core", "core-sample"} == set(measure.parts()), "the suite core may still be without numbers"
 
 
 @pytest.mark.parametrize("kind", ["claims", "studies"])

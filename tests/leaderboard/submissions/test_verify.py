@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import theorybench as tb
 from theorybench import cli
 from theorybench.agents.external.isolation import global_generators_restored
 from theorybench.envs.core.errors import BundleError, ConfigurationError, RecordError
@@ -57,6 +58,14 @@ def test_a_bundle_is_a_function_of_the_folder(results, bundle, tmp_path):
     assert (done.runs, done.policies, done.claimed) == (8, 8, {}) and done.bytes == bundle.stat().st_size
     with zipfile.ZipFile(bundle) as archive:
         assert archive.namelist()[:2] == ["manifest.json", "records.jsonl"] and archive.testzip() is None
+
+
+def test_folders_are_submitted_and_verified_from_python(results, bundle, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = tb.submit(results[0])
+    assert (tmp_path / "submission.zip").read_bytes() == bundle.read_bytes() and done.policies == 8
+    with pytest.raises(BundleError, match=r"cannot read another\.zip"):
+        tb.verify("another.zip")
 
 
 def test_what_cannot_be_bundled_says_why(results, tmp_path, synthetic_run):
@@ -144,7 +153,9 @@ def test_entries_are_trained_again(parts, tmp_path):
     record["policy"] = None  # forged, and nothing to compute it from
     parts.score("table again", score=0.9, objective=0.9)
     path = parts.write(tmp_path / "it.zip")
-    assert verify(path).tally == {"verified": 7, "reproduced": 0, "claimed": 1, "refused": 0}
+    report = tb.verify(path)
+    assert report.tally == {"verified": 7, "reproduced": 0, "claimed": 1, "refused": 0}
+    assert repr(report) == "Report of 8 entries: 7 verified, 1 claimed"
     report = verify(path, reproduce=100, seed=1)
     assert report.tally == {"verified": 1, "reproduced": 6, "claimed": 0, "refused": 1}
     found = {entry.record.key: entry.verdict for entry in report.entries}

@@ -101,6 +101,31 @@ def test_time_left_follows_from_runs_that_have_ended_and_from_shares(tmp_path, m
     assert read_status(tmp_path).sweeps[0].state == "stopped"
 
 
+def test_what_each_part_took_is_counted_over_the_sweeps_of_a_suite(tmp_path):
+    RecordStore(tmp_path)
+    planned = plan(suite("random", "reference"))
+    (place,) = {job.names[0] for job in planned.jobs}
+
+    def go(name, *ended):
+        watcher = StatusFile(tmp_path, name, 2)
+        watcher.begin(planned, planned.jobs)
+        for job, seconds in ended:
+            watcher.see(Event(planned.jobs[job], "started", None, 0.0), [])
+            watcher.see(Event(planned.jobs[job], "done", None, seconds), [SimpleNamespace(status="ok")])
+        watcher.end()
+        (own,) = read_status(tmp_path).sweeps
+        return own.seconds_by
+
+    random, reference = 0, next(i for i, job in enumerate(planned.jobs) if job.names[1] == "reference")
+    assert go("toys", (random, 10.0), (reference, 5.0))["environments"] == {place: 15.0}
+    assert go("toys", (reference, 30.0)) == {
+        "environments": {place: 45.0},
+        "agents": {"reference": 35.0, "random": 10.0},
+    }
+    assert "workers took 45 s, by agents: 35 s reference 10 s random" in " ".join(said(tmp_path).split())
+    assert go("another") == {"environments": {}, "agents": {}}, "of another suite"
+
+
 def test_a_sweep_whose_process_is_killed_is_stopped(tmp_path):
     RecordStore(tmp_path)
     child = os.fork()

@@ -1,0 +1,87 @@
+"""The suite `core`: what it asks for, its sample of policies, which is computed again here, and the README's board."""
+
+import dataclasses
+from collections import Counter
+
+import core_sample
+import generate
+import pytest
+import reference_data as data
+from families import shipped_settings
+
+from theorybench.agents.api.loading import list_agents
+from theorybench.agents.api.presets import PRESET, presets
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.registry import resolve_env, split_reference
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.running.config import named_suite
+from theorybench.leaderboard.running.matrix import plan
+from theorybench.leaderboard.submissions.bundle import Bundle
+from theorybench.leaderboard.submissions.checking import check
+
+#: Registered agents that it leaves out, as its head says.
+LEFT_OUT = {"constant", "memoriser", "reinforce"}
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """The runs of the suite; an instance on which little can be won would be refused."""
+    return plan(named_suite("core"))
+
+
+def test_every_setting_stands_in_it_at_three_difficulties_on_instances_for_scoring(planned):
+    suite = named_suite("core")
+    assert Counter(resolve_env(entry.id) for entry in suite.environments) == dict.fromkeys(shipped_settings(), 3)
+    endings = [entry.label.rpartition(" (")[2].rstrip(")") for entry in suite.environments]
+    assert endings == ["easy", "medium", "hard"] * len(shipped_settings())
+    assert {run.split for job in planned.jobs for run in job.runs} == {"scoring"}
+    assert len(suite.seeds) == 10 and suite.save_policies and named_suite("starter").save_policies
+
+
+def test_every_algorithm_stands_in_it_with_its_defaults_and_tuned_where_it_has_presets(planned):
+    entries = [split_reference(entry.agent) for entry in named_suite("core").agents]
+    plain, tuned = ({name for name, given in entries if (PRESET in given) == has} for has in (False, True))
+    expected = {name for name in list_agents() if not name.startswith("trl-")} - LEFT_OUT
+    assert plain == expected
+    assert tuned == {name for name in expected if presets(generate.agent_class(name))}
+    ran = {(job.names[0], job.names[1]) for job in planned.jobs}
+    assert {("Parity (easy)", "rlvr"), ("Tree (hard)", "rlvr, tuned"), ("Labels (easy)", "kto, tuned")} <= ran
+    assert ("Parity (easy)", "rlvr, tuned") not in ran, "a search has found no values there"
+
+
+def test_the_sample_of_its_policies_is_computed_again():
+    bundle = Bundle(core_sample.FILE)
+    places = {entry.label: entry for entry in named_suite("core").environments}
+    assert core_sample.FILE.stat().st_size <= core_sample.MOST_BYTES
+    assert {record.env_label for record in bundle.records} == set(places), core_sample.__doc__
+    remedy = "keep others: `theorybench run --suite core ... --out DIR`, then `python docs/measure.py core-sample=DIR`"
+    for record in bundle.records:
+        stated = {name: record.parameters[name] for name in places[record.env_label].parameters}
+        assert stated == places[record.env_label].parameters, remedy
+        verdict = check(record, bundle.policy(record))
+        assert verdict.status == "verified" and verdict.score == pytest.approx(record.score, abs=1e-6), (
+            verdict,
+            remedy,
+        )
+    assert len({record.agent for record in bundle.records}) >= 5
+
+
+def test_a_sample_of_a_part_of_the_suite_is_refused(tmp_path):
+    RecordStore(tmp_path)
+    with pytest.raises(TheoryBenchError, match=r"holds no policy of Tree \(easy\) that is small enough"):
+        core_sample.write(tmp_path)
+
+
+def test_the_board_of_the_readme_is_that_of_core_where_there_is_one():
+    assert "ranking-starter.png" in generate.first_board(None)
+    shown = generate.first_board(dataclasses.replace(data.read_numbers("tree"), suite="core"))
+    assert "score with defaults | tuned" in shown and "docs/pictures/ranking-tree" in shown
+    tables = shown.split("| score with defaults")[1:]
+    assert len(tables) == len(data.read_numbers("tree").rankings()) > 1
+    for table in tables:
+        rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| [")]
+        best = [max(float(cell.split()[0]) for cell in row[1:3] if cell.strip()) for row in rows]
+        assert len(best) == generate.LEADERS and best == sorted(best, reverse=True)
+        assert all("](docs/agents/" in row[0] for row in rows)
+    core = data.read_numbers("core") if "core" in data.suites() else None
+    assert generate.first_board(core) in generate.README.read_text(encoding="utf-8")
