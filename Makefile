@@ -62,10 +62,11 @@ nightly: $(READY) ## run the long statistical studies, and all tests that take t
 
 # Not editable: strict editable installs of two environments would share a folder of links.
 .PHONY: clients
-clients: $(CLIENTS)/.dependencies ## drive the environments with other libraries (TorchRL, skrl, tianshou), record videos
+clients: $(CLIENTS)/.dependencies ## drive the environments with other libraries (TorchRL, skrl, tianshou), record videos, sweep on Ray
 	$(CLIENTS)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall .
 	$(CLIENTS)/bin/python -m pytest -q -m '' tests/envs/clients tests/agents/external/test_sb3_policy.py
 	$(CLIENTS)/bin/python -m pytest -q -m '' tests/front/test_documents.py -k libraries.md
+	$(CLIENTS)/bin/python -m pytest -q -m '' tests/leaderboard/cluster
 
 $(CLIENTS)/.dependencies: requirements-clients.txt pyproject.toml
 	"$(PYTHON)" -m venv $(CLIENTS)

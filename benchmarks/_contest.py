@@ -13,6 +13,7 @@ from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import load_records
 from theorybench.leaderboard.running.config import AgentEntry, EnvironmentEntry, Suite
 from theorybench.leaderboard.running.matrix import Plan, fulfil, plan
+from theorybench.leaderboard.running.workers import LocalProcesses
 
 TARGET = 0.95
 BATCH = 64
@@ -212,7 +213,7 @@ def run(folder: Path, plans: Sequence[Plan], workers: int, **changes: Any) -> li
     if workers == 1:
         jobs.sort(key=lambda job: job.runs[0].seed)  # the algorithms take turns
     distinct = {tuple(run.key for run in job.runs): job for job in jobs}
-    fulfil(Plan(list(distinct.values()), []), folder, workers)
+    fulfil(Plan(list(distinct.values()), []), folder, LocalProcesses(workers))
     records = {record.key: record for record in load_records(folder)}
     return [[records[run.key] for job in one.jobs for run in job.runs] for one in plans]
 

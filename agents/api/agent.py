@@ -103,7 +103,7 @@ def learns_from(agent: Any, feedback: str) -> bool:
 
 #: The optional group of this package that holds a module.
 GROUPS = {"stable_baselines3": "sb3", "sb3_contrib": "sb3", "transformers": "llm", "trl": "llm", "pandas": "pandas"}
-GROUPS |= {"pyarrow": "parquet", "tensorboard": "tensorboard", "wandb": "wandb"}
+GROUPS |= {"pyarrow": "parquet", "tensorboard": "tensorboard", "wandb": "wandb", "ray": "ray"}
 
 
 def missing_modules(names: Iterable[str]) -> str:

@@ -108,6 +108,10 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
+class ClusterError(TheoryBenchError):
+    """A cluster that cannot be reached, is lost, or does not have this package as it is here."""
+
+
 class ConfigurationError(TheoryBenchError, ValueError):
     """A configuration file or a command-line value that cannot be used."""
 

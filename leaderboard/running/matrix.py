@@ -22,7 +22,7 @@ from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.attempts import Attempt, oracle_of, record_of, refused
 from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
 from theorybench.leaderboard.running.runner import train_and_score, train_apart_and_score
-from theorybench.leaderboard.running.workers import Event, execute
+from theorybench.leaderboard.running.workers import Backend, Event, LocalProcesses
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
 SMALLEST_GAP = 0.02
@@ -67,6 +67,22 @@ class Job:
     def split(self) -> "list[Job]":
         """Return one job for each run."""
         return [dataclasses.replace(self, runs=(run,)) for run in self.runs]
+
+    @property
+    def files(self) -> set[str]:
+        """Python files that hold its environment and its agent, as the suite names them."""
+        parts = (name.partition(".py:") for name in (self.environment, self.agent.reference or ""))
+        return {f"{file}.py" for file, colon, _ in parts if colon}
+
+    def moved(self, files: Mapping[str, str], policies: Path | None) -> "Job":
+        """Return it as another machine does it, which has some files elsewhere, and keeps policies elsewhere."""
+
+        def there(reference: str) -> str:
+            file, colon, rest = reference.partition(".py:")
+            return f"{files.get(f'{file}.py', f'{file}.py')}:{rest}" if colon else reference
+
+        agent = dataclasses.replace(self.agent, reference=self.agent.reference and there(self.agent.reference))
+        return dataclasses.replace(self, environment=there(self.environment), agent=agent, policies=policies)
 
     def execute(self, progress: Callable[[float], None]) -> list[Record]:
         """Train and score; what goes wrong with the agent stands in the records.
@@ -148,14 +164,14 @@ def sweep(suite: Suite, folder: str | Path, *, watcher: Watcher | None = None, r
         RecordError: the folder holds a record store that is damaged or foreign.
         TheoryBenchError: workers cannot start.
     """
-    planned = plan(suite)
-    return fulfil(planned, folder, suite.workers, watcher=watcher, retry=retry, save_policies=suite.save_policies)
+    planned, where = plan(suite), LocalProcesses(suite.workers)
+    return fulfil(planned, folder, where, watcher=watcher, retry=retry, save_policies=suite.save_policies)
 
 
 def fulfil(
     planned: Plan,
     folder: str | Path,
-    workers: int,
+    backend: Backend,
     *,
     watcher: Watcher | None = None,
     retry: bool = False,
@@ -166,14 +182,14 @@ def fulfil(
     Args:
         planned: what to run.
         folder: of the records.
-        workers: processes.
+        backend: where the runs are made.
         watcher: is told what happens.
         retry: also run again what did not end well before.
         save_policies: keep final policies; what ended well and has none is run again, and its record replaced.
 
     Raises:
         RecordError: the folder holds a record store that is damaged or foreign.
-        TheoryBenchError: workers cannot start.
+        TheoryBenchError: workers cannot start, or a cluster is lost.
     """
     store, watcher = RecordStore(folder), watcher or Watcher()
     done = store.keys(status="ok") if retry else store.keys()
@@ -182,7 +198,7 @@ def fulfil(
     kept = Path(folder) / FOLDER if save_policies else None
     queue = deque(dataclasses.replace(job, policies=kept) for job in planned.without(done))
     watcher.begin(planned, list(queue))
-    events = execute(queue, workers, Path(folder) / "output.log")
+    events = backend.execute(queue, Path(folder) / "output.log")
     try:
         for event in events:
             records: list[Record] = []
@@ -191,7 +207,7 @@ def fulfil(
             elif event.kind == "done":
                 values = event.job.values  # computed here, where no agent has trained
                 records = event.value if values is None else [refused(record, *values) for record in event.value]
-            elif event.kind not in ("started", "progress"):
+            elif event.kind not in ("started", "progress", "lost"):
                 records = event.job.failures(event)
             # Another sweep may have saved the same run meanwhile.
             new = [r for r in records if retry or r.key not in store or (r.key in lacking and r.policy is not None)]

@@ -1,15 +1,18 @@
 """Suites from Python and Jupyter: what `theorybench run` does."""
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.leaderboard.cluster.backend import RayCluster
 from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.running.arguments import choose_suite
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.running.matrix import Job, Outcome, Plan, Watcher, fulfil, plan
-from theorybench.leaderboard.running.workers import Event
+from theorybench.leaderboard.running.workers import Backend, Event, LocalProcesses
 from theorybench.leaderboard.watching.status import StatusFile
 from theorybench.leaderboard.watching.tracking import TensorBoard, Tracker, TrackingWatcher, WeightsAndBiases
 
@@ -33,6 +36,8 @@ def run_suite(
     retry: bool = False,
     tensorboard: str | Path | None = None,
     wandb: str | None = None,
+    backend: str = "local",
+    address: str | None = None,
     quiet: bool = False,
 ) -> Outcome:
     """Train and score the agents of a suite in worker processes, and save each run; `board(out)` then compares them.
@@ -47,13 +52,15 @@ def run_suite(
         parameters: of every environment, in place of the suite's.
         seeds: a number of them, or a list.
         budget: episodes of each run.
-        workers: processes; None for one for each core.
+        workers: processes; None for one for each core, of this machine or of the cluster.
         timeout: seconds that one run may take.
         batch_seeds: whether to train the seeds of an agent together where it can.
         save_policies: whether to keep the final policies; runs of which none was kept are then run again.
         retry: also run again what did not end well before.
         tensorboard: folder of learning curves for TensorBoard, written as runs end.
         wandb: project of Weights & Biases, likewise.
+        backend: "local" for processes of this machine, "ray" for a Ray cluster.
+        address: of the cluster, "host:port"; None for the one that Ray finds, or else for one of this machine alone.
         quiet: print no progress.
 
     Returns:
@@ -63,6 +70,7 @@ def run_suite(
         UnknownNameError: no such suite, environment or agent; the closest are suggested.
         ConfigurationError: a file that cannot be read, a suite that cannot be run, or a tracker that is not installed.
         RecordError: the folder holds a record store that is damaged or foreign.
+        ClusterError: the cluster cannot be reached, is lost, or has another version of this package.
     """
     from rich.console import Console
 
@@ -82,7 +90,17 @@ def run_suite(
     )
     folder = Path("results") / chosen.name if out is None else out
     console = None if quiet else Console(stderr=True)
-    return watched_sweep(chosen, folder, console, retry=retry, tensorboard=tensorboard, wandb=wandb)
+    return watched_sweep(
+        chosen,
+        folder,
+        console,
+        retry=retry,
+        tensorboard=tensorboard,
+        wandb=wandb,
+        backend=backend,
+        address=address,
+        limit=workers,
+    )
 
 
 def watched_sweep(
@@ -94,6 +112,9 @@ def watched_sweep(
     tensorboard: str | Path | None = None,
     wandb: str | None = None,
     planned: Plan | None = None,
+    backend: str = "local",
+    address: str | None = None,
+    limit: int | None = None,
 ) -> Outcome:
     """Sweep, and say how it goes: on a terminal, in the folder's state, and to trackers; see `run_suite`.
 
@@ -105,20 +126,33 @@ def watched_sweep(
         tensorboard: folder of learning curves, or None.
         wandb: project of Weights & Biases, or None.
         planned: the runs of the suite, where others than `matrix.plan` makes of it.
+        backend: "local" or "ray".
+        address: of the cluster, as `run_suite` takes it.
+        limit: jobs at a time on the cluster; None for one for each core.
 
     Raises:
-        the errors of `matrix.sweep`, and ConfigurationError for a tracker that is not installed.
+        the errors of `matrix.sweep`, ConfigurationError for a tracker that is not installed, and those of the backend.
     """
     from theorybench.leaderboard.watching.progress import ProgressWatcher
 
     trackers: list[Tracker] = [] if tensorboard is None else [TensorBoard(tensorboard)]
     trackers += [] if wandb is None else [WeightsAndBiases(wandb, folder)]
     warn = warnings.warn if console is None else lambda said: console.print(said, style="yellow", markup=False)
-    watchers = [StatusFile(folder, suite.name, suite.workers), TrackingWatcher(trackers, warn)]
-    if console is not None:
-        watchers.append(ProgressWatcher(console))
+    if backend not in ("local", "ray"):
+        raise ConfigurationError(f"backend {backend!r}: expected local or ray")
+    if backend == "local" and address is not None:
+        raise ConfigurationError(f"address {address!r}: only a cluster has one; give the backend ray as well")
     runs, keep = planned or plan(suite), suite.save_policies
-    return fulfil(runs, folder, suite.workers, watcher=_Together(watchers), retry=retry, save_policies=keep)
+    with contextlib.ExitStack() as connected:
+        where: Backend = LocalProcesses(suite.workers)
+        if backend == "ray":
+            where = cluster = connected.enter_context(RayCluster(address, Path(folder) / "ray.log", limit))
+            if console is not None:
+                console.print(cluster.description, markup=False, highlight=False)
+        watchers = [StatusFile(folder, suite.name, where.workers), TrackingWatcher(trackers, warn)]
+        if console is not None:
+            watchers.append(ProgressWatcher(console))
+        return fulfil(runs, folder, where, watcher=_Together(watchers), retry=retry, save_policies=keep)
 
 
 class _Together(Watcher):

@@ -81,10 +81,34 @@ class Event:
     """What happened to a job."""
 
     job: Any  # the job
-    kind: str  # "started"; "progress"; or how it ended: "done", "failed", "timeout" or "killed"
+    #: "started"; "progress"; "lost", with its machine, and tried again; or how it ended: "done", "failed", "timeout",
+    #: "killed"
+    kind: str
     #: of "progress" the share that is done, of "done" what `execute` returned, else what went wrong, in words
     value: Any
     seconds: float  # wall time since the job was handed out
+
+
+class Backend(Protocol):
+    """Where jobs are done: in processes of this machine, or elsewhere."""
+
+    @property
+    def workers(self) -> int:
+        """How many jobs are done at a time, as far as is known."""
+
+    def execute(self, queue: deque[Any], output: Path) -> Generator[Event, None, None]:
+        """Do jobs, and tell of them, as the function `execute` of this module does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalProcesses:
+    """Worker processes of this machine."""
+
+    workers: int  # how many at a time
+
+    def execute(self, queue: deque[Any], output: Path) -> Generator[Event, None, None]:
+        """Do jobs: see the function."""
+        return execute(queue, self.workers, output)
 
 
 def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, None, None]:
@@ -139,7 +163,7 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         self._folder = tempfile.mkdtemp(prefix="theorybench-")  # for temporary files
         self.process = context.Process(target=_serve, args=(theirs, str(output), self._folder))
-        with _single_threaded(), _undisturbed(), _without_main():
+        with _single_threaded(), undisturbed(), without_main():
             self.process.start()
         theirs.close()
         self.ready, self.gone = False, False  # whether it has started, whether its process has ended
@@ -241,7 +265,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Let processes that start here have Ctrl-C blocked, which the terminal sends to them too; it waits for this one.
 
     They ignore it once they run; while they import, it would end them with a traceback each.
@@ -258,7 +282,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _without_main() -> Iterator[None]:
+def without_main() -> Iterator[None]:
     """Let processes that start here not run the script of this one: they need nothing of it.
 
     So `theorybench.run_suite` works in scripts that do not ask for `__name__ == "__main__"`.
@@ -282,7 +306,7 @@ def _serve(connection: Connection, output: str, folder: str) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if hasattr(signal, "pthread_sigmask"):  # see `_undisturbed`
+    if hasattr(signal, "pthread_sigmask"):  # see `undisturbed`
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
     handle = os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)

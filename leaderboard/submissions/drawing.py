@@ -23,6 +23,7 @@ from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.attempts import oracle_of
 from theorybench.leaderboard.running.matrix import SMALLEST_GAP, Job, Plan, Watcher, fulfil
+from theorybench.leaderboard.running.workers import LocalProcesses
 from theorybench.leaderboard.submissions.bundle import Bundle, PolicyMember
 from theorybench.leaderboard.submissions.limited import BYTES, outcomes
 from theorybench.leaderboard.submissions.retraining import configuration, job_of, trainer
@@ -121,7 +122,7 @@ def draw(
         _plan(group, seed, seconds)
     jobs = [job for group in groups.values() for job in group.jobs]
     if jobs:
-        fulfil(Plan(jobs, []), out, workers, watcher=watcher)
+        fulfil(Plan(jobs, []), out, LocalProcesses(workers), watcher=watcher)
     _transfer(bundle, list(groups.values()), workers, seconds)
     found = {record.key: record for record in RecordStore(out)} if jobs else {}
     return [_row(group, [found[job.runs[0].key] for job in group.jobs]) for group in groups.values()]

@@ -21,6 +21,7 @@ from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.matrix import Job, Plan, fine_fractions, fulfil
 from theorybench.leaderboard.running.provenance import versions
+from theorybench.leaderboard.running.workers import LocalProcesses
 from theorybench.leaderboard.submissions.checking import OWN, Verdict, differences, spec_here
 from theorybench.leaderboard.submissions.limited import BYTES
 
@@ -55,7 +56,7 @@ def retrain(
     chosen = np.random.default_rng(seed).permutation(len(able))[:count]
     jobs = [job_of(_identity(record), spec, seconds) for record, spec in (able[i] for i in chosen)]
     with tempfile.TemporaryDirectory(prefix="theorybench-again-") as folder:
-        fulfil(Plan(jobs, []), folder, workers)
+        fulfil(Plan(jobs, []), folder, LocalProcesses(workers))
         again = {record.key: record for record in RecordStore(folder)}
     return {
         record.key: _compared(record, again[record.key], verdicts[record.key])

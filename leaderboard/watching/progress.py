@@ -79,6 +79,8 @@ class ProgressWatcher(Watcher):
 
 def _result(event: Event, records: Sequence[Record]) -> str:
     """Say how a job ended: the median score, or what went wrong."""
+    if event.kind == "lost":
+        return f"[yellow]lost[/yellow], to be run again: {escape(event.value)}"
     if not records:
         return "[red]killed[/red]: each seed is tried alone"
     failed = [record for record in records if record.status != "ok"]

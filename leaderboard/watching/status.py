@@ -121,7 +121,7 @@ class StatusFile(Watcher):
             self._values["failed"] += sum(record.status != "ok" for record in records)
             if records:
                 self._taken.setdefault(agent, []).append(event.seconds / len(job.runs))
-            else:  # a group that was killed: its runs wait again, each alone
+            else:  # a group that was killed, or what was lost with its machine: its runs wait again
                 self._waiting[agent] += len(job.runs)
         self._write("running")
 

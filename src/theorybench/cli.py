@@ -115,6 +115,15 @@ def run(
     seeds: Annotated[int | None, typer.Option(metavar="N", help="Seeds 0 to N-1.")] = None,
     budget: Annotated[int | None, typer.Option(metavar="N", help="Episodes of each run.")] = None,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Processes. Default: one for each core.")] = None,
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="local: processes of this machine; ray: a Ray cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Of the Ray cluster. Default: the one that Ray finds, or else this machine."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where records go, and where to resume. Default: results/SUITE.")
     ] = None,
@@ -166,7 +175,17 @@ def run(
     if config is None and suite is None and envs is None:
         console.print(f"neither a suite nor environments are named: all of the suite {chosen.name}", soft_wrap=True)
     try:
-        outcome = watched_sweep(chosen, folder, console, retry=retry, tensorboard=tensorboard, wandb=wandb)
+        outcome = watched_sweep(
+            chosen,
+            folder,
+            console,
+            retry=retry,
+            tensorboard=tensorboard,
+            wandb=wandb,
+            backend=backend,
+            address=address,
+            limit=workers,
+        )
     except KeyboardInterrupt:
         console.print(f"stopped; what has ended is saved in {folder}. Resume with the same command.", soft_wrap=True)
         raise typer.Exit(130) from None

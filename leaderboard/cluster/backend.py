@@ -1,0 +1,205 @@
+"""A Ray cluster as the place where the jobs of a sweep are done.
+
+Ray decides which node does which job, and when. Around it there are three sides:
+
+- the sweep, this process: it hands out jobs, gives those again whose node is lost, and alone writes what comes back. It
+  never loads Ray;
+- a process that is connected to the cluster (`theorybench.leaderboard.cluster.connection`);
+- on the nodes, tasks that do a job each in a worker process (`theorybench.leaderboard.cluster.node`), under the limits
+  of time and memory that worker processes have here, and with own processes for agents that do not ship.
+"""
+
+import collections
+import multiprocessing
+import pickle
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Self
+
+from theorybench.agents.api.agent import missing_modules
+from theorybench.envs.core.errors import ClusterError, ConfigurationError
+from theorybench.leaderboard.cluster.connection import connect
+from theorybench.leaderboard.cluster.node import Step
+from theorybench.leaderboard.isolation.processes import end_family
+from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.running.matrix import Job
+from theorybench.leaderboard.running.workers import Event, undisturbed, without_main
+
+#: Times that a job is given again whose node or whose process there is lost.
+RETRIES = 3
+#: Jobs that Ray has at a time: more than a cluster has processors, so that one that grows by itself sees what it needs.
+GIVEN = 1024
+#: Seconds that the connected process has to leave.
+LEAVE_SECONDS = 10.0
+
+
+class RayCluster:
+    """Does the jobs of a sweep on a Ray cluster; use it in a `with` statement, which ends the connection.
+
+    Args:
+        address: of the cluster, "host:port"; None for the one that Ray finds (`RAY_ADDRESS`, then one that runs on this
+            machine), or else for one of this machine alone, which it starts.
+        log: file to which Ray's own messages are appended; its folder is made.
+        limit: jobs at a time; None for as many as the cluster has processors.
+
+    Attributes:
+        workers: jobs at a time, when the connection was made.
+        description: of the cluster, in words.
+
+    Raises:
+        ConfigurationError: Ray is not installed, or the address is one of Ray's client.
+        ClusterError: the cluster cannot be reached.
+    """
+
+    def __init__(self, address: str | None, log: str | Path, limit: int | None = None) -> None:
+        if address is not None and address.startswith("ray://"):
+            raise ConfigurationError(
+                f"--address {address}: expected host:port. Start the sweep on a machine of the cluster, or with "
+                "`ray job submit`: the client of Ray cannot stream results"
+            )
+        missing = missing_modules(["ray"])
+        if missing:
+            raise ConfigurationError(missing)
+        self._where, self._log, self._limit = address or "of this machine", Path(log), limit or GIVEN
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=connect, args=(theirs, address, str(self._log)), daemon=True)
+        with undisturbed(), without_main():
+            self._process.start()
+        theirs.close()
+        try:
+            _, processors, nodes = self._hear()
+        except BaseException:
+            self.__exit__()
+            raise
+        self.workers = max(1, min(self._limit, processors))
+        self.description = f"Ray cluster {self._where}: {processors} processors, {nodes} nodes"
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Hang up: the cluster ends what it still does for this sweep."""
+        self._connection.close()
+        self._process.join(LEAVE_SECONDS)
+        if self._process.is_alive():
+            end_family(self._process.pid or 0)
+        self._process.join()
+
+    def execute(self, queue: collections.deque[Job], output: Path) -> Generator[Event, None, None]:
+        """Do jobs on the cluster; close the iterator to stop.
+
+        Args:
+            queue: what to do, in this order; more may be appended while it runs.
+            output: file to which is appended what agents print, when their job has ended.
+
+        Yields:
+            Events in the order in which they become known; each job has one that ends it, after which the final
+            policies of its runs lie in its folder. A job that is lost `RETRIES` + 1 times is "killed".
+
+        Raises:
+            ClusterError: the cluster is lost, or one of its nodes has another version of this package or cannot work.
+            ConfigurationError: the file of an agent or of an environment cannot be read.
+        """
+        running: dict[int, _Pending] = {}
+        number = 0
+        while queue or running:
+            while queue and len(running) < self._limit:
+                number += 1
+                running[number] = _Pending(queue.popleft())
+                self._give(number, running[number])
+            kind, about, told = self._hear()
+            given = running.get(about)
+            if given is None:  # it had ended when its node was lost
+                continue
+            if kind == "lost":
+                event = given.lost(told)
+                if given.losses <= RETRIES:
+                    self._give(about, given)
+                else:
+                    del running[about]
+                if event is not None:
+                    yield event
+                continue
+            if told.kind == "foreign":
+                raise ClusterError(f"{told.value}: install the same on every node, then give the command again")
+            if told.kind == "started":
+                given.since = time.monotonic()
+            elif told.kind != "progress":
+                del running[about]
+                _save(given.job, told, output)
+            yield Event(given.job, told.kind, told.value, told.seconds)
+
+    def _give(self, number: int, given: "_Pending") -> None:
+        try:
+            self._connection.send((number, *given.arguments))
+        except OSError:
+            raise self._gone() from None
+
+    def _hear(self) -> Any:
+        """Wait for what the connected process says.
+
+        Raises:
+            ClusterError: it has ended, or says that something is wrong.
+        """
+        try:
+            told = self._connection.recv()
+        except (EOFError, OSError):
+            raise self._gone() from None
+        if told[0] == "error":
+            raise ClusterError(f"Ray cluster {self._where}: {told[1]}")
+        return told
+
+    def _gone(self) -> ClusterError:
+        """Say that the connected process has ended, and the last that Ray had to say."""
+        self._process.join(LEAVE_SECONDS)
+        lines = self._log.read_text(errors="replace").split("\n") if self._log.exists() else []
+        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        return ClusterError(
+            f"the Ray cluster {self._where} is lost. What has ended is saved: give the same command again when there "
+            f"is a cluster. Ray said (more in {self._log}): {last[:300]}"
+        )
+
+
+class _Pending:
+    """A job that Ray has."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.losses = job, 0
+        try:
+            files = {file: Path(file).read_bytes() for file in job.files}
+        except OSError as error:
+            raise ConfigurationError(f"{job.name}: cannot read {error.filename}: {error.strerror}") from error
+        self.arguments = pickle.dumps(job), files, job.policies is not None  # of `node.work`
+        self.since: float | None = None  # when it was begun; None while it waits
+
+    def lost(self, why: str) -> Event | None:
+        """Note that its node or its process there is lost; return what there is to tell.
+
+        Raises:
+            ClusterError: it is the last time, and it was not even begun.
+        """
+        self.losses += 1
+        since, self.since, last = self.since, None, self.losses > RETRIES
+        if since is None:
+            if last:
+                raise ClusterError(f"{self.job.name}: lost {self.losses} times before it could be begun: {why}")
+            return None
+        seconds = time.monotonic() - since
+        if last:
+            return Event(self.job, "killed", f"lost {self.losses} times on the cluster: {why}", seconds)
+        return Event(self.job, "lost", why, seconds)
+
+
+def _save(job: Job, ending: Step, output: Path) -> None:
+    """Write what agents have printed, and the files of final policies."""
+    if ending.printed:
+        with output.open("ab") as file:
+            file.write(ending.printed)
+    for name, content in ending.policies.items():
+        if job.policies is not None:
+            with atomic_write(job.policies / Path(name).name, "wb") as file:
+                file.write(content)

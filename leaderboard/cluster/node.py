@@ -1,0 +1,83 @@
+"""What a node of a cluster does: one job, in a worker process with the limits that it has everywhere.
+
+Ray sends the functions of this module as code, so that they run where another version of this package is installed, or
+none, and can say so. They import nothing of it before they have compared.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+#: Bytes of what agents print in a job that are sent back; the last ones.
+PRINTED = 2**20
+
+
+class Step(NamedTuple):
+    """What happened to a job; Ray gets it as a plain tuple."""
+
+    kind: str  # as of `workers.Event`; or "foreign", where the node has another version of this package
+    value: Any  # likewise
+    seconds: float  # wall time since the job was begun
+    printed: bytes  # by agents, when it has ended
+    policies: dict[str, bytes]  # files of final policies by name, when it has ended
+
+
+def installed() -> str:
+    """Return the version of this package that is installed here and a hash of its files: "0.1.0 (files 01234567)"."""
+    spec = importlib.util.find_spec("theorybench")
+    if spec is None or spec.origin is None:
+        return "none"
+    files, root = {}, os.path.dirname(spec.origin)
+    for folder, _, names in os.walk(root, followlinks=True):
+        for name in names:
+            if name.endswith((".py", ".toml")):
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    files[os.path.relpath(path, root).replace(os.sep, "/")] = hashlib.sha256(file.read()).hexdigest()
+    digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:8]
+    return f"{importlib.metadata.version('theorybench')} (files {digest})"
+
+
+def work(job: bytes, files: dict[str, bytes], keeps: bool, expected: str) -> Iterator[tuple[Any, ...]]:
+    """Do a job in a worker process of this node.
+
+    Args:
+        job: pickled.
+        files: contents of the Python files that it names, by the paths that they have where the sweep runs. One that is
+            here too, of the same contents, is read where it lies, so that it finds what lies beside it.
+        keeps: whether final policies are sent back.
+        expected: what `installed` returns where the sweep runs.
+
+    Yields:
+        Steps, as plain tuples; the last of them ends the job.
+    """
+    here = installed()
+    if here != expected:
+        yield "foreign", f"the node {platform.node()} has theorybench {here}, this sweep runs {expected}", 0.0, b"", {}
+        return
+    import pickle
+    import tempfile
+    from collections import deque
+    from pathlib import Path
+
+    from theorybench.leaderboard.running.workers import execute
+
+    with tempfile.TemporaryDirectory(prefix="theorybench-node-") as name:
+        folder, places = Path(name), {}
+        for number, (path, content) in enumerate(files.items()):
+            if not (os.path.isfile(path) and Path(path).read_bytes() == content):
+                (folder / str(number)).mkdir()
+                places[path] = str(folder / str(number) / os.path.basename(path))
+                Path(places[path]).write_bytes(content)
+        policies, output = folder / "policies", folder / "output.log"
+        task = pickle.loads(job).moved(places, policies if keeps else None)
+        for event in execute(deque([task]), 1, output):
+            printed, kept = b"", {}
+            if event.kind not in ("started", "progress"):
+                printed = output.read_bytes()[-PRINTED:] if output.exists() else b""
+                kept = {file.name: file.read_bytes() for file in policies.glob("*.npz")}
+            yield event.kind, event.value, event.seconds, printed, kept

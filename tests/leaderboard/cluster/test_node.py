@@ -1,0 +1,61 @@
+"""What nodes of a cluster do, without Ray: jobs that were sent, with the files that they name."""
+
+import importlib.util
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+from theorybench.envs.core.errors import ConfigurationError
+from theorybench.leaderboard.cluster import node
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan
+from theorybench.leaderboard.running.sweeps import run_suite
+
+OUTSIDERS = Path(__file__).parents[1] / "data" / "outsiders.py"
+
+
+@pytest.mark.rotating
+def test_a_job_is_done_where_its_file_is_missing(tmp_path):
+    own = tmp_path / "mine.py"
+    shutil.copy(OUTSIDERS, own)
+    environment = {"id": "ReasoningTree", "parameters": {"d": 2, "L": 2}, "budget": 64}
+    values = {"name": "own", "agents": [f"{own}:ByPosition"], "environments": [environment], "seeds": 1}
+    (job,) = plan(make_suite({**values, "save_policies": True})).jobs
+    files = {str(own): own.read_bytes()}
+    own.unlink()
+    steps = [node.Step(*step) for step in node.work(pickle.dumps(job), files, True, node.installed())]
+    (record,) = steps[-1].value
+    assert [steps[0].kind, steps[-1].kind, record.status] == ["started", "done", "ok"]
+    assert record.agent == "mine.py:ByPosition" and record.key == job.runs[0].key
+    ((name, content),) = steps[-1].policies.items()
+    assert name.startswith(record.key[:16]) and content and record.policy.sha256[:16] in name
+    assert not any(step.policies for step in steps[:-1])
+
+
+def test_a_node_with_another_version_does_nothing():
+    (step,) = node.work(b"no pickle", {}, False, "0.0.1 (files 01234567)")
+    assert step[0] == "foreign" and step[1].endswith(
+        f"has theorybench {node.installed()}, this sweep runs 0.0.1 (files 01234567)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"backend": "slurm"}, "backend 'slurm': expected local or ray"),
+        ({"address": "localhost:6379"}, "address 'localhost:6379': only a cluster has one"),
+        ({"backend": "ray", "address": "ray://localhost:10001"}, "expected host:port"),
+    ],
+)
+def test_what_is_no_cluster_is_refused(asked, said, tmp_path):
+    with pytest.raises(ConfigurationError, match=said):
+        run_suite("starter", tmp_path / "out", quiet=True, **asked)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed")
+def test_where_ray_is_missing_the_error_says_how_to_install_it(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"ray is not installed: pip install 'theorybench\[ray\]'"):
+        run_suite("starter", tmp_path / "out", quiet=True, backend="ray")
