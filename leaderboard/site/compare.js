@@ -37,7 +37,7 @@ function comparePage() {
 
   function draw() {
     history.replaceState(null, "", `#a=${one}&b=${other}`);
-    const [x, y] = [labelOf(one), labelOf(other)];
+    const [x, y] = [one, other].map((agent) => shortened(labelOf(agent)));
     $("pair").replaceChildren(agentLink(one), " and ", agentLink(other));
     const standings = SITE.standings.map((s) => ({ s, rows: both(s.rows), pair: pairOf(s, one, other), p: improvementOn(s.environments, one, other) })).filter(({ rows }) => rows[0] && rows[1]);
     const places = SITE.environments.map((e, i) => ({ e, i, rows: both(e.rows), p: improvementOn([i], one, other) })).filter(({ rows }) => rows[0] && rows[1]);

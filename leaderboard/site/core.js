@@ -41,8 +41,12 @@ const rowsOf = (rows) => rows.map(([agent, ...values]) => {
   return row;
 });
 const labelOf = (agent) => SITE.agents[agent].label;
+// Labels may hold a whole configuration: tables and buttons show its beginning, and all of it under the pointer.
+const LETTERS_OF_LABELS = 44;
+const shortened = (label) => (label.length > LETTERS_OF_LABELS ? `${label.slice(0, LETTERS_OF_LABELS - 3).trimEnd()} ...` : label);
+const nameOf = (agent) => el("span", { class: "name", title: labelOf(agent) }, shortened(labelOf(agent)));
 const swatch = (agent) => el("span", { class: `swatch ${SITE.agents[agent].dash}`, vars: { "--colour": SITE.agents[agent].colour } });
-const agentLink = (agent) => el("a", { href: ROOT + SITE.agents[agent].page }, swatch(agent), el("span", { class: "name" }, labelOf(agent)));
+const agentLink = (agent) => el("a", { href: ROOT + SITE.agents[agent].page }, swatch(agent), nameOf(agent));
 const environmentPage = (place) => `${ROOT}${SITE.settings[SITE.environments[place].setting].page}#environment-${place}`;
 const environmentLink = (place) => el("a", { href: environmentPage(place) }, SITE.environments[place].label);
 

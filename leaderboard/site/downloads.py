@@ -45,7 +45,7 @@ def write_downloads(board: Board, groups: Sequence[Group], folder: Path) -> list
         text = "".join(f"{record.to_json()}\n" for record in records)
         whole = lzma.compress(text.encode(), preset=2)
         if len(whole) <= MOST_BYTES:
-            found["records.jsonl.xz"] = ("whole records, which `theorybench leaderboard` reads once unpacked", whole)
+            found["records.jsonl.xz"] = ("whole records, which theorybench reads once they are unpacked", whole)
     for name, (_, data) in found.items():
         (folder / name).write_bytes(data)
     return [(name, text, len(data)) for name, (text, data) in found.items()]
@@ -104,4 +104,4 @@ def _short(value: float | None) -> float | None:
 
 
 def _zipped(text: str) -> bytes:
-    return gzip.compress(text.encode(), mtime=0)
+    return gzip.compress(text.encode(), compresslevel=6, mtime=0)

@@ -65,7 +65,7 @@ function figure(place, title, charts, agents, { first = SHOWN_AT_FIRST, chosen =
   const redraw = () => DRAWN.has(chart) && draw();
   const select = charts.length > 1 ? choice("show", charts.map(([name], i) => [i, name]), (i) => { spec = charts[i]; redraw(); }, chosen) : null;
   const chips = agents.map((agent) => {
-    const chip = el("button", { type: "button", class: "chip", "aria-pressed": String(!hidden.has(agent)), on: { click: () => set(chip, agent, hidden.has(agent)) } }, swatch(agent), labelOf(agent));
+    const chip = el("button", { type: "button", class: "chip", "aria-pressed": String(!hidden.has(agent)), title: labelOf(agent), on: { click: () => set(chip, agent, hidden.has(agent)) } }, swatch(agent), shortened(labelOf(agent)));
     return chip;
   });
   const set = (chip, agent, on) => { on ? hidden.delete(agent) : hidden.add(agent); chip.setAttribute("aria-pressed", String(on)); redraw(); };

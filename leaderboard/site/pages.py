@@ -174,4 +174,4 @@ def _words(agent: AgentInfo, rows: Sequence[Row]) -> str:
     divisions = list(dict.fromkeys(row.division for row in rows))
     chosen = f"hyper-parameters: {', '.join(dict.fromkeys(map(format_values, rows)))}" if rows else ""
     among = "privileged: it is drawn as a line and never ranked" if agent.privileged else "; ".join(divisions)
-    return ". ".join(part.capitalize() for part in (among, chosen) if part) + "."
+    return "".join(f"{part[0].upper()}{part[1:]}. " for part in (among, chosen) if part).strip()

@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,11 +99,14 @@ def _setting_page(id: str, label: str, slug: str) -> SettingPage:
 
 
 def html_of(text: str) -> str:
-    """Return Markdown as HTML, headings two levels down; mark-up within it is shown as it is written."""
+    """Return Markdown as HTML, headings one level down; mark-up within it is shown as it is written.
+
+    Underscores are part of names, such as z_l, and never emphasis.
+    """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(text)
+    tokens = parser.parse(re.sub(r"(`+).+?\1|_", lambda found: found[0] if found[1] else r"\_", text, flags=re.DOTALL))
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 1)}"

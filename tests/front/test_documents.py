@@ -153,8 +153,8 @@ def made_by(words):
 
 def quickly_run(words, values, folder, records, call):
     """Run a command, where it needs records or a policy in a folder that has them."""
-    if "directory" in values:
-        RecordStore(values["directory"]).add_all(records)
+    for place in values.get("directories", [values["directory"]] if "directory" in values else []):
+        RecordStore(place).add_all(records)
     if words[0] == "verify":
         RecordStore("results/mine").add_all(records)
         submit("results/mine", words[1])

@@ -130,6 +130,7 @@ def test_documentation_is_rendered_and_its_markup_is_not(pages):
     assert len(headings) > 5 and "table" in [tag for tag, _ in tree.elements] and "Action Space" in tree.text
     assert "<script>" not in html_of("<script>alert(1)</script> [x](javascript:alert(1))\n\n## <img src=x>")
     assert 'href="javascript' not in html_of("[x](javascript:alert(1))") and "<h3>" in html_of("## A")
+    assert html_of("z'_l and z_{l-1}, `a_b`") == "<p>z'_l and z_{l-1}, <code>a_b</code></p>\n"
 
 
 def test_claims_are_shown_with_what_the_registry_knows(pages, tmp_path, claims_file):
