@@ -107,8 +107,8 @@ cards: $(READY) ## measure the agents that ship, beside which report cards stand
 	$(BIN)/python -m theorybench.leaderboard.reporting.references
 
 .PHONY: site
-site: $(READY) ## build the pages as a site with search, in site/
-	$(BIN)/python docs/docs_site.py --out site
+site: $(READY) ## build the pages as a site with search, in site/, with a board of results/*
+	$(BIN)/python docs/docs_site.py --out site --results $(dir $(wildcard results/*/records.sqlite))
 
 .PHONY: clean
 clean: ## remove environments, caches and builds; results stay

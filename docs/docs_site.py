@@ -1,4 +1,4 @@
-"""The pages as a site with search: `python docs/docs_site.py --out site`; `make site` does it, boards included.
+"""The pages as a site with search: `python docs/docs_site.py --out site`; `make site` adds the board of `results/`.
 
 Zensical builds it, the successor of Material for MkDocs. The site opens from files and loads nothing from elsewhere,
 its search included. Navigation follows the registry: guides, then families with their settings, then algorithms by
@@ -27,6 +27,7 @@ from family_page import about
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.leaderboard.running.config import list_suites
+from theorybench.leaderboard.site.build import build_site
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Homepage"]
@@ -192,15 +193,15 @@ def _toml(value: Any) -> str:
     return "[" + ", ".join(map(_toml, value)) + "]"
 
 
-def build(out: Path, board: Path | None = None) -> None:
+def build(out: Path, results: Sequence[Path] = ()) -> None:
     """Build the site, in place of what was there; nothing is left of it where that fails.
 
     Args:
         out: folder of the site.
-        board: of a site of boards, as `theorybench site` makes it; it becomes `board` of this one.
+        results: folders of records, whose site, that of `theorybench site`, becomes `board` of this one.
 
     Raises:
-        TheoryBenchError: zensical found something wrong, such as a link that leads nowhere.
+        TheoryBenchError: zensical found something wrong, such as a link that leads nowhere; or no records.
     """
     held = sources()
     pictures = sorted((ROOT / "docs" / "pictures").iterdir())
@@ -216,9 +217,9 @@ def build(out: Path, board: Path | None = None) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         shutil.copytree(ROOT / "docs" / "pictures", folder / "docs" / "pictures")
-        if board is not None:
-            shutil.copytree(board, folder / "docs" / "board")
-        (folder / "zensical.toml").write_text(configuration(navigation(pages, board is not None)), encoding="utf-8")
+        if results:
+            build_site(results, folder / "docs" / "board")
+        (folder / "zensical.toml").write_text(configuration(navigation(pages, bool(results))), encoding="utf-8")
         command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "zensical.toml"]
         done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True)
         if done.returncode:
@@ -243,10 +244,10 @@ def _keep_at_home(site: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Build the pages as a site with search.")
     parser.add_argument("--out", type=Path, default=ROOT / "site", help="its folder, replaced")
-    parser.add_argument("--board", type=Path, help="folder of a site of boards, which it includes")
+    parser.add_argument("--results", type=Path, nargs="*", default=[], help="folders of records, for its board")
     asked = parser.parse_args()
     try:
-        build(asked.out, asked.board)
+        build(asked.out, asked.results)
     except TheoryBenchError as error:
         sys.exit(f"docs_site.py: {error}")
     print(asked.out.resolve() / "index.html")
