@@ -5,7 +5,7 @@ import os
 import secrets
 import zipfile
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -49,18 +49,11 @@ class Policy:
         Raises:
             PolicyError: an attribute is neither an array nor JSON.
         """
-        own = vars(self).items()
-        arrays = {name: np.asarray(value, order="C") for name, value in own if isinstance(value, np.ndarray)}
-        others = {name: value for name, value in own if name not in arrays and not name.startswith("_")}
-        try:
-            header = json.dumps({"policy": type(self).__name__, "attributes": others})
-        except TypeError as error:
-            raise PolicyError(f"{type(self).__name__} cannot be saved: {error}. Define save and load.") from error
         target = Path(path)
         draft = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
         try:
             with open(draft, "xb") as file:
-                np.savez_compressed(file, allow_pickle=False, **{**arrays, HEADER: np.array(header)})
+                write_policy(self, file, compressed=True)
             os.replace(draft, target)
         finally:
             draft.unlink(missing_ok=True)
@@ -80,6 +73,23 @@ class Policy:
         policy = kind.__new__(kind)
         vars(policy).update(attributes)
         return policy
+
+
+def write_policy(policy: Policy, file: IO[bytes], *, compressed: bool) -> None:
+    """Write the attributes of a policy to an open file: see `Policy.save`.
+
+    Raises:
+        PolicyError: an attribute is neither an array nor JSON.
+    """
+    own = vars(policy).items()
+    arrays = {name: np.asarray(value, order="C") for name, value in own if isinstance(value, np.ndarray)}
+    others = {name: value for name, value in own if name not in arrays and not name.startswith("_")}
+    try:
+        header = json.dumps({"policy": type(policy).__name__, "attributes": others})
+    except TypeError as error:
+        raise PolicyError(f"{type(policy).__name__} cannot be saved: {error}. Define save and load.") from error
+    write = np.savez_compressed if compressed else np.savez
+    write(file, allow_pickle=False, **{**arrays, HEADER: np.array(header)})
 
 
 def read_saved(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from theorybench.envs.core.setting import Setting
 from theorybench.leaderboard.isolation.examiner import AgentProcess
 from theorybench.leaderboard.isolation.trainee import Describing
 from theorybench.leaderboard.running.failures import AgentFailure
-from theorybench.leaderboard.running.workers import execute
+from theorybench.leaderboard.running.workers import Progress, execute
 
 #: Seconds that an agent may take to be imported and made.
 SECONDS = 120.0
@@ -30,7 +30,7 @@ class Inquiry:
     timeout: float = SECONDS
     alone: bool = True  # the worker ends with it
 
-    def execute(self, progress: Callable[[float], None]) -> AgentSpec:
+    def execute(self, progress: Progress) -> AgentSpec:
         """Start the agent's process, and believe what can be.
 
         Raises:

@@ -66,7 +66,7 @@ class AgentProcess:
     """
 
     def __init__(self, task: AgentTask) -> None:
-        forks = "fork" in multiprocessing.get_all_start_methods()
+        forks = sys.platform.startswith("linux")  # elsewhere forks of a process with threads are not safe, or not there
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         self.connection, theirs = context.Pipe()
         printed, output = os.pipe() if forks else (None, None)
@@ -288,8 +288,9 @@ def _relay(source: int) -> None:
     """Copy what an agent prints to this process's own output, up to `PRINTED` bytes, until nobody can print more."""
     left = PRINTED
     while data := os.read(source, 2**16):
-        os.write(1, data[:left])
-        if left and len(data) >= left:
-            os.write(1, b"\n[the rest of what this agent printed is not kept]\n")
+        with contextlib.suppress(OSError):  # a full disk must not hold the agent up
+            os.write(1, data[:left])
+            if left and len(data) >= left:
+                os.write(1, b"\n[the rest of what this agent printed is not kept]\n")
         left = max(0, left - len(data))
     os.close(source)

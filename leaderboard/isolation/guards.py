@@ -13,7 +13,7 @@ strangers' code does it in a container or on a machine of its own.
 
 import contextlib
 import ctypes
-import multiprocessing.forkserver
+import multiprocessing
 import os
 import signal
 import sys
@@ -68,8 +68,12 @@ def confine(folder: str, memory: int | None, kept: Collection[int], parent: int)
 
 def _forget_server() -> str | None:
     """Forget the server of worker processes, which would start others outside; return the folder of its socket."""
-    address = getattr(multiprocessing.forkserver._forkserver, "_forkserver_address", None)
-    multiprocessing.forkserver._forkserver = multiprocessing.forkserver.ForkServer()
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return None
+    from multiprocessing import forkserver
+
+    address = getattr(forkserver._forkserver, "_forkserver_address", None)
+    forkserver._forkserver = forkserver.ForkServer()
     return os.path.dirname(address) if isinstance(address, str) else None
 
 

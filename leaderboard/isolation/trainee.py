@@ -5,13 +5,13 @@ All that happens here is the agent's word: nothing that it says is believed with
 
 import contextlib
 import dataclasses
+import io
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from theorybench.agents.api.budget import Budget
@@ -27,7 +27,7 @@ from theorybench.envs.core.errors import (
     PolicyError,
     TheoryBenchError,
 )
-from theorybench.envs.core.policy import checked_probs
+from theorybench.envs.core.policy import checked_probs, write_policy
 from theorybench.envs.core.registry import lookup, resolve_setting
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import views_noted
@@ -213,12 +213,11 @@ def saved(policy: Any, setting: Setting) -> bytes | None:
     """Return a policy as data; None where it cannot be built again from them."""
     if not is_known(policy):
         return None
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(PolicyError, BundleError):
-        path = Path(folder) / "policy.npz"
-        policy.save(path)
-        data = path.read_bytes()
-        read_policy(data, setting, "it")
-        return data
+    file = io.BytesIO()
+    with contextlib.suppress(PolicyError, BundleError):
+        write_policy(policy, file, compressed=False)
+        read_policy(file.getvalue(), setting, "it")
+        return file.getvalue()
     return None
 
 

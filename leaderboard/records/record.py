@@ -7,11 +7,13 @@ JSON has no infinities, but a metric (a coverage, say) may be infinite: in JSON 
 the strings "inf", "-inf" and "nan", and numbers again when they are read.
 """
 
+import contextlib
+import functools
 import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,6 +25,8 @@ from pydantic import (
     PlainSerializer,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -47,6 +51,8 @@ KEY_FIELDS = (
 )
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
+#: Letters of the longest name.
+LONGEST_NAME = 500
 #: Fields that older records lack; they are written where they are known, so that old records keep their text.
 _LATER = ("sees", "objective", "preset", "tuning", "policy", "isolation", "guidance")
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -60,8 +66,26 @@ def _read_number(value: Any) -> Any:
     return value.item() if hasattr(value, "dtype") and value.ndim == 0 else value
 
 
-def _write_number(value: float) -> float | str:
-    return value if math.isfinite(value) else repr(value)
+def _read_metrics(values: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Take numbers under printable names as they are; check one by one what holds anything else."""
+    if type(values) is dict and _are_names(tuple(values)):
+        kinds = set(map(type, values.values()))
+        if kinds <= {float}:
+            return values.copy()
+        if kinds <= {float, int}:
+            with contextlib.suppress(OverflowError):
+                return dict(zip(values, map(float, values.values()), strict=True))
+    return check(values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _are_names(found: tuple[Any, ...]) -> bool:
+    """Return whether all are what a `Name` may be; runs of a setting have the same ones."""
+    return all(isinstance(n, str) and n.isprintable() and n.strip() and len(n) <= LONGEST_NAME for n in found)
+
+
+def _write_metrics(values: dict[str, float]) -> dict[str, float | str]:
+    return {name: value if math.isfinite(value) else repr(value) for name, value in values.items()}
 
 
 def _printable(value: str) -> str:
@@ -71,14 +95,15 @@ def _printable(value: str) -> str:
 
 
 #: A float that may be infinite or NaN.
-Number = Annotated[float, BeforeValidator(_read_number), PlainSerializer(_write_number, when_used="json")]
+Number = Annotated[float, BeforeValidator(_read_number)]
 #: A non-negative float that is finite.
 Amount = Annotated[float, BeforeValidator(_read_number), Field(ge=0, allow_inf_nan=False)]
 #: A non-negative integer that databases can hold.
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-Name = Annotated[str, Field(max_length=500), AfterValidator(_printable)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_printable)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{8,64}$")]
-Metrics = dict[Name, Number]
+#: By name; infinities and NaN are text in JSON.
+Metrics = Annotated[dict[Name, Number], WrapValidator(_read_metrics), PlainSerializer(_write_metrics, when_used="json")]
 M = TypeVar("M", bound="Request")
 
 
@@ -227,7 +252,8 @@ class Record(Request):
                 raise ValueError('status = "ok": expected a score, metrics with "objective" and no error')
         elif self.score is not None or self.error is None or self.policy is not None:
             raise ValueError(f"status = {self.status!r}: expected no score, no policy and an error")
-        key = record_key(self.model_dump(include=set(KEY_FIELDS)))
+        asked = {name: getattr(self, name) for name in KEY_FIELDS}
+        key = record_key(asked | {"rung": self.rung and self.rung.model_dump()})
         if self.key != key:
             raise ValueError(f"key = {self.key[:16]}...: expected {key[:16]}..., the hash of the record's contents")
         return self
@@ -243,8 +269,12 @@ class Record(Request):
 
     def to_json(self) -> str:
         """Return canonical JSON: one line, sorted keys, ASCII; equal records have equal JSON."""
-        values = self.model_dump(mode="json", by_alias=True)
-        return _canonical({name: value for name, value in values.items() if value is not None or name not in _LATER})
+        return _canonical(self.to_json_dict())
+
+    def to_json_dict(self, *, without: Collection[str] = ()) -> dict[str, Any]:
+        """Return the fields, but for some, as JSON holds them; infinite and NaN metrics are text."""
+        values = self.model_dump(mode="json", by_alias=True, exclude=set(without))
+        return {name: value for name, value in values.items() if value is not None or name not in _LATER}
 
 
 def record_key(values: Mapping[str, Any]) -> str:
@@ -299,6 +329,21 @@ def parse_record(data: str | Mapping[str, Any], source: str = "record") -> Recor
     return validated(Record, data, source)
 
 
+def written_record(text: str, source: str = "record") -> Record:
+    """Read a record from text that `Record.to_json` wrote, as a digest beside it tells; faster than `parse_record`.
+
+    Raises:
+        RecordError: as `parse_record`, but for a field that appears twice, which the digest excludes.
+    """
+    from pydantic_core import from_json
+
+    try:
+        data = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        data = text  # let it say what is wrong
+    return parse_record(data, source)
+
+
 def validated(model: type[M], values: Mapping[str, Any], source: str) -> M:
     """Make a record, or the request of one, of its fields.
 
@@ -321,6 +366,10 @@ def json_value(value: Any, field: str = "value") -> Any:
     Raises:
         RecordError: a value that JSON cannot hold, such as a function.
     """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and not hasattr(value, "dtype"):
+        return value if math.isfinite(value) else repr(value)
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
@@ -332,10 +381,6 @@ def json_value(value: Any, field: str = "value") -> Any:
         return [json_value(entry, f"{field}[{i}]") for i, entry in enumerate(value)]
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         return json_value(value.tolist(), field)
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
     raise RecordError(f"{field} = {value!r:.120}: expected a number, text, boolean, null, list or table of these")
 
 

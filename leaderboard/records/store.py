@@ -6,10 +6,12 @@ a store may be used from any thread and process, and a process killed at any mom
 
 import contextlib
 import csv
+import gc
+import getpass
 import hashlib
-import json
 import os
 import secrets
+import shutil
 import sqlite3
 import struct
 import tempfile
@@ -20,7 +22,8 @@ from typing import IO, Any
 
 from theorybench.agents.api.agent import missing_modules
 from theorybench.envs.core.errors import ConfigurationError, RecordError
-from theorybench.leaderboard.records.record import SCHEMA, Record, parse_record
+from theorybench.leaderboard.records.record import SCHEMA, Record, parse_record, written_record
+from theorybench.leaderboard.records.tables import alike, column_names, flat_record
 
 #: Name of the file within the store's folder.
 FILE_NAME = "records.sqlite"
@@ -28,6 +31,8 @@ FILE_NAME = "records.sqlite"
 APPLICATION_ID = 0x54485242
 #: Seconds to wait for other writers.
 PATIENCE = 60.0
+#: Bytes below which a disk counts as full: SQLite's files beside a store take less.
+LEAST_FREE = 2**16
 _MAGIC = b"SQLite format 3\x00"
 _TABLE = """CREATE TABLE records (
     key TEXT PRIMARY KEY, env_id TEXT NOT NULL, agent TEXT NOT NULL, seed INTEGER NOT NULL, status TEXT NOT NULL,
@@ -60,23 +65,26 @@ class RecordStore:
             self._create()
         self._check_header()
 
-    def add_all(self, records: Iterable[Record], *, replace: bool = False) -> int:
+    def add_all(self, records: Iterable[Record], *, replace: bool = False, skip: bool = False) -> int:
         """Write records in one transaction, all or none; return how many changed the store.
 
         Args:
             records: what to write; the same record again changes nothing.
             replace: whether they may replace records of the same key whose status is not "ok", or any of the same key
                 if they have a policy.
+            skip: leave out those whose key another record has that they may not replace.
 
         Raises:
-            RecordError: another record has one of the keys; the store is as it was.
+            RecordError: another record has one of the keys, or the store cannot be written, a full disk being one
+                reason; the store is as it was.
         """
         with self._connect() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                written = sum(_insert(db, record, replace) for record in records)
+                written = sum(_insert(db, record, replace, skip) for record in records)
             except BaseException:
-                db.execute("ROLLBACK")
+                if db.in_transaction:  # an error of the disk may have ended it
+                    db.execute("ROLLBACK")
                 raise
             db.execute("COMMIT")
         return written
@@ -118,15 +126,14 @@ class RecordStore:
             problem = db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise RecordError(f"{self.path} is damaged: {problem}. {_RESTORE}")
-            rows = db.execute("SELECT * FROM records ORDER BY env_id, agent, seed, key").fetchall()
-        for *columns, text, digest in rows:
-            changed = f"{self.path} is damaged: the record {columns[0]} is not what was written. {_RESTORE}"
-            if digest_of(text) != digest:
-                raise RecordError(changed)
-            record = parse_record(text, f"{self.path}, record {str(columns[0])[:16]}")
-            if columns != columns_of(record):
-                raise RecordError(changed)
-            yield record
+            for *columns, text, digest in db.execute("SELECT * FROM records ORDER BY env_id, agent, seed, key"):
+                changed = f"{self.path} is damaged: the record {columns[0]} is not what was written. {_RESTORE}"
+                if digest_of(text) != digest:
+                    raise RecordError(changed)
+                record = written_record(text, f"{self.path}, record {str(columns[0])[:16]}")
+                if columns != columns_of(record):
+                    raise RecordError(changed)
+                yield record
 
     def export_jsonl(self, path: str | Path) -> int:
         """Write all records as JSON lines, atomically; return how many."""
@@ -142,7 +149,7 @@ class RecordStore:
         """
         rows = [flat_record(record) for record in self]
         with atomic_write(path) as file:
-            writer = csv.DictWriter(file, _names(rows), lineterminator="\n")
+            writer = csv.DictWriter(file, column_names(rows), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
         return len(rows)
@@ -162,7 +169,7 @@ class RecordStore:
         import pyarrow.parquet
 
         rows = [flat_record(record) for record in self]
-        table = pyarrow.table({name: _alike([row.get(name) for row in rows]) for name in _names(rows)})
+        table = pyarrow.table({name: alike([row.get(name) for row in rows]) for name in column_names(rows)})
         with atomic_write(path, "wb") as file:
             pyarrow.parquet.write_table(table, file)
         return len(rows)
@@ -178,8 +185,13 @@ class RecordStore:
                 db.execute(f"PRAGMA user_version = {SCHEMA}")
                 db.execute(_TABLE)
                 db.commit()
-            with contextlib.suppress(FileExistsError):
+            try:
                 os.link(made, self.path)
+            except FileExistsError:
+                pass
+            except OSError:  # a file system without hard links
+                if not self.path.exists():
+                    os.rename(made, self.path)
 
     def _check_header(self) -> None:
         """Raise RecordError unless the file is a whole store of this schema; reads, and writes nothing."""
@@ -217,6 +229,28 @@ class RecordStore:
         except sqlite3.Error:
             return False
 
+    def check_writable(self) -> None:
+        """Raise RecordError where no record can be written, and say what to do."""
+        with self._connect() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("ROLLBACK")
+
+    def _unusable(self, error: sqlite3.OperationalError) -> str:
+        """Say why the file cannot be used, and what to do."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        full = code == sqlite3.SQLITE_FULL
+        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):  # what a full disk does to the files beside it
+            with contextlib.suppress(OSError):
+                full = shutil.disk_usage(self.path.parent).free < LEAST_FREE
+        if full:
+            return (
+                f"the disk of {self.path} is full. What was saved before is whole; runs under way are not saved. Free "
+                "some space, and give the same command again."
+            )
+        if code == sqlite3.SQLITE_READONLY:
+            return f"{self.path} may not be written. Make the folder and the file writable, or choose another folder."
+        return f"cannot use {self.path}: {error}"
+
     @contextlib.contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
@@ -228,15 +262,26 @@ class RecordStore:
         """Check the file and open it; SQLite's errors become RecordError.
 
         Readers open it for writing as well, for then SQLite takes its log away when the last of them leaves; a file
-        that may only be read is read as it is.
+        that may only be read is read as it is, or a copy of it where its log holds records.
         """
         self._check_header()
-        writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+        log = Path(f"{self.path}-wal")
         try:
-            with self._open("rw" if writable else "ro&immutable=1") as db:
-                yield db
+            if os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK):
+                with self._open("rw") as db:
+                    yield db
+            elif not log.exists() or log.stat().st_size == 0:
+                with self._open("ro&immutable=1") as db:
+                    yield db
+            else:
+                with tempfile.TemporaryDirectory() as folder:
+                    for file in (self.path, log):
+                        shutil.copyfile(file, Path(folder) / file.name)
+                    with contextlib.closing(sqlite3.connect(Path(folder) / FILE_NAME, isolation_level=None)) as db:
+                        db.execute("PRAGMA query_only = ON")
+                        yield db
         except sqlite3.OperationalError as error:
-            raise RecordError(f"cannot use {self.path}: {error}") from error
+            raise RecordError(self._unusable(error)) from error
         except sqlite3.Error as error:
             raise RecordError(f"{self.path} is damaged: {error}. {_RESTORE}") from error
 
@@ -264,7 +309,8 @@ def load_records(path: str | Path) -> list[Record]:
         RecordError: no store there, or a damaged one.
     """
     path = Path(path)
-    return load_jsonl(path) if path.is_file() else list(RecordStore(path, create=False))
+    with _uncollected():
+        return load_jsonl(path) if path.is_file() else list(RecordStore(path, create=False))
 
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
@@ -291,7 +337,38 @@ def atomic_write(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         draft.unlink(missing_ok=True)
 
 
-def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
+@contextlib.contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Wait until no other process of this user is within for the same file: for reading, changing and writing it.
+
+    The lock is SQLite's, which all systems have, and ends with the process that holds it.
+
+    Raises:
+        ConfigurationError: another process holds it for longer than `PATIENCE`.
+    """
+    name = hashlib.sha256(f"{getpass.getuser()} {path.resolve()}".encode()).hexdigest()[:24]
+    lock = Path(tempfile.gettempdir()) / f"theorybench-{name}.lock"
+    with contextlib.closing(sqlite3.connect(lock, timeout=PATIENCE, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise ConfigurationError(f"another process is writing {path}: try again when it has ended") from error
+        yield
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Do not look for garbage: there is none among records, and looking through more and more of them takes longest."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _insert(db: sqlite3.Connection, record: Record, replace: bool, skip: bool) -> int:
     """Insert one record; return 1 when anything was written."""
     text = record.to_json()
     held = db.execute("SELECT record, status FROM records WHERE key = ?", (record.key,)).fetchone()
@@ -299,6 +376,8 @@ def _insert(db: sqlite3.Connection, record: Record, replace: bool) -> int:
         if held[0] == text:
             return 0
         if not replace or (held[1] == "ok" and record.policy is None):
+            if skip:
+                return 0
             run = f"{record.agent} on {record.env_id}, seed {record.seed}"
             raise RecordError(f"another record of the run {run} is in the store already (key {record.key[:16]})")
     db.execute(_INSERT, (*columns_of(record), text, digest_of(text)))
@@ -318,33 +397,3 @@ def columns_of(record: Record) -> list[Any]:
 def digest_of(text: str) -> str:
     """Return the digest that stands beside the text of a record."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def flat_record(record: Record) -> dict[str, Any]:
-    """Return a record as one row: nested tables are columns such as "metrics.pass@1", lists are JSON."""
-    metrics = {f"metrics.{name}": value for name, value in record.metrics.items()}  # as numbers, infinities included
-    return flatten(json.loads(record.to_json())) | metrics
-
-
-def _names(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the columns of rows, in the order of the fields of a record."""
-    fields = list(dict.fromkeys(("schema", "key", *Record.model_json_schema(by_alias=True)["properties"])))
-    order = {name: i for i, name in enumerate(fields)}
-    return sorted({name for row in rows for name in row}, key=lambda n: (order[n.partition(".")[0]], n)) or fields
-
-
-def _alike(values: list[Any]) -> list[Any]:
-    """Return the values of a column, as JSON where they are of several kinds."""
-    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
-    return values if len(kinds) < 2 else [None if value is None else json.dumps(value) for value in values]
-
-
-def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested tables one column for each entry; lists stay JSON."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = json.dumps(value) if isinstance(value, list) else value
-    return flat

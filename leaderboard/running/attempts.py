@@ -32,14 +32,13 @@ from theorybench.leaderboard.running.provenance import (
     restart_peak_memory,
     versions,
 )
+from theorybench.leaderboard.running.workers import Progress
 
 #: What an agent reports beside a policy stands under this prefix in its learning curve; all else there is exact.
 REPORTED = "train/"
 #: How far rounding takes a score above 1, how many standard errors an estimate may err, and how closely a score must be
 #: what its objective says.
 EXACT, SURE, AGREES = 1e-9, 6.0, 1e-6
-#: Called with the share of the budget that is spent.
-Progress = Callable[[float], None]
 
 
 @functools.lru_cache(maxsize=8)
@@ -82,9 +81,12 @@ class Attempt:
 
     def fail(self, error: BaseException) -> None:
         """Keep the first thing that went wrong."""
+        self.end(status_of(error), describe(error))
+
+    def end(self, status: str, error: str) -> None:
+        """Keep the first thing that went wrong: a status of records, and what it was, in words."""
         if self.status == "ok":
-            self.status = status_of(error)
-            self.error = describe(error)
+            self.status, self.error = status, error
 
 
 def attempt_runs(
@@ -115,13 +117,13 @@ def attempt_runs(
             with views_noted():  # those of scoring are not the agent's
                 with watch.paused():
                     _score(attempt, oracle, policy, spent, scalars)
+                    attempt.spend(ledger[number])
                     if progress is not None:
-                        progress(spent / first.budget)
+                        progress(spent / first.budget, {identities[number].key: attempt})
                 if first.rung is None or attempt.status != "ok":
                     return
                 if attempt.curve[-1]["metrics"]["score"] >= first.rung.target:
                     reached.add(number)
-                    attempt.spend(ledger[number])
                     _conclude(attempt, oracle, policy, policies, identities[number].key)
                     if len(reached) == len(attempts):
                         raise TargetReached("every run has reached its target")

@@ -22,7 +22,7 @@ from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.attempts import Attempt, oracle_of, record_of, refused
 from theorybench.leaderboard.running.config import EnvironmentEntry, Suite
 from theorybench.leaderboard.running.runner import train_and_score, train_apart_and_score
-from theorybench.leaderboard.running.workers import Backend, Event, LocalProcesses
+from theorybench.leaderboard.running.workers import Backend, Event, LocalProcesses, Progress
 
 #: A suite refuses an instance on which the optimum is better than the reference by less than this share of its value.
 SMALLEST_GAP = 0.02
@@ -84,7 +84,7 @@ class Job:
         agent = dataclasses.replace(self.agent, reference=self.agent.reference and there(self.agent.reference))
         return dataclasses.replace(self, environment=there(self.environment), agent=agent, policies=policies)
 
-    def execute(self, progress: Callable[[float], None]) -> list[Record]:
+    def execute(self, progress: Progress) -> list[Record]:
         """Train and score; what goes wrong with the agent stands in the records.
 
         Raises:
@@ -97,10 +97,14 @@ class Job:
         return train_and_score(self.agent, self.runs, True, *how)
 
     def failures(self, event: Event) -> list[Record]:
-        """Return the records of runs whose process ended before it could report."""
-        attempt = Attempt(lifted=len(self.runs), status=event.kind, error=event.value)
-        attempt.seconds_wall, attempt.seconds_cpu = event.seconds / len(self.runs), None
-        return [record_of(run, attempt) for run in self.runs]
+        """Return the records of runs whose process ended before it could report, with their curves up to then."""
+        records = []
+        for run in self.runs:
+            attempt: Attempt = event.reached.get(run.key) or Attempt(lifted=len(self.runs))
+            attempt.end(event.kind, event.value)
+            attempt.seconds_wall, attempt.seconds_cpu = event.seconds / len(self.runs), None
+            records.append(record_of(run, attempt))
+        return records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +192,7 @@ def fulfil(
         save_policies: keep final policies; what ended well and has none is run again, and its record replaced.
 
     Raises:
-        RecordError: the folder holds a record store that is damaged or foreign.
+        RecordError: the folder holds a record store that is damaged or foreign, or none can be written there.
         TheoryBenchError: workers cannot start, or a cluster is lost.
     """
     store, watcher = RecordStore(folder), watcher or Watcher()
@@ -197,6 +201,8 @@ def fulfil(
     done -= lacking
     kept = Path(folder) / FOLDER if save_policies else None
     queue = deque(dataclasses.replace(job, policies=kept) for job in planned.without(done))
+    if queue:
+        store.check_writable()
     watcher.begin(planned, list(queue))
     events = backend.execute(queue, Path(folder) / "output.log")
     try:
@@ -209,9 +215,9 @@ def fulfil(
                 records = event.value if values is None else [refused(record, *values) for record in event.value]
             elif event.kind not in ("started", "progress", "lost"):
                 records = event.job.failures(event)
+            new = [record for record in records if record.policy is not None or record.key not in lacking]
             # Another sweep may have saved the same run meanwhile.
-            new = [r for r in records if retry or r.key not in store or (r.key in lacking and r.policy is not None)]
-            store.add_all(new, replace=retry or bool(lacking))
+            store.add_all(new, replace=retry or bool(lacking), skip=True)
             watcher.see(event, records)
     finally:
         events.close()

@@ -22,21 +22,20 @@ import threading
 import time
 import types
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.leaderboard.isolation.processes import (
-    Process,
     adopt_orphans,
     cause_of_end,
     end_family,
     end_group,
     end_started,
     held_together,
-    processes,
+    resident,
     started_by,
 )
 
@@ -52,6 +51,9 @@ LONGEST_WAIT, MEMORY_SECONDS = 3600.0, 0.25
 MOST_PROCESSES = 128
 #: What the server of workers imports: all of torch that trainers load on first use, which takes seconds.
 PRELOADED = ["torch._dynamo", "theorybench.leaderboard.running.matrix"]
+#: Called with the share of a job that is done, and with what is known by then, by name: events have it even where the
+#: process has ended. It must be picklable.
+Progress = Callable[[float, Mapping[str, Any]], None]
 
 
 class Work(Protocol):
@@ -69,8 +71,8 @@ class Work(Protocol):
     def alone(self) -> bool:
         """Whether its worker ends with it, and starts a process for it: memory is then what that one holds."""
 
-    def execute(self, progress: Callable[[float], None]) -> Any:
-        """Do the work, calling `progress` with the share that is done; return something picklable."""
+    def execute(self, progress: Progress) -> Any:
+        """Do the work, calling `progress`; return something picklable."""
 
 
 J = TypeVar("J", bound=Work)
@@ -87,6 +89,7 @@ class Event:
     #: of "progress" the share that is done, of "done" what `execute` returned, else what went wrong, in words
     value: Any
     seconds: float  # wall time since the job was handed out
+    reached: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what was known by then; see `Progress`
 
 
 class Backend(Protocol):
@@ -139,10 +142,9 @@ def execute(queue: deque[J], workers: int, output: Path) -> Generator[Event, Non
             watched = any(worker.job is not None and worker.job.memory is not None for worker in pool)
             handles = [handle for worker in pool for handle in (worker.connection, worker.process.sentinel)]
             wait(handles, min(max(remaining, 0.0), MEMORY_SECONDS if watched else LONGEST_WAIT))
-            known = processes() if watched else {}
             for worker in list(pool):
                 started = worker.ready
-                yield from worker.listen(known)
+                yield from worker.listen()
                 if worker.gone:
                     pool.remove(worker)
                     failures = 0 if started else failures + 1
@@ -168,12 +170,13 @@ class _Worker:
         theirs.close()
         self.ready, self.gone = False, False  # whether it has started, whether its process has ended
         self.job: Work | None = None  # what it is doing
+        self._reached: dict[str, Any] = {}  # what is known of what it is doing
         self._since = time.monotonic()
         self.deadline = self._since + START_SECONDS  # when it is killed
 
     def event(self, kind: str, value: Any = None) -> Event:
         """Tell what happened to the job; an ending leaves the worker without one."""
-        event = Event(self.job, kind, value, time.monotonic() - self._since)
+        event = Event(self.job, kind, value, time.monotonic() - self._since, self._reached)
         if kind not in ("started", "progress"):
             alone = self.job is not None and self.job.alone
             self.job, self.deadline = None, float("inf")
@@ -183,24 +186,28 @@ class _Worker:
 
     def give(self, job: Work) -> None:
         """Hand out a job; a worker that has just died is noticed when it is listened to."""
-        self.job, self._since = job, time.monotonic()
+        self.job, self._since, self._reached = job, time.monotonic(), {}
         self.deadline = self._since + job.timeout
         with contextlib.suppress(OSError):
             self.connection.send(job)
 
-    def listen(self, known: dict[int, Process]) -> Iterator[Event]:
-        """Yield what the worker has told, and what became of it, given the processes there are."""
+    def listen(self) -> Iterator[Event]:
+        """Yield what the worker has told, and what became of it."""
         ended = not self.process.is_alive()  # asked first, so that nothing it said before its death is missed
         try:
             while not self.gone and self.connection.poll():
                 kind, value = self.connection.recv()
                 if kind == "ready":
                     self.ready, self.deadline = True, float("inf")
+                elif self.job is not None and kind == "progress":
+                    share, reached = value
+                    self._reached |= reached
+                    yield self.event(kind, share)
                 elif self.job is not None:
                     yield self.event(kind, value)
         except (EOFError, OSError):
             ended = True
-        late, beyond = time.monotonic() >= self.deadline, "" if ended else self._beyond(known)
+        late, beyond = time.monotonic() >= self.deadline, "" if ended else self._beyond()
         if self.gone or not (ended or late or beyond):
             return
         self.stop(LEAVE_SECONDS if ended else 0.0)
@@ -212,17 +219,17 @@ class _Worker:
             else:
                 yield self.event("killed", beyond)
 
-    def _beyond(self, known: dict[int, Process]) -> str:
+    def _beyond(self) -> str:
         """Say what the job has more of than it may; "" where all is well."""
         number = self.process.pid
         if self.job is None or self.job.memory is None or number is None:
             return ""
-        own = started_by(number, known)
+        own = started_by(number)
         if not self.job.alone:
-            own |= {other for other, process in known.items() if process.group == number}
+            own[number] = resident(number)
         if len(own) > MOST_PROCESSES:
             return f"started more than {MOST_PROCESSES} processes"
-        if held_together(own, known, self.job.memory) > self.job.memory:
+        if held_together(own, self.job.memory) > self.job.memory:
             return f"held more than its limit of {self.job.memory / 1e9:g} GB of memory"
         return ""
 
@@ -325,7 +332,7 @@ def _serve(connection: Connection, output: str, folder: str) -> None:
             sys.stdout.flush()
             os._exit(0)  # an interpreter with torch in it takes long to tidy up
         try:
-            answer = ("done", job.execute(lambda share: connection.send(("progress", share))))
+            answer = ("done", job.execute(lambda share, reached: connection.send(("progress", (share, reached)))))
         except Exception as error:
             answer = ("failed", f"{type(error).__name__}: {error}")
         try:

@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from theorybench.agents.policies.files import read_policy
@@ -23,7 +23,7 @@ from theorybench.leaderboard.records.record import Record
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.attempts import oracle_of
 from theorybench.leaderboard.running.matrix import SMALLEST_GAP, Job, Plan, Watcher, fulfil
-from theorybench.leaderboard.running.workers import LocalProcesses
+from theorybench.leaderboard.running.workers import LocalProcesses, Progress
 from theorybench.leaderboard.submissions.bundle import Bundle, PolicyMember
 from theorybench.leaderboard.submissions.limited import BYTES, outcomes
 from theorybench.leaderboard.submissions.retraining import configuration, job_of, trainer
@@ -62,7 +62,7 @@ class _Transfers:
         """Seconds that all of them may take."""
         return self.seconds * len(self.policies)
 
-    def execute(self, progress: Callable[[float], None]) -> list[float | None]:
+    def execute(self, progress: Progress) -> list[float | None]:
         """Return the score of each; None where its numbers mean nothing there."""
         entry = lookup(self.env_id)
         setting, made_on = (entry.make_setting(dict(values)) for values in (self.parameters, self.made_on))

@@ -10,6 +10,7 @@ from typing import Any
 
 from theorybench.leaderboard.comparing.labels import Subject, distinct_labels, short_name
 from theorybench.leaderboard.records.record import Record
+from theorybench.leaderboard.running.workers import Progress
 from theorybench.leaderboard.submissions.bundle import Bundle, PolicyMember
 from theorybench.leaderboard.submissions.checking import Verdict, check
 from theorybench.leaderboard.submissions.limited import BYTES, SECONDS, outcomes
@@ -92,7 +93,7 @@ class _Checks:
         """Seconds that all of its entries may take."""
         return self.seconds * len(self.records)
 
-    def execute(self, progress: Callable[[float], None]) -> list[Verdict]:
+    def execute(self, progress: Progress) -> list[Verdict]:
         """Check the entries."""
         return [check(record, policy) for record, policy in zip(self.records, self.policies, strict=True)]
 

@@ -11,7 +11,7 @@ from theorybench.agents.api.loading import agent_class
 from theorybench.agents.api.presets import SEARCH, parse_presets, presets_file, search_cost
 from theorybench.envs.core.errors import ConfigurationError
 from theorybench.leaderboard.records.identity import with_values
-from theorybench.leaderboard.records.store import atomic_write
+from theorybench.leaderboard.records.store import alone_with, atomic_write
 from theorybench.leaderboard.running.config import Suite
 from theorybench.leaderboard.tuning.search import Tuned
 from theorybench.leaderboard.tuning.tasks import setting_of
@@ -98,11 +98,12 @@ def write_preset(found: Mapping[str, Tuned], name: str) -> Path:
         raise ConfigurationError(f"{agent} stands in no file beside which presets could stand")
     if not name.replace("-", "").replace("_", "").isalnum():
         raise ConfigurationError(f"--preset {name}: expected letters, digits, - and _")
-    known = _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
-    tables = known.setdefault(cls.__name__, {}).setdefault(name, {})
-    for setting, outcome in found.items():
-        tables[setting] = {"hyperparameters": {**outcome.given, **outcome.hyperparameters}, SEARCH: outcome.record}
-    _write(known, path)
+    with alone_with(path):  # another search may write to the file as well
+        known = _parsed(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
+        tables = known.setdefault(cls.__name__, {}).setdefault(name, {})
+        for setting, outcome in found.items():
+            tables[setting] = {"hyperparameters": {**outcome.given, **outcome.hyperparameters}, SEARCH: outcome.record}
+        _write(known, path)
     return path
 
 
@@ -112,7 +113,8 @@ def rewrite_presets(path: Path) -> None:
     Raises:
         ConfigurationError: it cannot be read.
     """
-    _write(_parsed(path.read_text(encoding="utf-8"), path), path)
+    with alone_with(path):
+        _write(_parsed(path.read_text(encoding="utf-8"), path), path)
 
 
 def _write(known: Mapping[str, Mapping[str, Mapping[str, Any]]], path: Path) -> None:

@@ -16,7 +16,8 @@ from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.comparing.board import Board, make_board
 from theorybench.leaderboard.comparing.divisions import TuningCost
 from theorybench.leaderboard.comparing.efficiency import Reach
-from theorybench.leaderboard.records.store import flat_record, flatten, load_records
+from theorybench.leaderboard.records.store import load_records
+from theorybench.leaderboard.records.tables import flat_record, flatten
 from theorybench.leaderboard.showing.board_page import render_page
 from theorybench.leaderboard.showing.document import write_document
 from theorybench.leaderboard.showing.terminal import board_lines
@@ -93,7 +94,7 @@ def frame(directory: str | Path, *, curves: bool = False) -> "pandas.DataFrame":
     pandas = _pandas()
     runs = load_records(directory)
     if not curves:
-        table = pandas.DataFrame([flat_record(run) for run in runs]).drop(columns="curve", errors="ignore")
+        table = pandas.DataFrame([flat_record(run, without={"curve"}) for run in runs])
         return table[sorted(table, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))]
     names = ("key", "env_id", "env_label", "agent", "agent_label", "seed")
     about = [{name: getattr(run, name) for name in names} for run in runs]

@@ -1,6 +1,7 @@
 """Agents of a user: learners of this package under other names, and policies of their own; named from tests by file."""
 
 import dataclasses
+import time
 
 import numpy as np
 import torch
@@ -90,3 +91,16 @@ class Alternating(tb.Policy):
         turn = np.count_nonzero(observations[:, self.given :], axis=1) % 2
         rows = np.exp(np.arange(self.actions) * np.where(turn, 1.0, -1.0)[:, None])
         return rows / rows.sum(axis=1, keepdims=True)
+
+
+class Stalls(tb.Agent):
+    """Shows a policy at half of its budget, and does nothing more."""
+
+    num_envs = 8
+
+    def train(self, envs, budget, *, seed, log):
+        envs.reset(seed=seed)
+        while budget.spent < budget.total // 2:
+            envs.step(np.zeros(envs.num_envs, int))
+        log(envs.unwrapped.reference_policy)
+        time.sleep(600)

@@ -66,3 +66,16 @@ def test_time_and_memory_of_runs_in_a_process_of_their_own_are_measured(tmp_path
     sweep(make_suite({**values, "budget": 2000}), tmp_path)
     (record,) = load_records(tmp_path)
     assert 0 < record.seconds_cpu <= record.seconds_wall + 0.1 and record.peak_memory_bytes > 10**7
+
+
+@pytest.mark.rotating
+def test_a_run_that_takes_too_long_keeps_the_curve_that_was_scored_by_then(tmp_path):
+    environment = {"id": "TheoryBench/ReasoningTree-v0", "parameters": {"d": 3, "L": 3}}
+    values = {"name": "slow", "agents": [f"{OUTSIDERS}:Stalls"], "environments": [environment], "seeds": 1}
+    sweep(make_suite({**values, "budget": 64, "timeout": 20}), tmp_path)
+    (record,) = load_records(tmp_path)
+    assert (record.status, record.error, record.score) == ("timeout", "took longer than 20 seconds", None)
+    (point,) = record.curve
+    assert point.episodes == record.spent.episodes >= 32 and record.spent.steps >= 32
+    assert point.metrics["score"] == 0 and record.metrics["objective"] == point.metrics["objective"]
+    assert record.isolation.startswith("process") and record.policy is None

@@ -55,6 +55,7 @@ PROCESSES = {
     "LeavesThreads": ("ok", None),
     "Multiplies": ("killed", "started more than 128 processes"),
     "KillsItself": ("killed", "the process of the run died of SIGKILL"),
+    "KillsItselfOddly": ("killed", "the process of the run died of signal 40"),
     "KillsItsGroup": ("killed", "the process of the run died of SIGKILL"),
     "Ends": ("killed", "the agent ended the process of the run with exit code 0"),
 }

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from theorybench.envs.core.errors import ConfigurationError
-from theorybench.leaderboard.records.store import RecordStore, flat_record
+from theorybench.leaderboard.records.store import RecordStore
+from theorybench.leaderboard.records.tables import flat_record
 from theorybench.leaderboard.running.matrix import Plan
 from theorybench.leaderboard.running.workers import Event
 from theorybench.leaderboard.watching.tracking import TensorBoard, TrackingWatcher, WeightsAndBiases
