@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from theorybench.agents.api.agent import learns_from
-from theorybench.agents.api.loading import list_agents, make_agent
+from theorybench.agents.api.loading import agent_class, list_agents, make_agent, ships
 from theorybench.envs.core.errors import ConfigurationError, TheoryBenchError, UnknownNameError
 from theorybench.envs.core.registry import lookup, parse_value, resolve_env, split_reference
 from theorybench.leaderboard.running.config import (
@@ -36,8 +36,9 @@ def choose_suite(
     Args:
         config: a TOML file, or None.
         suite: the name of a suite that ships, or None.
-        environments: leave out all others of the suite; without a file or suite, these with their default parameters.
-            Parameters in brackets replace the suite's: "TreeMarkovChain[pass_k=4]".
+        environments: leave out all others of the suite, and its agents that learn from nothing that these give; without
+            a file or suite, these with their default parameters. Parameters in brackets replace the suite's:
+            "TreeMarkovChain[pass_k=4]".
         agents: run these instead of the suite's. A label of the suite is that entry; the name of an agent is the
             suite's plain entry of it, or else all of its entries, with their hyper-parameters. Where there is neither a
             suite nor an agent, those of a plain install that learn from what one of the environments gives.
@@ -67,7 +68,8 @@ def choose_suite(
     else:
         chosen = load_suite(config) if config is not None else named_suite(suite or DEFAULT_SUITE)
         chosen = _only(chosen, environments)
-    entries = [entry for reference in agents for entry in _entries(chosen, reference)] or chosen.agents
+    entries = [entry for reference in agents for entry in _entries(chosen, reference)]
+    entries = entries or (_fitting(chosen) if environments else chosen.agents)
     places = [_with_parameters(entry, parameters or {}) for entry in chosen.environments]
     values = chosen.model_copy(update={"agents": entries, "environments": places}).model_dump()
     replaced = {name: value for name, value in overrides.items() if value is not None}
@@ -95,6 +97,17 @@ def fitting_agents(environments: Sequence[str]) -> list[str]:
         if not getattr(agent, "requires", ()) and any(learns_from(agent, feedback) for feedback in offered):
             fitting.append(name)
     return fitting
+
+
+def _fitting(suite: Suite) -> list[AgentEntry]:
+    """Return the agents of a suite but those that ship and learn from nothing that its environments give."""
+    offered = {lookup(resolve_env(entry.id)).setting.feedback for entry in suite.environments}
+    return [
+        entry
+        for entry in suite.agents
+        if not ships(entry.agent)  # whose code no planning runs
+        or any(learns_from(agent_class(split_reference(entry.agent)[0]), feedback) for feedback in offered)
+    ]
 
 
 def _with_parameters(entry: EnvironmentEntry, parameters: Mapping[str, Any]) -> EnvironmentEntry:

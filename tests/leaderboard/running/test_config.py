@@ -235,7 +235,9 @@ def test_arguments_choose_from_a_suite():
     suite = choose_suite(environments=["TreeMarkovChain"], suite="starter", agents=["rlvr"], seeds=2, budget=64)
     assert [entry.label for entry in suite.environments] == ["Tree pass@1", "Tree pass@4"]
     assert suite.seeds == [0, 1] and {run.budget for job in plan(suite).jobs for run in job.runs} == {64}
-    assert len(choose_suite(suite="starter", environments=["Tree pass@4"]).environments) == 1
+    part = choose_suite(suite="starter", environments=["Tree pass@4"])
+    assert len(part.environments) == 1 and plan(part).jobs, "without the agents that learn from comparisons alone"
+    assert {"rlvr", "reference"} <= {entry.agent for entry in part.agents} and "dpo-offline" not in str(part.agents)
     plain, network = choose_suite(suite="tree", agents=["grpo", "grpo, network"]).agents
     assert not plain.hyperparameters and network.hyperparameters == {"policy": "mlp"}
     assert choose_suite(environments=[ENV]).name == "custom"
