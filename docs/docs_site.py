@@ -160,6 +160,7 @@ def configuration(nav: Navigation) -> str:
         'site_description = "Reinforcement learning with the answer key"',
         f"repo_url = {json.dumps(HOME)}",
         "use_directory_urls = false",
+        'extra_css = ["site.css"]',
         f"nav = {_toml(nav)}",
         "[project.plugins.search]",
         "[project.plugins.offline]",
@@ -217,6 +218,7 @@ def build(out: Path, results: Sequence[Path] = ()) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         shutil.copytree(ROOT / "docs" / "pictures", folder / "docs" / "pictures")
+        shutil.copy(ROOT / "docs" / "site.css", folder / "docs")
         if results:
             build_site(results, folder / "docs" / "board")
         (folder / "zensical.toml").write_text(configuration(navigation(pages, bool(results))), encoding="utf-8")
