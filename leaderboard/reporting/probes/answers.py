@@ -66,7 +66,8 @@ def _forgetting(results: Results) -> Measured:
     return Measured(
         (_change(sample, "task_1/pass@1", -0.02, above=False, name=name),),
         "Two tasks share steps and only one is trained. A policy that sees the last step alone has one row of numbers "
-        "for both, and forgets; one that sees the whole chain of thought has rows of its own for each, and does not.",
+        "for both, and forgets; one that starts from the base model and sees the whole chain of thought has rows of "
+        "its own for each, and does not.",
         figures([("change on the trained task", _change(sample, "task_0/pass@1", 0, above=True, name="").value)]),
     )
 

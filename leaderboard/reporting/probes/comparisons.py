@@ -99,7 +99,7 @@ PROBES = (
         measure=_needing_coverage,
         says={
             "yes": "It needs coverage: it scores lower where its initial policy covers the optimum badly.",
-            "no": "Bad coverage costs it little: it scores within .1 of what it scores with good coverage.",
+            "no": "Bad coverage costs it little: it scores at most .1 lower than with good coverage.",
             "unsettled": "Whether it needs an initial policy that covers good answers is not settled.",
         },
         short=("needs coverage", "loses little to bad coverage"),

@@ -158,8 +158,8 @@ PROBES = (
         measure=_needing_coverage,
         says={
             "yes": "It needs coverage: it scores lower where the base model hardly ever gives the best answer.",
-            "no": "Bad coverage costs it little: where the base model hardly ever gives the best answer, it scores "
-            "within .1 of what it scores elsewhere.",
+            "no": "Bad coverage costs it little: where the base model hardly ever gives the best answer, it scores at "
+            "most .1 lower.",
             "unsettled": "Whether it needs a base model that covers good answers is not settled.",
         },
         short=("needs coverage", "loses little to bad coverage"),
