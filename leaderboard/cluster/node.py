@@ -60,12 +60,16 @@ def work(job: bytes, files: dict[str, bytes], keeps: bool, expected: str) -> Ite
         yield "foreign", f"the node {platform.node()} has theorybench {here}, this sweep runs {expected}", 0.0, b"", {}
         return
     import pickle
+    import signal
     import tempfile
     from collections import deque
     from pathlib import Path
 
     from theorybench.leaderboard.running.workers import execute
 
+    # Ray ends a process politely, and soon after by force. The worker process tidies up whenever this one is gone, but
+    # if this one were gone half-way through tidying up itself, the worker would stay where it has been stopped.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with tempfile.TemporaryDirectory(prefix="theorybench-node-") as name:
         folder, places = Path(name), {}
         for number, (path, content) in enumerate(files.items()):
