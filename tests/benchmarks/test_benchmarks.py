@@ -50,6 +50,11 @@ pytestmark = pytest.mark.slow
             ],
         ),
         (
+            "board.py",
+            ["--environments", "2", "--agents", "2", "--seeds", "2"],
+            ["8 records", "records  ", "board  ", "frame  "],
+        ),
+        (
             "batched_runs.py",
             ["--seeds", "2", "--updates", "2", "--repeats", "1"],
             ["rlvr", "astar-po", "dpo-on-policy", "goal:"],
