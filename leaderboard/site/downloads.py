@@ -1,7 +1,7 @@
 """The runs of a site as files to download: tables for every reader, and whole records where they are not too many."""
 
+import bz2
 import csv
-import gzip
 import io
 import json
 import lzma
@@ -15,7 +15,7 @@ from theorybench.leaderboard.comparing.groups import Group
 #: Whole records are shipped where their file is at most so large, in bytes, and are tried up to this number of runs.
 MOST_BYTES, MOST_RECORDS = 4_000_000, 20_000
 #: Digits of the numbers of the table of runs; whole records have all of them.
-DIGITS = 5
+DIGITS = 4
 #: Columns of the table of runs.
 COLUMNS = (
     *("environment", "agent", "seed", "status", "score", "objective", "episodes", "steps", "seconds_wall"),
@@ -26,7 +26,7 @@ COLUMNS = (
 def write_downloads(board: Board, groups: Sequence[Group], folder: Path) -> list[tuple[str, str, int]]:
     """Write the files; return the name of each, what it holds, and its bytes.
 
-    `runs.csv.gz` has a row for each run, which names rows of `environments.csv` and `agents.csv`. Numbers have five
+    `runs.csv.bz2` has a row for each run, which names rows of `environments.csv` and `agents.csv`. Numbers have four
     digits; `curve` is "episodes:score" of each policy that was scored; of a key the first 8 digits are given.
 
     Args:
@@ -36,7 +36,10 @@ def write_downloads(board: Board, groups: Sequence[Group], folder: Path) -> list
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = {
-        "runs.csv.gz": ("a row for each run, numbers to five digits", _zipped(_table(COLUMNS, _runs(groups)))),
+        "runs.csv.bz2": (
+            "a row for each run, numbers to four digits",
+            bz2.compress(_table(COLUMNS, _runs(groups)).encode()),
+        ),
         "environments.csv": ("their ids, parameters and fingerprints", _environments(groups).encode()),
         "agents.csv": ("their hyper-parameters and digests", _agents(board).encode()),
     }
@@ -101,7 +104,3 @@ def _harmless(row: Sequence[Any]) -> list[Any]:
 
 def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{DIGITS}g}")
-
-
-def _zipped(text: str) -> bytes:
-    return gzip.compress(text.encode(), compresslevel=6, mtime=0)

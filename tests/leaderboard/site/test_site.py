@@ -1,7 +1,7 @@
 """Sites: every link leads somewhere, numbers are the board's, hostile names stay text, nothing is half-written."""
 
+import bz2
 import csv
-import gzip
 import json
 import lzma
 import re
@@ -166,7 +166,7 @@ def test_what_is_no_report_of_claims_is_refused(tmp_path, text, message):
 
 
 def test_records_to_download_are_whole(folder, mixed_records, tmp_path):
-    with gzip.open(folder / "records" / "runs.csv.gz", "rt", newline="") as file:
+    with bz2.open(folder / "records" / "runs.csv.bz2", "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(mixed_records) and {row["status"] for row in rows} == {"ok", "failed"}
     keys = {record.key[:8]: record for record in mixed_records}
@@ -174,7 +174,7 @@ def test_records_to_download_are_whole(folder, mixed_records, tmp_path):
         record = keys[row["key"]]
         assert int(row["seed"]) == record.seed and len(row["curve"].split()) == len(record.curve)
         assert (
-            row["score"] == "" if record.score is None else float(row["score"]) == pytest.approx(record.score, rel=1e-4)
+            row["score"] == "" if record.score is None else float(row["score"]) == pytest.approx(record.score, rel=1e-3)
         )
     with open(folder / "records" / "agents.csv", newline="") as file:
         assert "../../evil" in {row["label"] for row in csv.DictReader(file)}
