@@ -299,17 +299,15 @@ def test_commands_of_the_page_are_those_of_ray():
     lines += re.findall(r"`(ray [^`]+)`", FENCE.sub("", PAGE.read_text()))
     found = set()
     for line in lines:
-        words = shlex.split(line)
-        while "ray" in words:
-            words = words[words.index("ray") + 1 :]
-            command = cli.commands[words[0]]
-            rest = words[1:]
-            if hasattr(command, "commands"):
-                command, rest = command.commands[rest[0]], rest[1:]
-            if rest or command.name in ("stop", "status"):
-                command.make_context(command.name, list(rest))
-            found.add(command.name)
-            words = words[1:] if "--" in words else []
+        words = shlex.split(re.sub(r"\$SLURM_\w+", "4", line.replace("--backend ray", "")))
+        if "ray" not in words:
+            continue
+        name, *rest = words[words.index("ray") + 1 :]
+        command = cli.commands[name]
+        if hasattr(command, "commands"):  # `ray job`
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context(command.name, rest)
+        found.add(command.name)
     assert found >= {"start", "stop", "status", "symmetric-run", "submit", "up", "down", "exec", "rsync-up"}
 
 
