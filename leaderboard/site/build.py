@@ -16,7 +16,7 @@ from theorybench.leaderboard.showing import document
 from theorybench.leaderboard.site.claims import read_claims
 from theorybench.leaderboard.site.data import SiteData
 from theorybench.leaderboard.site.downloads import write_downloads
-from theorybench.leaderboard.site.pages import FOLDER, Pages
+from theorybench.leaderboard.site.pages import FOLDER, SitePages
 from theorybench.leaderboard.site.settings import SettingPage, setting_pages
 
 #: A file in the root of every site: a folder without it is nobody's to replace.
@@ -71,7 +71,7 @@ def build_site(
     try:
         draft.mkdir(parents=True)
         data = SiteData(board, groups, settings, [claim.id for claim in checked])
-        pages = Pages(
+        pages = SitePages(
             board,
             settings,
             checked,

@@ -62,12 +62,12 @@ def read_claims(paths: Iterable[str | Path]) -> list[ShownClaim]:
             advice = "write one with `theorybench claims --json > FILE`"
             raise ConfigurationError(f'--claims {path}: expected an object with the list "claims"; {advice}')
         for number, row in enumerate(rows):
-            claim = _claim(row, f"--claims {path}, claims[{number}]")
+            claim = _checked(row, f"--claims {path}, claims[{number}]")
             found[claim.id] = claim
     return sorted(found.values(), key=lambda claim: (claim.environment, claim.id))
 
 
-def _claim(row: Any, source: str) -> ShownClaim:
+def _checked(row: Any, source: str) -> ShownClaim:
     if not isinstance(row, dict):
         raise ConfigurationError(f"{source}: expected an object, got {type(row).__name__}")
     values: dict[str, Any] = {}

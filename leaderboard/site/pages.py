@@ -33,7 +33,7 @@ DATA = {"growth": ("growth",), "compare": ("curves", "scores"), "setting": ("cur
 FAILURES = 200
 
 
-class Pages:
+class SitePages:
     """Makes the pages of a board.
 
     Args:

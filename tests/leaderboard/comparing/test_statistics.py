@@ -118,6 +118,7 @@ def test_the_draws_agree_with_all_resamples_of_a_small_case():
         assert np.quantile(drawn, share) == pytest.approx(np.quantile(listed, share, method="inverted_cdf"), abs=0.02)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # means of -inf
 @pytest.mark.parametrize("sizes", [(5,), (5, 5, 5), (2, 3, 7), (300, 4)])
 @pytest.mark.parametrize(
     ("statistic", "samples"),

@@ -31,7 +31,7 @@ BY_ID = {probe.id: probe for probe in PROBES}
 
 def trained(planned):
     """Run a report in this process."""
-    return [record for job in planned.plan.jobs for record in job.execute(lambda share: None)]
+    return [record for job in planned.plan.jobs for record in job.execute(lambda share, reached: None)]
 
 
 @pytest.fixture(scope="module")

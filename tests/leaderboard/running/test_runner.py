@@ -151,7 +151,7 @@ def test_a_source_that_changed_since_runs_were_planned_is_refused(tmp_path):
     suite = {"name": "toys", "environments": [{"id": ENV}], "agents": [f"{file}:Mine"], "seeds": 1}
     (job,) = plan(make_suite(suite)).jobs
     file.write_text(file.read_text() + "    num_envs = 8\n")
-    (record,) = job.execute(lambda share: None)
+    (record,) = job.execute(lambda share, reached: None)
     assert record.status == "failed" and "has changed since its runs were planned" in record.error
 
 
