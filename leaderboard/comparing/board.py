@@ -179,16 +179,25 @@ class Board:
     method: tuple[str, ...] = METHOD  # how the numbers are made, in sentences
 
     @property
-    def summary(self) -> str:
-        """What the board says: counts, then who leads each standing."""
+    def counts(self) -> str:
+        """How much the board compares, in a sentence."""
         counts = (len(self.agents), "agent"), (len(self.environments), "environment"), (len(self.ladders), "ladder")
         agents, *places = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts if n)
         where, runs = " and ".join(places), f"{self.runs} run{'s' * (self.runs != 1)}"
         failed = f"{len(self.failures)} failed" if self.failures else "none failed"
-        said = f"{agents} on {where}, {runs}, {failed}."
+        return f"{agents} on {where}, {runs}, {failed}."
+
+    @property
+    def leaders(self) -> list[str]:
+        """Who leads each division of each standing, and who gets furthest on each ladder, a sentence each."""
         idle = {info.id for info in self.agents if info.agent in BASELINES}
-        leaders = [*(_leaders(standing, idle) for standing in self.standings), *map(_highest, self.ladders)]
-        return " ".join([said, *filter(None, leaders)]) if any(leaders) else f"{said} No agent is ranked yet."
+        said = [sentence for standing in self.standings for sentence in _leaders(standing, idle)]
+        return [*said, *filter(None, map(_highest, self.ladders))] or ["No agent is ranked yet."]
+
+    @property
+    def summary(self) -> str:
+        """What the board says: counts, then who leads each standing."""
+        return " ".join([self.counts, *self.leaders])
 
     def to_json(self) -> str:
         """Return the board as strict JSON: the fields of these classes by name, and "schema".
@@ -266,8 +275,8 @@ def board_of(every: Sequence[Group], *, title: str = TITLE, draws: int = DRAWS, 
     )
 
 
-def _leaders(standing: Standing, idle: Collection[str]) -> str:
-    """Say which agent has the highest score of each division, and how many are not surely behind; "" if none is.
+def _leaders(standing: Standing, idle: Collection[str]) -> list[str]:
+    """Say which agent has the highest score of each division, and how many are not surely behind.
 
     Agents that learn nothing, `idle`, lead nothing: where one has the highest score, no agent is ahead of it; a
     division of them alone is left out.
@@ -283,7 +292,7 @@ def _leaders(standing: Standing, idle: Collection[str]) -> str:
         others = f", {len(first) - 1} not surely behind" if len(first) > 1 else ""
         lead = f"no agent is ahead of {who}" if first[0].agent in idle else f"{who} leads{others}"
         said.append(f"{standing.title}{where}: {lead}.")
-    return " ".join(said)
+    return said
 
 
 def _highest(ladder: LadderBoard) -> str:

@@ -84,7 +84,8 @@ def board_lines(board: Board, *, explain: bool = False) -> RenderableType:
         board: to show.
         explain: whether to say how every number is made and what each column is, in place of the first lines of that.
     """
-    parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(board.summary)), Text()]
+    said = board.summary if len(board.leaders) <= 4 else board.counts  # tables below say who leads
+    parts: list[RenderableType] = [Text(plain(board.title), style="bold"), Text(plain(said)), Text()]
     labels = {entry.environment.id: entry.environment.label for entry in board.environments}
     shown = {standing.environments for standing in board.standings}
     apart = [entry.standing for entry in board.environments if entry.standing.environments not in shown]
