@@ -57,10 +57,10 @@ def test_agents_of_other_libraries_train_without_a_network_and_without_a_warning
     command = "import theorybench.agents.language, theorybench.cli; theorybench.cli.main()"
     done, attempts = run("-c", command, "run", *matrix, "--out", "out")
     assert (done.returncode, done.stdout, attempts) == (0, "", "")
-    *runs, count, advice = done.stderr.splitlines()  # progress, and nothing else
+    planned, *runs, count, advice = done.stderr.splitlines()  # progress, and nothing else
     said = sorted(re.sub(r"^ *[1-3]/3 | score -?[0-9.]+ \([0-9.]+ s\)$", "", line) for line in runs)
     assert said == sorted(f"{name} on TreeMarkovChain, seed 0:" for name in AGENTS)
-    assert (count, advice) == ("3 runs in out", "compare: theorybench leaderboard out")
+    assert (planned, count, advice) == ("3 runs", "3 runs in out", "compare: theorybench leaderboard out")
     records = {record["agent"]: record for record in tb.records(tmp_path / "out")}
     assert all(record["status"] == "ok" and record["spent"]["episodes"] > 64 for record in records.values())
     assert records["trl-grpo"]["score"] > 0.02, "it has left the base model, whose score is 0"
