@@ -131,7 +131,7 @@ class RayCluster:
             elif told.kind != "progress":
                 del running[about]
                 _save(given.job, told, output)
-            yield Event(given.job, told.kind, told.value, told.seconds)
+            yield Event(given.job, told.kind, told.value, told.seconds, told.reached)
 
     def _give(self, number: int, given: "_Pending") -> None:
         try:

@@ -9,7 +9,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 #: Bytes of what agents print in a job that are sent back; the last ones.
@@ -24,6 +24,7 @@ class Step(NamedTuple):
     seconds: float  # wall time since the job was begun
     printed: bytes  # by agents, when it has ended
     policies: dict[str, bytes]  # files of final policies by name, when it has ended
+    reached: Mapping[str, Any] = {}  # what was known by then; see `workers.Progress`
 
 
 def installed() -> str:
@@ -84,4 +85,4 @@ def work(job: bytes, files: dict[str, bytes], keeps: bool, expected: str) -> Ite
             if event.kind not in ("started", "progress"):
                 printed = output.read_bytes()[-PRINTED:] if output.exists() else b""
                 kept = {file.name: file.read_bytes() for file in policies.glob("*.npz")}
-            yield event.kind, event.value, event.seconds, printed, kept
+            yield event.kind, event.value, event.seconds, printed, kept, event.reached
