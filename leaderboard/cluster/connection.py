@@ -8,6 +8,7 @@ asked. What it says to the sweep are tuples: ("ready", processors, nodes), ("ste
 import os
 import queue
 import signal
+import socket
 import threading
 import traceback
 from multiprocessing.connection import Connection
@@ -17,6 +18,8 @@ from theorybench.leaderboard.cluster import node
 
 #: Seconds between looks for what the sweep says, while tasks run.
 PAUSE = 0.1
+#: Seconds that the head of a cluster may take to answer.
+ANSWER_SECONDS = 30.0
 
 
 def connect(connection: Connection, address: str | None, log: str) -> NoReturn:
@@ -36,6 +39,7 @@ def connect(connection: Connection, address: str | None, log: str) -> NoReturn:
     passes_on = threading.Thread(target=_pass_on, args=(connection, outbox), daemon=True)
     passes_on.start()
     try:
+        _call(address or os.environ.get("RAY_ADDRESS", ""))
         import ray
 
         ray.init(address=address, log_to_driver=False)
@@ -50,6 +54,17 @@ def connect(connection: Connection, address: str | None, log: str) -> NoReturn:
         passes_on.join()
     finally:
         os._exit(0)
+
+
+def _call(address: str) -> None:
+    """See that something listens at an address "host:port", which Ray would try for minutes; others are Ray's to judge.
+
+    Raises:
+        OSError: nothing does.
+    """
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
 
 
 def _pass_on(connection: Connection, outbox: "queue.SimpleQueue[Any]") -> None:
