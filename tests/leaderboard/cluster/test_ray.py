@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -25,6 +26,8 @@ from theorybench.leaderboard.running.workers import LocalProcesses
 from theorybench.leaderboard.watching.status import read_status
 
 cluster_utils = pytest.importorskip("ray.cluster_utils")
+services = pytest.importorskip("ray._private.services")
+GET_NODE = services.get_node
 pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data"
@@ -47,7 +50,19 @@ SETTINGS = {
     "RAY_health_check_failure_threshold": "10",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
     "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_gcs_server_port_wait_time_s": "600",
 }
+
+
+def patiently(*arguments):
+    """Look for a node that has just been started; Ray itself gives up after 30 seconds."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return GET_NODE(*arguments)
+        except RuntimeError:
+            assert time.monotonic() < end, "a node does not start"
+            time.sleep(0.1)
 
 
 @contextlib.contextmanager
@@ -56,6 +71,7 @@ def ray_cluster(nodes, **options):
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SETTINGS.items():
             patch.setenv(name, value)
+        patch.setattr(services, "get_node", patiently)
         head = {**NODE, "num_cpus": 0, "include_dashboard": False}
         cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
         try:
@@ -112,20 +128,43 @@ class Kills(Watcher):
             self._act()
 
 
+WAITS = """
+import os, time
+import theorybench as tb
+
+class Waits(tb.Agent):
+    def train(self, envs, budget, *, seed, log):
+        while not os.path.exists("MARK"):
+            time.sleep(0.1)
+        return envs.unwrapped.initial_policy
+"""
+
+
 def test_a_cluster_that_loses_a_node_makes_the_records_of_this_machine(cluster, tmp_path):
     """The agents' file is gone from here when they train: the nodes have what was sent. Policies are sent back."""
-    own = tmp_path / "mine" / "outsiders.py"
+    own, struck = tmp_path / "mine" / "outsiders.py", tmp_path / "struck"
     own.parent.mkdir()
     shutil.copy(DATA / "outsiders.py", own)
+    (tmp_path / "waits.py").write_text(WAITS.replace("MARK", str(struck)))
+    struck.touch()
     agents = ["rlvr", "reference", f"{own}:Learner", f"{own}:Network", f"{TOYS}:Talks", f"{TOYS}:Raises"]
+    agents.insert(0, f"{tmp_path / 'waits.py'}:Waits")
     planned = plan(suite(agents, environments=[TREE, {"id": ENV}], budget=256))
     fulfil(planned, tmp_path / "local", LocalProcesses(2), save_policies=True)
 
+    struck.unlink()
+
     def strike():
         kill(cluster, sorted(cluster.worker_nodes, key=lambda node: node.unique_id)[0])
-        own.rename(own.with_suffix(".elsewhere"))
 
-    ear = Kills(2, strike)
+    class Hears(Kills):
+        def see(self, event, records):
+            super().see(event, records)
+            if event.kind == "lost" and own.exists():
+                own.rename(own.with_suffix(".elsewhere"))
+                struck.touch()
+
+    ear = Hears(2, strike)  # when each node has a run that waits
     with RayCluster(cluster.address, tmp_path / "ray" / "ray.log") as backend:
         assert backend.workers == 2 and "2 processors, 3 nodes" in backend.description
         outcome = fulfil(planned, tmp_path / "ray", backend, watcher=ear, save_policies=True)
@@ -138,15 +177,19 @@ def test_a_cluster_that_loses_a_node_makes_the_records_of_this_machine(cluster, 
 
 
 def test_limits_hold_on_nodes(cluster, tmp_path):
-    """Time, memory and processes; no agent ends the process of Ray that does its job."""
+    """Time, memory and processes; no agent ends the process of Ray that does its job. Curves are kept."""
     agents = [f"{TOYS}:{name}" for name in ("Hangs", "Hoards", "KillsItsProcess", "DiesForSeed1", "Exits")]
+    agents.append(f"{DATA / 'outsiders.py'}:Stalls")
     ear = Kills(0, lambda: None)
     with RayCluster(cluster.address, tmp_path / "ray.log") as backend:
         fulfil(plan(suite(agents, timeout=30, memory=0.6)), tmp_path, backend, watcher=ear)
-    found = {(r.agent.partition(":")[2], r.seed): (r.status, r.error) for r in load_records(tmp_path)}
-    assert "lost" not in {kind for _, kind in ear.events} and len(found) == 10
+    records = {(record.agent.partition(":")[2], record.seed): record for record in load_records(tmp_path)}
+    found = {name: (record.status, record.error) for name, record in records.items()}
+    assert "lost" not in {kind for _, kind in ear.events} and len(found) == 12
     for seed in (0, 1):
-        assert found["Hangs", seed] == ("timeout", "took longer than 30 seconds")
+        assert found["Hangs", seed] == found["Stalls", seed] == ("timeout", "took longer than 30 seconds")
+        (point,) = records["Stalls", seed].curve
+        assert point.episodes == records["Stalls", seed].spent.episodes >= 320 and not records["Hangs", seed].curve
         assert found["Hoards", seed] == ("killed", "held more than its limit of 0.6 GB of memory")
         assert found["KillsItsProcess", seed] == ("killed", "the process of the run died of SIGKILL")
         assert found["Exits", seed][0] == "failed"
@@ -154,24 +197,25 @@ def test_limits_hold_on_nodes(cluster, tmp_path):
 
 
 def test_a_job_that_is_lost_again_and_again_is_given_up(cluster, tmp_path, monkeypatch):
-    """Its node dies each time that it has begun: it is tried four times, and its record says so."""
+    """Its node dies each time that it has begun: it is not tried for ever, and its record says so."""
     monkeypatch.setattr("theorybench.leaderboard.cluster.backend.RETRIES", 1)
-    ear = Kills(1, lambda: kill(cluster, min(cluster.worker_nodes, key=lambda node: node.unique_id)))
+
+    class Strikes(Watcher):
+        kinds: ClassVar = []
+
+        def see(self, event, records):
+            self.kinds.append(event.kind)
+            if event.kind == "started":
+                kill(cluster, *cluster.worker_nodes)
+            elif event.kind == "lost":
+                cluster.add_node(**NODE, wait=False)
+
     kill(cluster, min(cluster.worker_nodes, key=lambda node: node.unique_id))  # one node is left
-    ear.see_all = ear.see
-
-    def see(event, records):
-        ear.see_all(event, records)
-        if event.kind == "lost":
-            ear._left = 1
-            cluster.add_node(**NODE, wait=False)
-
-    ear.see = see
     with RayCluster(cluster.address, tmp_path / "ray.log") as backend:
-        fulfil(plan(suite([f"{TOYS}:Hangs"], seeds=1)), tmp_path, backend, watcher=ear)
+        fulfil(plan(suite([f"{TOYS}:Hangs"], seeds=1)), tmp_path, backend, watcher=Strikes())
     (record,) = load_records(tmp_path)
     assert record.status == "killed" and record.error.startswith("lost 2 times on the cluster: ")
-    assert [kind for _, kind in ear.events] == ["started", "lost", "started", "killed"]
+    assert Strikes.kinds == ["started", "lost", "started", "killed"]
 
 
 # The command line.
@@ -257,11 +301,12 @@ def test_a_node_with_another_version_is_refused(tmp_path):
         file.write("# changed\n")
     refused = pytest.raises(ClusterError, match=r"has theorybench 0\.\S+ \(files \w{8}\), this sweep runs 0\.\S+ \(")
     with ray_cluster(1, env_vars={"PYTHONPATH": str(other.parent)}) as made:
-        with RayCluster(made.address, tmp_path / "ray.log") as backend, refused:
+        address = made.address  # which a cluster that has ended no longer tells
+        with RayCluster(address, tmp_path / "ray.log") as backend, refused:
             fulfil(plan(suite(["reference"])), tmp_path / "out", backend)
         assert saved(tmp_path / "out") == 0
-    with pytest.raises(ClusterError, match="Ray cluster"):
-        run_suite("starter", tmp_path / "none", backend="ray", address=made.address, agents=["reference"], quiet=True)
+    with pytest.raises(ClusterError, match=rf"Ray cluster {address}: ConnectionRefusedError"):
+        run_suite("starter", tmp_path / "none", backend="ray", address=address, agents=["reference"], quiet=True)
 
 
 def test_nodes_killed_at_random_times_change_no_record(cluster, tmp_path):
