@@ -71,7 +71,8 @@ def measure_suite(name: str, only: str = "") -> None:
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
     for old in data.read(name)["pictures"] if (data.FOLDER / f"{name}.json").exists() else ():
-        (PICTURES / old).unlink(missing_ok=True)
+        if old.startswith("curves-"):  # there may be fewer of them now
+            (PICTURES / old).unlink(missing_ok=True)
     # Learning curves of as many agents as those of `core` are for a page on which one chooses.
     drawn = _draw_curves(name, board, agents) if name != core_sample.SUITE else []
     if name == language_page.SUITE:

@@ -15,6 +15,7 @@ from theorybench.leaderboard.reporting.probe import (
     mean,
     share,
 )
+from theorybench.leaderboard.reporting.probes.rewards import nearness
 
 _PAGE = "settings/GoodBadLabels-v0.md"
 _LEARNERS = frozenset({"label"})
@@ -84,7 +85,7 @@ def _near_reference(results: Results) -> Measured:
     sample = results.of(LABELLED)
     best = sample.optimum("kl")
     return Measured(
-        (Criterion("KL divergence to the reference, nats", mean(sample.values("kl")), 1.5 * best, False),),
+        (nearness(sample),),
         f"The law of good answers is {best:.3f} nats from the reference; more than half as far again is too far.",
     )
 

@@ -47,6 +47,13 @@ def _near_reference(results: Results) -> Measured:
     return price(results.of(PRICED), "right answers alone")
 
 
+def nearness(sample: Sample) -> Criterion:
+    """Return the KL divergence to the reference, and its limit: half as far again as the optimum goes."""
+    return Criterion(
+        "KL divergence to the reference, nats", mean(sample.values("kl")), 1.5 * sample.optimum("kl"), False
+    )
+
+
 def price(sample: Sample, free: str) -> Measured:
     """Say whether a learner stays as near to the reference as the optimum of its objective does.
 
@@ -54,11 +61,11 @@ def price(sample: Sample, free: str) -> Measured:
         sample: on a setting whose objective has a price of leaving the reference.
         free: what a learner ends at that ignores the price.
     """
-    best = sample.optimum("kl")
     return Measured(
-        (Criterion("KL divergence to the reference, nats", mean(sample.values("kl")), 1.5 * best, False),),
-        f"Leaving the reference has a price, and the optimum weighs it exactly: it ends {best:.3f} nats away. More "
-        f"than half as far again counts as too far. A learner that ignores the price goes on to {free}.",
+        (nearness(sample),),
+        "Leaving the reference has a price, and the optimum weighs it exactly: it ends "
+        f"{sample.optimum('kl'):.3f} nats away. More than half as far again counts as too far. A learner that ignores "
+        f"the price goes on to {free}.",
         figures([("score", mean(sample.values("score")))]),
     )
 
