@@ -8,6 +8,7 @@ import numpy as np
 from theorybench.agents.api.agent import Agent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.errors import PolicyError
+from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.policy import LegalTablePolicy, Policy
 from theorybench.envs.core.setting import Setting
 
@@ -15,9 +16,9 @@ from theorybench.envs.core.setting import Setting
 class Rule(Agent):
     """A fixed rule of one finite setting; it learns nothing and spends nothing.
 
-    A subclass names its setting in `settings` and states `choose`. What it is given are dialogues: what was shown,
-    actions and readings, never the hidden world. Of the setting it may use parameters, and nothing that an instance
-    hides. Boards rank it with agents that are shown the setting's structure.
+    A subclass names its setting in `settings` and states `choose` (`BoardRule`: `play`). It is given dialogues:
+    what was shown, actions and readings, never the hidden world. Of the setting it may use parameters, and nothing that
+    an instance hides. Boards rank it with agents that are shown the setting's structure.
     """
 
     feedback = "none"
@@ -36,6 +37,14 @@ class Rule(Agent):
         """
         raise NotImplementedError
 
+    def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
+        """Return the rule's action at each point of a graph: int64 (P,)."""
+        context, actions, readings = graph.histories()
+        chosen = np.empty(len(graph), np.int64)
+        for depth, level in enumerate(graph.depths):
+            chosen[level] = self.choose(setting, context[level], actions[level, :depth], readings[level, :depth])
+        return chosen
+
     def sees(self, setting: Setting) -> str:
         """Return "structure": a rule knows what actions and readings mean."""
         return "structure"
@@ -48,18 +57,35 @@ class Rule(Agent):
         """
         setting = envs.unwrapped.setting
         graph = setting.graph(setting.rows)
-        context, actions, readings = graph.histories()
-        chosen = np.empty(len(graph), np.int64)
-        for depth, level in enumerate(graph.depths):
-            chosen[level] = self.choose(setting, context[level], actions[level, :depth], readings[level, :depth])
+        chosen = self._chosen(setting, graph)
         wrong = np.flatnonzero(~graph.legal[np.arange(len(graph)), chosen])
         if len(wrong):
-            past = actions[wrong[0]][actions[wrong[0]] >= 0].tolist()
-            raise PolicyError(f"{type(self).__name__} takes illegal action {chosen[wrong[0]]} after actions {past}")
+            past = graph.histories()[1][wrong[0]]
+            told = f"takes illegal action {chosen[wrong[0]]} after actions {past[past >= 0].tolist()}"
+            raise PolicyError(f"{type(self).__name__} {told}")
         table = np.zeros((setting.state_view().rows, setting.num_actions))
         rows = graph.node if setting.rows == "nodes" else np.arange(len(graph))
         table[rows, chosen] = 1.0
         return LegalTablePolicy(setting, "state", table)
+
+
+class BoardRule(Rule):
+    """A fixed rule of one setting whose observation is a board; a subclass states `play`."""
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Return the rule's action at some boards.
+
+        Args:
+            setting: for its parameters.
+            boards: int64 (n, columns), the numbers that are shown (`Problem.shown`), not their tokens.
+
+        Returns:
+            int (n,), legal actions.
+        """
+        raise NotImplementedError
+
+    def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
+        return np.asarray(self.play(setting, np.asarray(setting.problem.shown)[graph.node]), np.int64)
 
 
 def planned(plan: Sequence[int], actions: np.ndarray, otherwise: int) -> np.ndarray:
