@@ -74,13 +74,13 @@ def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Fou
         room: how many further points there may be; None for any number.
 
     Returns:
-        What follows, and the gain of each action, float64 (m, A, 1 + outcomes).
+        What follows, and the gain of each action, float64 (m, A, totals).
 
     Raises:
         TooLarge: there is no room.
     """
     m = len(layer.node)
-    gain = np.zeros((m, problem.num_actions, 1 + len(problem.outcomes)))
+    gain = np.zeros((m, problem.num_actions, len(problem.totals)))
     parts, count = [_NONE], 0
     together = max(1, HELD // (problem.num_states * problem.num_readings))
     for begin in range(0, m, together):
@@ -94,7 +94,7 @@ def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Fou
 
 
 def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.ndarray) -> Found:
-    """Take every legal action at some points, adding to their gains (m, A, 1 + outcomes)."""
+    """Take every legal action at some points, adding to their gains (m, A, totals)."""
     nodes, found = problem.num_nodes, [_NONE]
     # What is summed over the hidden state: chances, and posteriors along two directions.
     one, two = (
@@ -111,7 +111,9 @@ def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.nda
         child = problem.child[here[:, None], cells]
         same = np.zeros(len(at), np.int64)
         chance = read.total(one, same, at)[:, :, 0]
-        gain[at, action, 0] += (chance * problem.gain[here[:, None], cells]).sum(axis=1)
+        for total, table in problem.steps.items():
+            earned = table[0, cells] if len(table) == 1 else table[here[:, None], cells]
+            gain[at, action, total] += (chance * earned).sum(axis=1)
         over = (chance > 0) & (child >= nodes)
         ends = np.flatnonzero(over.any(axis=1))
         if len(ends):
@@ -119,7 +121,8 @@ def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.nda
             leads = problem.child[there[:, None], cells]
             ending, kind = np.unique(np.where(leads >= nodes, leads, nodes - 1), axis=0, return_inverse=True)
             pays = np.concatenate([np.zeros_like(problem.pays[:1]), problem.pays])[ending - nodes + 1]
-            gain[at[ends], action] += read.total(pays.swapaxes(1, 2), kind.ravel()[place], at[ends], apart=False)
+            paid = read.total(pays.swapaxes(1, 2), kind.ravel()[place], at[ends], apart=False)
+            gain[at[ends], action, : paid.shape[1]] += paid
         source, reading = np.nonzero((chance > 0) & (child < nodes))
         if len(source):
             likely, sides = chance[source, reading], read.total(two, same, at)[source, reading]

@@ -18,6 +18,7 @@ An illegal action ends the episode with 0, which is one of the candidates of the
 """
 
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -59,8 +60,8 @@ class DecisionGraph:
         roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
         depths: the points of each depth, as slices.
         children: edges to the next depth, for each depth.
-        gain: float64 (P, A, 1 + outcomes), the expected reward of each action and what it adds to each of
-            `problem.outcomes`; 0 where the action is illegal.
+        gain: float64 (P, A, totals), what each action adds to each of `problem.totals` on average, the reward first; 0
+            where the action is illegal.
         legal: bool (P, A).
 
     Raises:
@@ -142,20 +143,39 @@ class DecisionGraph:
             reach[level.stop : level.stop + len(arrived)] = arrived
         return reach
 
-    @functools.cached_property
-    def optimum(self) -> tuple[np.ndarray, np.ndarray]:
-        """The best action of each point, int64 (P,), and its value, float64 (P,); legal actions win ties."""
-        value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
+    def worth(self, value: np.ndarray) -> np.ndarray:
+        """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""
         worth = np.where(self.legal, self.gain[:, :, 0], -np.inf)
+        for level, edges in zip(self.depths, self.children, strict=True):
+            worth[level] += self._later(level, edges, value)
+        return worth
+
+    def _later(self, level: slice, edges: Children, value: np.ndarray) -> np.ndarray:
+        shape = level.stop - level.start, self.problem.num_actions
+        place = (edges.source - level.start) * shape[1] + edges.action
+        return np.bincount(place, edges.chance * value[edges.target], math.prod(shape)).reshape(shape)
+
+    def solved(self, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Find the best of some of the legal actions of each point, bool (P, A), if no others are taken later either.
+
+        Returns:
+            The actions, int64 (P,), and their values, float64 (P,), 0 where there is none; legal actions win ties.
+        """
+        value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
+        worth = np.where(among, self.gain[:, :, 0], -np.inf)
         for level, edges in zip(reversed(self.depths), reversed(self.children), strict=True):
-            later, shape = edges.chance * value[edges.target], worth[level].shape
-            place = (edges.source - level.start) * shape[1] + edges.action
-            worth[level] += np.bincount(place, later, shape[0] * shape[1]).reshape(shape)
+            worth[level] += self._later(level, edges, value)
             best[level] = worth[level].argmax(axis=1)
             value[level] = worth[level].max(axis=1)
             give_up = np.flatnonzero((value[level] < 0) & ~self.legal[level].all(axis=1)) + level.start
             best[give_up], value[give_up] = self.legal[give_up].argmin(axis=1), 0.0
+            value[level][np.isneginf(value[level])] = 0.0
         return best, value
+
+    @functools.cached_property
+    def optimum(self) -> tuple[np.ndarray, np.ndarray]:
+        """The best action of each point, int64 (P,), and its value, float64 (P,); legal actions win ties."""
+        return self.solved(self.legal)
 
     @property
     def optimal_value(self) -> float:

@@ -21,6 +21,8 @@ S = TypeVar("S", bound=FiniteSetting)
 SAMPLES = 2**14
 #: What softmax tables put on an illegal action for a zero counts as none, up to this.
 NEGLIGIBLE = 1e-12
+#: Worths of actions that differ by less are equal but for rounding.
+TIES = 1e-10
 
 
 class PointPolicy(PolicyOfSetting):
@@ -49,7 +51,7 @@ class FiniteOracle(Oracle[S]):
     mixed with the weights that the policy gives them. Any other is a seeded estimate from `SAMPLES` episodes, and
     each value has a `<key>_se`.
 
-    Besides the objective and the divergence there is a value for each of the problem's outcomes, and
+    Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.
     """
 
@@ -71,13 +73,31 @@ class FiniteOracle(Oracle[S]):
     @functools.cached_property
     def optimal_policy(self) -> PointPolicy:
         """Do at each point what is best on average over the hidden states that it leaves possible."""
+        return self._taking(self._states.optimum[0])
+
+    def _taking(self, actions: np.ndarray) -> PointPolicy:
+        """Return the policy that takes an action, int64 (P,), at each point of the optimum's graph."""
         graph = self._states
-        actions = graph.optimum[0]
         if graph.merge == "nodes":
             by_node = np.zeros(self.setting.problem.num_nodes, np.int64)
             by_node[graph.node] = actions
             actions = by_node
         return PointPolicy(self.setting, graph.merge, actions)
+
+    def one_step(self, gathering: np.ndarray) -> PointPolicy:
+        """Return the policy that looks one step ahead: it never counts on gathering more than once.
+
+        Each action is worth what it earns, and then what is best for one who gathers nothing more (nothing, where only
+        gathering is legal). Of actions whose worths differ by rounding alone, those that gather come first.
+
+        Args:
+            gathering: bool (A,), the actions that gather: that test, read, buy, write down.
+        """
+        graph = self._states
+        worth = graph.worth(graph.solved(graph.legal & ~gathering)[1])
+        best = worth >= worth.max(axis=1, keepdims=True) - TIES
+        preferred = best & gathering
+        return self._taking(np.where(preferred.any(axis=1), preferred.argmax(axis=1), best.argmax(axis=1)))
 
     @functools.cached_property
     def clairvoyant(self) -> float:
@@ -122,7 +142,7 @@ class FiniteOracle(Oracle[S]):
 
     @property
     def _names(self) -> list[str]:
-        return ["objective", *self.setting.problem.outcomes, "kl"]
+        return [*self.setting.problem.totals, "kl"]
 
     def _sees_nodes(self, policy: Any) -> bool:
         """Return whether histories that end in the same node look alike to a policy."""
@@ -143,7 +163,7 @@ class FiniteOracle(Oracle[S]):
         return rows, divergence(np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows), reference)
 
     def values(self, policy: Any, graph: DecisionGraph) -> np.ndarray:
-        """Return what a policy earns from each root of a graph, in outcomes and divergence: float64 (C, 2 + outcomes).
+        """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
 
         It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
         """
@@ -165,7 +185,7 @@ class FiniteOracle(Oracle[S]):
             mass = weights.sum()
             layer = Layer(problem.start[[context]], np.full((1, 3), -1), weights[None] / (mass or 1.0), None)
             reach: np.ndarray = np.ones(1)
-            total, rng = np.zeros(2 + len(problem.outcomes)), np.random.default_rng(0)
+            total, rng = np.zeros(len(self._names)), np.random.default_rng(0)
             past = (np.array([context]), *(np.full((1, setting.horizon), fill) for fill in (-1, 0)))
             for depth in range(setting.horizon):
                 rows, surprise = self.rows(policy, setting.dialogues(*past))
@@ -214,8 +234,13 @@ class FiniteOracle(Oracle[S]):
             actions, mask = inverse_cdf(rows, rng.random(len(rows))), setting.action_mask(state)
             legal = np.ones(len(rows), bool) if mask is None else mask[np.arange(len(rows)), actions]
             steps = np.full(len(episode), step)  # not one int: arrays wrap around where a late step's number is large
+            node = state.node
             state, rewards, over = setting.transition(state, actions, Stream(keys[episode], steps, setting.world, np))
             columns["objective"][episode] += np.where(legal, rewards, 0.0)
+            for name, table in problem.tallies.items():
+                chance = problem.law[problem.situation[node, actions], state.hidden]
+                added = np.broadcast_to(table, problem.child.shape)[node[:, None], problem.cell[actions]]
+                columns[name][episode] += np.where(legal, (chance * added).sum(axis=1), 0.0)
             ended = legal & over
             for name, outcome in problem.outcomes.items():
                 table = np.broadcast_to(outcome, problem.pay.shape)

@@ -1,0 +1,71 @@
+"""What decisions about a context have in common: boards, what people do, and one-step look-ahead."""
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.finite.listed import ListedSetting
+from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
+from theorybench.envs.core.finite.problem import softened
+
+#: What the reference policy spreads over all legal actions; the rest is common practice.
+SHARE = 0.1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BoardSetting(ListedSetting):
+    """A decision whose observation is all that is known so far, a board of integers, number v being token A + v + 1.
+
+    A subclass has parameters, `problem` with a board for each node in `shown`, `most_rows`, and `gathering`. Problems
+    state their prices twice, as rewards and as the tally "spent", and what is judged right as the outcome "success".
+    """
+
+    track: ClassVar[str] = "context"
+    rows: ClassVar[str] = "nodes"
+    state_in_prompt: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def gathering(self) -> np.ndarray:
+        """The actions that pay for what may help later: tests, readings, labels, things written down; bool (A,)."""
+
+
+B = TypeVar("B", bound=BoardSetting)
+
+
+class BoardOracle(FiniteOracle[B]):
+    """Exact answers about a `BoardSetting`, for every policy."""
+
+    #: Every policy is a function of the board, so that all of these are exact.
+    metrics: ClassVar[dict[str, str]] = {
+        **FiniteOracle.metrics,
+        "spent": "expected sum of the prices that are paid",
+    }
+    #: For the metrics of settings in which something is judged at the end.
+    success: ClassVar[dict[str, str]] = {"success": "probability of being judged right, before prices"}
+
+    @functools.cached_property
+    def greedy_policy(self) -> PointPolicy:
+        """One-step look-ahead: gather once more where that pays even if nothing is gathered afterwards."""
+        return self.one_step(self.setting.gathering)
+
+    @property
+    def greedy_value(self) -> float:
+        """The value of one-step look-ahead."""
+        return self.evaluate(self.greedy_policy, ["objective"])["objective"]
+
+
+def practice(usual: np.ndarray, legal: np.ndarray) -> dict[str, Any]:
+    """Return the public policies of a problem by what people do at its boards: agents start at the reference.
+
+    Args:
+        usual: int (nodes,), the usual action, or float64 (nodes, A), the usual distribution.
+        legal: bool (nodes or 1, A).
+
+    Returns:
+        `reference`, .9 on what is usual and .1 spread over the legal actions: float64 (nodes, A).
+    """
+    return {"reference": softened(usual, legal, SHARE)}
