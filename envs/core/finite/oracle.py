@@ -137,7 +137,10 @@ class FiniteOracle(Oracle[S]):
         values = dict(zip(self._names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
         if len(found) > 1:
             for context, row in enumerate(found.tolist()):
-                values |= {f"context_{context}/{name}": value for name, value in zip(self._names, row, strict=True)}
+                values |= {
+                    f"{self.setting.context_name(context)}/{name}": value
+                    for name, value in zip(self._names, row, strict=True)
+                }
         return values
 
     @property
@@ -251,4 +254,8 @@ class FiniteOracle(Oracle[S]):
         if len(problem.start) == 1:
             return whole
         parts = [means({n: x[context == c] for n, x in columns.items()}, True) for c in range(len(problem.start))]
-        return whole | {f"context_{c}/{name}": value for c, part in enumerate(parts) for name, value in part.items()}
+        return whole | {
+            f"{self.setting.context_name(c)}/{name}": value
+            for c, part in enumerate(parts)
+            for name, value in part.items()
+        }

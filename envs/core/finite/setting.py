@@ -85,6 +85,10 @@ class FiniteSetting(Setting):
         """The problem, laid flat."""
         return self.problem.tables(self._first_number + 1, self._first_reading + 1, boards=self.state_in_prompt)
 
+    def context_name(self, context: int) -> str:
+        """Name a context in metrics."""
+        return f"context_{context}"
+
     # Dynamics.
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> FiniteState:

@@ -1,0 +1,26 @@
+"""Mean-pool: average over the whole context, read all that may be read, and answer by what was more frequent.
+
+What people do who attend to nothing in particular: it never sharpens, so that the other sources outvote the one that is
+asked for. It says "spread" unless inner values (-1, 1) were read more often than outer ones (-3, 3). The reference of
+MixtureRecall is this rule with a tenth of chance. It learns nothing and spends nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.rule import BoardRule
+from theorybench.envs.context.mixture_recall.setting import KINDS, PEAKED, READ, SPREAD
+
+
+class MeanPool(BoardRule):
+    """Read all, never sharpen; spends nothing."""
+
+    settings = ("MixtureRecall",)
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Read while that is legal, then answer."""
+        counts = boards[:, 2:].reshape(len(boards), -1, KINDS)
+        outer = (counts @ np.array([1, -1, -1, 1])).sum(axis=1)
+        left = counts.sum(axis=(1, 2)) < setting.readings
+        return np.where(left, READ, np.where(outer >= 0, SPREAD, PEAKED))

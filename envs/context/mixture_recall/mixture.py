@@ -1,0 +1,131 @@
+"""Mixtures of sources that one reads through attention: leaks, the law of a reading, and what counts tell.
+
+A reading z in 0..3 of source i has the law mu_i(z) = (1/4) (1 + a_1 s_i1 e_1(z) + a_2 s_i2 e_2(z)). At sharpness g it
+is of the queried source 0 but for the leak l_g, which is shared evenly by the other I - 1 sources: its law is
+
+    (1/4) (1 + a_1 m_1 e_1(z) + a_2 m_2 e_2(z)),    m_j = (1 - l_g) s_0j + l_g (2 k_j - (I - 1)) / (I - 1),
+
+with k_j the number of the others whose sign is +. It is all that matters of them. Readings are exchangeable: the
+likelihood of a board is the product of these laws to the power of its counts, and what is read next, given the queried
+sign s_02, has the mean law over (s_01, k_1, k_2) with the weights prior times likelihood (`predictive`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: Numbers of sources, one for each context.
+SOURCES = (2, 4, 8)
+#: The two modes of a law of readings -3, -1, 1, 3: the sign of the value (mean), and whether it is large (spread).
+MODES = np.array([[-1.0, -1.0, 1.0, 1.0], [1.0, -1.0, -1.0, 1.0]])
+#: Signs of the queried source: 0 is "peaked" (s_02 = -), 1 is "spread" (s_02 = +).
+SIGNS = np.array([-1.0, 1.0])
+
+
+class Counts(NamedTuple):
+    """All ways to make at most so many readings of some kinds, fewer first; N of them."""
+
+    table: np.ndarray  # int64 (N, kinds)
+    last: np.ndarray  # int64 (N,), the last kind that was read; -1 for none
+    parent: np.ndarray  # int64 (N,), the row with one reading of that kind less
+    total: np.ndarray  # int64 (N,)
+
+    def find(self, rows: np.ndarray) -> np.ndarray:
+        """Return where rows (n, kinds) stand: int64 (n,)."""
+        base = (int(self.total[-1]) + 1) ** np.arange(self.table.shape[1])
+        keys = self.table @ base
+        order = np.argsort(keys)
+        return np.asarray(order[np.searchsorted(keys[order], rows @ base)])
+
+
+def counts_of(kinds: int, most: int) -> Counts:
+    """List the counts of at most so many readings, `kinds` at least 1."""
+    last, parent, first = [np.full(1, -1)], [np.zeros(1, np.int64)], 0
+    for _ in range(most):
+        before = last[-1]
+        further = [np.flatnonzero(before <= kind) for kind in range(kinds)]
+        parent.append(np.concatenate(further) + first)
+        last.append(np.repeat(np.arange(kinds), [len(own) for own in further]))
+        first += len(before)
+    ends, parents = np.concatenate(last), np.concatenate(parent)
+    table = np.zeros((len(ends), kinds), np.int64)
+    begin = 1
+    for level in last[1:]:
+        rows = np.arange(begin, begin + len(level))
+        table[rows] = table[parents[rows]]
+        table[rows, level] += 1
+        begin += len(level)
+    return Counts(table, ends, parents, table.sum(axis=1))
+
+
+def leak(sources: int, beta: float) -> float:
+    """Return how much of the attention goes astray, (I - 1) / (e^beta + I - 1)."""
+    return (sources - 1) / (np.exp(beta) + sources - 1)
+
+
+class Types(NamedTuple):
+    """What may be hidden besides the sign that is asked for: T types of a context."""
+
+    mean_sign: np.ndarray  # float64 (T,), s_01
+    others: np.ndarray  # float64 (T, 2), the means of the other sources' signs, (2 k_j - (I - 1)) / (I - 1)
+    weight: np.ndarray  # float64 (T,), prior probabilities
+
+
+def types_of(sources: int, plus: np.ndarray) -> Types:
+    """List the types of a number of sources.
+
+    Args:
+        sources: I.
+        plus: float64 (2,), q_j, the probability that the j-th sign of a source that is not asked for is +.
+    """
+    k = np.arange(sources)
+    plus_signs = np.array([binomial(sources - 1, float(q)) for q in plus])
+    sign, first, second = (part.ravel() for part in np.meshgrid(SIGNS, k, k, indexing="ij"))
+    others = (2 * np.stack([first, second], axis=1) - (sources - 1)) / (sources - 1)
+    at = np.stack([first, second]).astype(np.int64)
+    return Types(sign, others, 0.5 * plus_signs[0, at[0]] * plus_signs[1, at[1]])
+
+
+def binomial(n: int, p: float) -> np.ndarray:
+    """Return the law of the number of successes, float64 (n + 1,), by adding one trial after the other."""
+    law = np.ones(1)
+    for _ in range(n):
+        law = np.append(law * (1 - p), 0.0) + np.append(0.0, law * p)
+    return law
+
+
+def reading_laws(types: Types, sign: float, amplitudes: np.ndarray, leaks: np.ndarray) -> np.ndarray:
+    """Return the law of a reading for each sharpness and type: float64 (levels + 1, T, 4).
+
+    Args:
+        types: T types.
+        sign: s_02 of the queried source.
+        amplitudes: float64 (2,), a_1 and a_2.
+        leaks: float64 (levels + 1,).
+    """
+    own = np.stack([types.mean_sign, np.full(len(types.weight), sign)], axis=1)
+    mean = (1 - leaks)[:, None, None] * own + leaks[:, None, None] * types.others
+    return np.asarray((1 + (amplitudes * mean) @ MODES) / 4)
+
+
+def predictive(counts: Counts, laws: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the law of the next reading after some counts, given the sign that is asked for.
+
+    Args:
+        counts: N boards; kind 4 g + z is a reading z at sharpness g.
+        laws: float64 (levels + 1, T, 4), of this sign.
+        weight: float64 (T,), prior.
+
+    Returns:
+        float64 (N, levels + 1, 4).
+    """
+    flat = laws.swapaxes(1, 2).reshape(-1, len(weight))  # (kinds, T)
+    likely = np.empty((len(counts.last), len(weight)))
+    likely[0] = weight
+    begin = 1
+    for size in np.bincount(counts.total)[1:]:
+        rows = slice(begin, begin + size)
+        likely[rows] = likely[counts.parent[rows]] * flat[counts.last[rows]]
+        begin += size
+    joint = likely @ flat.T
+    return np.asarray(joint.reshape(len(likely), -1, 4) / likely.sum(axis=1)[:, None, None])

@@ -1,0 +1,56 @@
+"""Exact answers about mixture recall."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardOracle
+from theorybench.envs.context.mixture_recall.mixture import SOURCES, binomial
+from theorybench.envs.context.mixture_recall.setting import MixtureRecall
+from theorybench.envs.core.evidence.difficulty import Difficulty
+
+
+class MixtureRecallOracle(BoardOracle[MixtureRecall]):
+    """Exact answers about `MixtureRecall`, for every policy.
+
+    "sources_2/objective" and so on give the values of each number of sources.
+    """
+
+    metrics: ClassVar[dict[str, str]] = (
+        BoardOracle.metrics
+        | BoardOracle.success
+        | {
+            "readings": "expected number of readings",
+            "sharpness": "expected sharpness at the answer",
+        }
+    )
+
+    def leak(self, sources: int, sharpness: int) -> float:
+        """Return how much of the attention goes astray."""
+        return float(self.setting.leaks(sources)[sharpness])
+
+    def without_recall(self, sources: int) -> float:
+        """Return the probability of a right answer after infinitely many readings at sharpness 0.
+
+        They tell t = [s_02 = +] + k, with k the number of + among the others, and nothing else of s_02.
+        """
+        law = binomial(sources - 1, float(self.setting.plus[1]))
+        return float(0.5 * np.maximum(np.append(law, 0.0), np.append(0.0, law)).sum())
+
+
+def _needed(setting: MixtureRecall) -> float:
+    """Return 1 / (a_2 (1 - l))^2 for eight sources at the largest sharpness, to which readings are proportional."""
+    clear = setting.amplitudes[1] * (1 - setting.leaks(SOURCES[-1])[-1])
+    return float(1 / clear**2)
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="amplitude",
+        values=(0.5, 0.4, 0.3, 0.2),
+        size="readings needed, 1 / (a_2 (1 - l))^2",
+        size_of=_needed,
+        parameters={"instance": 10_000},
+        laws=(),  # theory tells how many readings tell the signs apart, not how many episodes it takes to learn that
+    ),
+)

@@ -1,0 +1,253 @@
+"""A question about one of several sources: how sharply to attend, how much to read, and when to answer."""
+
+import dataclasses
+import functools
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardSetting, practice
+from theorybench.envs.context.mixture_recall.mixture import (
+    SIGNS,
+    SOURCES,
+    Counts,
+    counts_of,
+    leak,
+    predictive,
+    reading_laws,
+    types_of,
+)
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.validation import instance, integer, real
+
+READ, SHARPEN, SPREAD, PEAKED = range(4)
+#: What there is to read.
+KINDS = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MixtureRecall(BoardSetting):
+    """How sharply one must attend before reading pays, where a spread is asked for and not a mean.
+
+    ## Description
+    A context holds I sources of text, 2, 4 or 8 of them, and a question about one: are its values *spread* (-3 and 3
+    are more frequent than -1 and 1) or *peaked*? A reading attends to the context and picks a value z from it. With
+    orthonormal tags and inverse temperature beta = `step` g at *sharpness* g, attention picks the queried source but
+    for a *leak*
+
+        l_g = (I - 1) / (e^beta + I - 1),
+
+    which the other sources share. At sharpness 0 this is mean pooling: the leak is 1/2, 3/4 or 7/8. Source i gives the
+    values -3, -1, 1, 3 with the law
+
+        mu_i(z) = (1/4) (1 + a_1 s_i1 e_1(z) + a_2 s_i2 e_2(z)),    a_j = amplitude exp(-decay (j - 1)),
+
+    where e_1 = (-1, -1, 1, 1) is the sign of the value and e_2 = (1, -1, -1, 1) its spread; s_i1 and s_i2 are hidden
+    signs. The question is s_02. Signs of the queried source are fair; those of the others are + with probabilities
+    q_1 and q_2 that an instance draws. So whoever reads without attending learns of the others: more and more surely,
+    and for ever wrong. Sharpening costs, and shows nothing when it is paid.
+
+    ## Action Space
+    `Discrete(4)`: 0 reads a value, 1 sharpens the attention, 2 answers "spread", 3 answers "peaked". Reading is illegal
+    after `readings` of them, sharpening at sharpness `levels`.
+
+    ## Observation Space
+    `MultiDiscrete`, 2 + 4 (`levels` + 1) integers, the board: which I it is (0, 1 or 2), the sharpness, then how often
+    each value was read at each sharpness (value z at sharpness g in place 4 g + z). Number v is token v + 5. The board
+    is all that is known, and policies are tables with a row for each (view "state"; 171,459 by default).
+
+    ## Starting State
+    Sharpness 0, nothing read. A prompt index is a number of sources and the sign that is asked for, 2 context + sign.
+    All else that is hidden (s_01, and how many of the other sources have which sign) is integrated out: a reading is
+    drawn from its law given the sign and all that was read, which is the law of the process itself.
+
+    ## Reward
+    -`read_price` for a reading and -`sharpen_price` for sharpening, at once; 1 for the right answer.
+
+    ## Episode End
+    With an answer; terminated, never truncated.
+
+    ## Arguments
+    amplitude (1 + exp(-decay)) must be below 1, so that every law is positive. An instance draws
+    q = .1 + .8 u, u uniform on [0, 1)^2.
+
+    ## Optimum
+    J = P(right) - expected prices. The board fixes the posterior of the sign, so that J* is found backward over boards
+    and every policy's value is exact. By default J_ref = .456343 and J* = .617564 (.6725, .6169 and .5634 for 2, 4 and
+    8 sources): the optimum sharpens once for two sources and twice for more before it reads anything, then reads 4.2
+    values or so. "context_0/..." and so on give the values of each number of sources.
+
+    The reference is mean pooling: it never sharpens, reads until nothing is left and says "spread" unless inner values
+    (-1, 1) were more frequent than outer ones; .9 of it and .1 spread over the legal actions. Agents begin there.
+
+    ## What theory predicts
+    *More data do not replace recall.* At sharpness 0 each source is read alike, so that with any number of readings
+    one learns t = [s_02 = +] + k at most, k being the number of + among the others. A right answer has probability
+
+        (1/2) sum over t of max(P(k = t), P(k = t - 1)),    k ~ Bin(I - 1, q_2),
+
+    .828, .722 and .651 at instance 0. At sharpness 2 the same readings end in certainty.
+
+    *The mean says nothing.* Readings seen through their sign alone have a law that does not depend on s_02, since e_2
+    sums to 0 over values of one sign: any policy that sees no more is right half the time.
+
+    *Sharpness grows with ln I.* The leak is a given l at beta = ln((I - 1)(1 - l)/l).
+
+    *Greedy does not sharpen.* Sharpening shows nothing, so that one more action followed by the best answer is worth
+    less than answering at once by its price. One who looks one action ahead never sharpens: .546609.
+
+    The number of readings needed grows as 1 / (a_2 (1 - l))^2; the ladder lowers `amplitude`.
+
+    ## References
+    Transformers as Measure-Theoretic Associative Memory (arXiv 2602.01863): recall, then predict, on mixtures of
+    measures, under an assumption on spectra. The law of two modes, prices and stopping are ours. The paper's minimax
+    rates need infinitely many modes and are not claimed here.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "how sharply to attend before reading, if what is asked is a distribution, not a mean?"
+    lower: ClassVar[str] = "readings"
+
+    readings: int = integer(7, 1, 8, "most readings")
+    levels: int = integer(2, 1, 2, "most sharpness")
+    step: float = real(1.5, 0.1, 5.0, "inverse temperature of a level of sharpness")
+    sharpen_price: float = real(0.08, 0.0, 1.0, "of a level of sharpness")
+    read_price: float = real(0.02, 0.0, 1.0, "of a reading")
+    amplitude: float = real(0.5, 0.05, 0.9, "of the first mode")
+    decay: float = real(0.15, 0.0, 3.0, "of the second mode's amplitude, as an exponent")
+    instance: int = instance(0, "how the other sources lean")
+
+    def validate(self) -> None:
+        """Check that laws are positive.
+
+        Raises:
+            ParameterError: they are not.
+        """
+        super().validate()
+        if not self.amplitude * (1 + np.exp(-self.decay)) < 1:
+            most = f"below 1 / (1 + exp(-decay)) = {1 / (1 + np.exp(-self.decay)):.6g}"
+            raise ParameterError("amplitude", self.amplitude, most, "Lower it, or raise decay.")
+
+    def most_rows(self) -> int:
+        """Return the number of boards: ways to count at most so many readings, by sharpness and number of sources."""
+        kinds = [KINDS * (level + 1) for level in range(self.levels + 1)]
+        return len(SOURCES) * sum(math.comb(self.readings + some, some) for some in kinds)
+
+    @property
+    def gathering(self) -> np.ndarray:
+        """Reading and sharpening."""
+        return np.arange(self.num_actions) <= SHARPEN
+
+    @functools.cached_property
+    def plus(self) -> np.ndarray:
+        """q, the probabilities of + for each mode of a source that is not asked for: float64 (2,)."""
+        return np.asarray(0.1 + 0.8 * np.random.default_rng([260201863, self.instance]).random(2))
+
+    @property
+    def amplitudes(self) -> np.ndarray:
+        """a_1 and a_2."""
+        return self.amplitude * np.exp(-self.decay * np.arange(2))
+
+    def leaks(self, sources: int) -> np.ndarray:
+        """Return the leak at each sharpness: float64 (levels + 1,)."""
+        return np.array([leak(sources, self.step * level) for level in range(self.levels + 1)])
+
+    @functools.cached_property
+    def counts(self) -> Counts:
+        """What may have been read, of 4 kinds for each sharpness."""
+        return counts_of(KINDS * (self.levels + 1), self.readings)
+
+    @functools.cached_property
+    def _boards(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sharpness and the row of `counts` of the boards of a context: int64 (B,) each; B for all sharpnesses."""
+        rows = [np.flatnonzero(self.counts.last < KINDS * (level + 1)) for level in range(self.levels + 1)]
+        return np.repeat(np.arange(self.levels + 1), [len(own) for own in rows]), np.concatenate(rows)
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """A node for each board; endings by answer, sharpness and number of readings."""
+        counts, (sharpness, row) = self.counts, self._boards
+        boards, contexts, kinds = len(row), len(SOURCES), np.arange(KINDS)
+        total, levels = counts.total[row], self.levels + 1
+        # Where each row of counts stands among the boards of each sharpness.
+        place = np.full((levels, len(counts.last)), -1)
+        place[sharpness, row] = np.arange(boards)
+        ways = (self.readings + 1) * levels
+        child = np.zeros((boards, KINDS + 3), np.int64)
+        open_ = np.flatnonzero(total < self.readings)
+        reached = self._longer[row[open_, None], KINDS * sharpness[open_, None] + kinds]
+        child[open_[:, None], kinds] = place[sharpness[open_, None], reached]
+        blunt = np.flatnonzero(sharpness < self.levels)
+        child[blunt, KINDS] = place[sharpness[blunt] + 1, row[blunt]]
+        context = np.arange(contexts)[:, None, None]
+        child = child + context * boards
+        done = contexts * boards + sharpness * (self.readings + 1) + total
+        child[:, :, KINDS + 1], child[:, :, KINDS + 2] = done, done + ways
+        legal = np.ones((boards, 4), bool)
+        legal[:, READ], legal[:, SHARPEN] = total < self.readings, sharpness < self.levels
+        situation = np.full((contexts, boards, 4), -1)
+        situation[:, open_, READ] = np.arange(contexts)[:, None] * len(open_) + np.arange(len(open_))
+        outer = counts.table.reshape(-1, levels, KINDS).sum(axis=1) @ np.array([1, -1, -1, 1])
+        usual = np.where(total < self.readings, READ, np.where(outer[row] >= 0, SPREAD, PEAKED))
+        price = np.zeros((1, KINDS + 3))
+        price[0, :KINDS], price[0, KINDS] = self.read_price, self.sharpen_price
+        shown = np.column_stack([sharpness, counts.table[row]])
+        spread = np.repeat([[0.0, 1.0], [1.0, 0.0]], ways, axis=0)
+        ended = np.arange(2 * ways) % ways
+        return Problem(
+            horizon=self.readings + self.levels + 1,
+            num_actions=4,
+            child=child.reshape(-1, KINDS + 3),
+            cell=np.vstack([kinds, np.repeat(KINDS + np.arange(3)[:, None], KINDS, axis=1)]),
+            law=self._laws(sharpness[open_], row[open_]),
+            situation=situation.reshape(-1, 4),
+            legal=np.tile(legal, (contexts, 1)),
+            gain=-price,
+            tallies={"spent": price},
+            pay=spread,
+            start=np.arange(contexts) * boards,
+            shown=np.column_stack([np.repeat(np.arange(contexts), boards), np.tile(shown, (contexts, 1))]),
+            outcomes={
+                "success": spread,
+                "readings": np.repeat((ended % (self.readings + 1))[:, None], 2, axis=1).astype(np.float64),
+                "sharpness": np.repeat((ended // (self.readings + 1))[:, None], 2, axis=1).astype(np.float64),
+            },
+            **practice(np.tile(usual, contexts), np.tile(legal, (contexts, 1))),
+        )
+
+    @functools.cached_property
+    def _longer(self) -> np.ndarray:
+        """The row of `counts` with a reading more of each kind: int64 (N, kinds); 0 where there is none."""
+        counts = self.counts
+        rows = np.flatnonzero(counts.total < self.readings)
+        kinds = counts.table.shape[1]
+        longer = np.zeros((len(counts.last), kinds), np.int64)
+        after = counts.table[rows, None] + np.eye(kinds, dtype=np.int64)
+        longer[rows] = counts.find(after.reshape(-1, kinds)).reshape(-1, kinds)
+        return longer
+
+    def _laws(self, sharpness: np.ndarray, row: np.ndarray) -> np.ndarray:
+        """Return the law of a reading at some boards, for each number of sources: float64 (contexts boards, 2, 4)."""
+        short = self.counts.total < self.readings
+        few = Counts(*(part[short] for part in self.counts))
+        found = []
+        for sources in SOURCES:
+            types, leaks = types_of(sources, self.plus), self.leaks(sources)
+            by_sign = [
+                predictive(few, reading_laws(types, sign, self.amplitudes, leaks), types.weight)[row, sharpness]
+                for sign in SIGNS
+            ]
+            found.append(np.stack(by_sign, axis=1))
+        return np.concatenate(found)
+
+    def context_name(self, context: int) -> str:
+        """Name a context in metrics by its number of sources."""
+        return f"sources_{SOURCES[context]}"
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: an action, or a number on the board."""
+        return ("read", "sharpen", "spread", "peaked")[symbol] if symbol < 4 else str(symbol - 4)
