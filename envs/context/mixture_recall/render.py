@@ -20,8 +20,8 @@ class MixtureRecallRenderer(Renderer):
         sources, sharpness, counts = _board(setting, scene)
         rows = [
             ("sources", f"{sources}, one of which is asked for"),
-            ("sharpness", f"{sharpness} of {setting.levels}, leak {setting.leaks(sources)[sharpness]:.2f}"),
-            *((f"at sharpness {level}", _told(own)) for level, own in enumerate(counts)),
+            ("level", f"sharpness {sharpness} of {setting.levels}, leak {setting.leaks(sources)[sharpness]:.2f}"),
+            *((f"at {level}", _told(own)) for level, own in enumerate(counts)),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
@@ -36,7 +36,7 @@ class MixtureRecallRenderer(Renderer):
         ]
         for level, own in enumerate(counts):
             boxes = tuple(Box(str(count) if count else "·", SAID if level == sharpness else GIVEN) for count in own)
-            rows.append(CellRow(f"sharp {level}", boxes, width=1.5, words="now" if level == sharpness else ""))
+            rows.append(CellRow(f"at {level}", boxes, width=1.5, words="now" if level == sharpness else ""))
         draw_page(figure, headline(setting, scene), rows, None, f"{sources} sources. {status(setting, scene)}")
 
 
