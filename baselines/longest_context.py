@@ -1,0 +1,30 @@
+"""Longest-context: keeps the memory of the longest context open from the first symbol on, whatever is read.
+
+Common practice: give the predictor all the context that there is room for, and let it back off where it has not met the
+present one. With `order` below the setting's largest it holds a shorter one. Counted from the first symbol this is the
+conditional k-gram that two attention layers represent (arXiv 2508.07208), and nothing is paid less for not being
+needed. A rule of MemoryOrder: it learns nothing and spends nothing.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.agents.rule import BoardRule
+from theorybench.envs.core.validation import integer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongestContext(BoardRule):
+    """The same order at every step; spends nothing."""
+
+    settings: ClassVar[tuple[str, ...]] = ("MemoryOrder",)
+
+    order: int = integer(
+        2, 0, 2, "symbols of context that are matched; the setting's largest order K where that is less"
+    )
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Hold the order."""
+        return np.full(len(boards), min(self.order, setting.K))

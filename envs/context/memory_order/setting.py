@@ -1,0 +1,208 @@
+"""Predicting bits of a chain of unknown order: how long a context to keep in memory, at a price."""
+
+import dataclasses
+import functools
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardSetting, practice
+from theorybench.envs.context.memory_order.chains import Chains, chains, order_weights
+from theorybench.envs.context.memory_order.memories import Openings, openings, predictions
+from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.validation import instance, integer, real
+
+#: Decimals of rewards: logarithms differ in their last bits between machines.
+DECIMALS = 12
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MemoryOrder(BoardSetting):
+    """How long a context should be matched, if a longer one must be kept open, at a price, before it is useful?
+
+    ## Description
+    Bits x_0, ..., x_{T-1} are read one by one, and each is predicted before it is shown. They come from a Markov chain
+    of hidden order m in 1..K: the first m bits are fair coins, then each context of m bits has its own P(1), drawn from
+    Beta(a, a). Order and kernel are hidden for good; a small a makes the kernel peaked, so that twelve bits suffice to
+    learn something of it.
+
+    A memory of order j is what an attention head that matches the last j symbols has: pairs (the j bits before a place,
+    the bit there), from the step on at which it was opened. A memory that is opened now is empty. It costs at once and
+    pays later, if at all; one that is closed forgets everything. Order 0, the counts of all bits, is always there and
+    free. At each step one chooses the largest order k: the memories of orders 1..k are open from now on (those that
+    were open keep what they have), the others are closed.
+
+    The prediction backs off: with the counts n of the largest open order whose memory has met the present context, else
+    with those of order 0, it is p(x) = (n(x) + a) / (n + 2a).
+
+    The paper is about what two layers of attention can represent and learn. That memories have a price, that they
+    forget, and that predictions back off is ours; so is the exact mixture that draws the bits.
+
+    ## Action Space
+    `Discrete(K + 1)`: the largest order that is kept open. All are always legal.
+
+    ## Observation Space
+    `MultiDiscrete`, T + K integers: for each place 0 or 1 + its bit, then for each order 1..K 0 where it is closed, or
+    1 + the step at which it was opened. The number v is token K + v + 2. Nothing else matters, so that every policy is
+    a function of the board, and its value is exact. At step t there are 2^t (t + 1) boards where K = 1 and 2^t (t + 1)
+    (t + 2) / 2 where K = 2: 274,431 in all by default. Tables have a row for each.
+
+    ## Starting State
+    No bits, all memories closed. There is one prompt: order and kernel are drawn anew in each episode, and never made
+    explicit, see *Optimum*.
+
+    ## Reward
+    At each step (log2(2 p(x)) - price k) / T: the bits that the prediction saves over a fair coin, less the price of
+    what is open. J is their expected sum, bits per symbol.
+
+    ## Episode End
+    After T bits; terminated, never truncated.
+
+    ## Arguments
+    An instance draws the prior over orders, .571 and .429 by default.
+
+    ## Optimum
+    With the kernel integrated out, P(next bit is x) = (n(c, x) + a) / (n(c) + 2a) given the order m, for the present
+    context c of m bits and the counts n of the whole past. So P(bits | m) is a product, P(bits) its mean over the
+    prior, and the environment draws each bit from P(bits x) / P(bits): no sampled kernel is needed, and the posterior
+    over orders is in the law. J* is found by dynamic programming from the last boards to the first.
+
+    | | default | instance 10000 | K = 1, T = 8 |
+    |---|---|---|---|
+    | reference | .264122 | .246375 | .295125 |
+    | optimum | .349461 | .330924 | .339011 |
+    | order 0 always, and one-step look-ahead | .208285 | .191282 | .198447 |
+    | order 1 always | .306825 | .281668 | .318768 |
+    | order 2 always | .293597 | .278296 | |
+    | best order to hold to the end, `bayes-order` | .339347 | .320579 | .332139 |
+    | mixture over orders, counting all, for free | .497898 | .488354 | .478004 |
+
+    By default the optimum begins with order 0 (there is no context yet), opens order 1 at step 1, and order 2 in half
+    of the texts at step 2. From step 4 on it holds order 0 in .35 to .42 of the episodes, order 1 in .38 to .49 and
+    order 2 in .26 down to .10. It pays .0426 where the reference pays .0950, and has more bits, .392 against .359.
+
+    The reference keeps the longest context, with probability .9, and spreads .1 over all orders. Agents start there.
+
+    ## What theory predicts
+    *Greedy never remembers.* A memory opened now predicts what order 0 does, and costs. One-step look-ahead therefore
+    never opens one: its score is -.654 by default.
+
+    *Two layers of attention are the conditional k-gram.* With v_n = sum over i = 1..k of 3^i e(x_{n-i}), normalised,
+    softmax(a_2 <v_T, v_n>) over the places n averages e(x_n) over those with the same k symbols before them, if a_2 is
+    large: with T ln T / T^2 ...
+
+    ## References
+    Ekbote, Bondaschi, Rajaraman, Lee, Gastpar, Makkuva, Liang: What One Cannot, Two Can: Two-Layer Transformers
+    Provably Represent Induction Heads on Any-Order Markov Chains (arXiv 2508.07208): the construction, and the learning
+    of order 1.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "how long a context to match on, if a longer one must be paid for before it is useful?"
+    lower: ClassVar[str] = "T"
+
+    T: int = integer(12, 4, 13, "bits to predict")
+    K: int = integer(2, 1, 2, "the largest order, of the chain and of the memories")
+    concentration: float = real(0.1, 0.02, 2.0, "a: each context has P(1) ~ Beta(a, a); small ones are peaked")
+    price: float = real(0.05, 0.0, 1.0, "of a bit predicted with order k, times k, in bits")
+    instance: int = instance(0, "the prior over orders")
+
+    def most_rows(self) -> int:
+        """Return the number of boards: prefixes times states of the memories, step by step."""
+        return int(self.first[-1])
+
+    @property
+    def gathering(self) -> np.ndarray:
+        """All but order 0: a memory that is kept open pays later."""
+        return np.arange(self.K + 1) > 0
+
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """The prior over the orders 1..K, float64 (K,)."""
+        return order_weights(self.K, self.instance)
+
+    @functools.cached_property
+    def text(self) -> Chains:
+        """The laws of the bits."""
+        return chains(self.T, self.weights, self.concentration)
+
+    @functools.cached_property
+    def memories(self) -> Openings:
+        """The states of the memories."""
+        return openings(self.T, self.K)
+
+    @functools.cached_property
+    def first(self) -> np.ndarray:
+        """The first board of each step, int64 (T + 1,); the last entry is their number."""
+        return np.cumsum([0, *(2**t * math.comb(t + self.K, self.K) for t in range(self.T))])
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """A node for each board: at step t the prefixes of t bits, with each of them the states of the memories."""
+        since, count, after = self.memories
+        T, K, actions = self.T, self.K, self.K + 1
+        nodes, columns = int(self.first[-1]), T + K
+        child = np.zeros((nodes, actions, 2), np.int32)
+        gain = np.empty((nodes, actions, 2))
+        shown = np.zeros((nodes, columns), np.int8)
+        situation = np.empty(nodes, np.int32)
+        for t in range(T):
+            prefix, here = np.arange(2**t), slice(self.first[t], self.first[t + 1])
+            shape = (2**t, count[t])
+            leads = after[t, : count[t]]  # (O, A)
+            told = predictions(t, since[: count[t + 1]], self.concentration)
+            bits = np.log2(2 * told)[:, leads]  # (2^t, O, A, 2)
+            paid = np.round((bits - self.price * np.arange(actions)[:, None]) / T, DECIMALS)
+            gain[here] = paid.reshape(-1, actions, 2)
+            if t + 1 < T:
+                longer = 2 * prefix[:, None, None, None] + np.arange(2)
+                onward = self.first[t + 1] + longer * count[t + 1] + leads[None, :, :, None]
+                child[here] = onward.reshape(-1, actions, 2)
+            else:
+                child[here] = nodes
+            spelt = 1 + ((prefix[:, None] >> np.arange(t)[::-1]) & 1)
+            board = shown[here].reshape(*shape, columns)
+            board[:, :, :t], board[:, :, T:] = spelt[:, None], since[: count[t]]
+            situation[here] = np.repeat(2**t - 1 + prefix, count[t])
+        return Problem(
+            horizon=T,
+            num_actions=actions,
+            child=child.reshape(nodes, -1),
+            gain=gain.reshape(nodes, -1),
+            law=self.text.law[:, None],
+            situation=np.repeat(situation[:, None], actions, axis=1),
+            pay=np.zeros((1, 1)),
+            shown=shown,
+            tallies=self._tallies(),
+            **practice(np.full(1, K), np.ones((1, actions), bool)),
+        )
+
+    def _tallies(self) -> dict[str, np.ndarray]:
+        """Return what each action adds to metrics, float64 (1, A * 2) by name: its price, and a step at its order."""
+        orders = np.arange(self.K + 1)
+        steps = np.eye(self.K + 1) / self.T
+        named = {"spent": self.price * orders / self.T} | {f"order_{k}": steps[k] for k in orders}
+        return {name: np.repeat(table, 2)[None] for name, table in named.items()}
+
+    def nodes(self, observations: np.ndarray) -> np.ndarray:
+        """Return the nodes of boards, by arithmetic: int64 (n,); some node for what is no running board."""
+        return self.number(np.asarray(observations).astype(np.int64) - self.num_actions - 1)
+
+    def number(self, boards: np.ndarray) -> np.ndarray:
+        """Return the nodes of boards, int64 (n, T + K), given as numbers: int64 (n,)."""
+        spelt, since = boards[:, : self.T], np.clip(boards[:, self.T :], 0, self.T)
+        t = np.minimum((spelt > 0).sum(axis=1), self.T - 1)
+        prefix = ((spelt > 1) @ 2 ** np.arange(self.T)[::-1]) >> (self.T - t)
+        states, _, _ = self.memories
+        base = (self.T + 1) ** np.arange(self.K)
+        place = np.zeros((self.T + 1) ** self.K, np.int64)
+        place[states @ base] = np.arange(len(states))
+        count = self.memories.count[t]
+        return np.asarray(self.first[t] + prefix * count + np.minimum(place[since @ base], count - 1))
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: an order that is kept open, or a number on the board."""
+        return f"order {symbol}" if symbol <= self.K else str(symbol - self.num_actions)
