@@ -1,0 +1,22 @@
+"""Write-all: every fact is written at full strength. On FactMemory alone: the practice that its reference softens.
+
+Nothing is lost at first, and then everything: each fact that is written adds noise to the answers about all others. It
+spends and logs nothing.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.agents.rule import BoardRule
+from theorybench.envs.context.fact_memory.setting import FULL
+
+
+class WriteAll(BoardRule):
+    """Every batch at full strength; spends nothing."""
+
+    settings: ClassVar[tuple[str, ...]] = ("FactMemory",)
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Write the batch that waits."""
+        return np.full(len(boards), FULL)

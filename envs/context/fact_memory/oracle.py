@@ -1,0 +1,35 @@
+"""Exact answers about what to write, and how hard it gets with the number of batches."""
+
+from typing import ClassVar
+
+from theorybench.envs.context.board import BoardOracle
+from theorybench.envs.context.fact_memory.setting import FactMemory
+from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.core.finite.oracle import FiniteOracle
+
+
+class FactMemoryOracle(BoardOracle[FactMemory]):
+    """Exact answers about `FactMemory`, for every policy.
+
+    "first_class_0/objective" and so on give the values of episodes whose first batch is of each class.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        **FiniteOracle.metrics,
+        "recall": "share of the queries that are answered rightly, which is what is paid",
+        "load": "load Q of the memory at the end: squared strengths of what was written, divided by d^2",
+        "hallucination": "share of the queries that are about facts that were not written and answered wrongly",
+        **{f"written_{c}": f"batches of class {c} that are written, at either strength" for c in range(4)},
+    }
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="T",
+        values=(2, 4, 6, 8),
+        size="boards",
+        size_of=lambda setting: setting.most_rows(),
+        parameters={"instance": 10_000},
+        laws=(),  # how many boards there are is known, how many episodes it takes to learn what to write is not
+    ),
+)

@@ -1,0 +1,69 @@
+"""Renderings of a running environment of fact memory: what was written at which strength, the load, what waits."""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.context.fact_memory.setting import FULL, HALF, SKIP, STREAMS, STRENGTHS, FactMemory
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow, draw_page
+from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
+
+#: What was done with a batch, as a letter, and its colour.
+MARKS = {FULL: ("F", GOOD), HALF: ("h", SAID), SKIP: ("-", GIVEN)}
+
+
+class FactMemoryRenderer(Renderer):
+    """A row for each class, a box for each batch; the load as a meter, and what it leaves of a fact."""
+
+    def text(self, setting: FactMemory, scene: Scene) -> str:
+        """Describe an episode."""
+        counts, waiting = _board(setting, scene)
+        rows = [
+            *((f"class {c}", _told(setting, c, own)) for c, own in enumerate(counts.tolist())),
+            ("waiting", "nothing" if waiting is None else f"a batch of class {waiting}"),
+            ("memory", _memory(setting, counts)),
+            ("stream", f"{_stream(scene)}, hidden from the agent"),
+            ("status", status(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def picture(self, setting: FactMemory, figure: Any, scene: Scene) -> None:
+        """Draw the batches of each class, the one that waits, and the load of the memory."""
+        counts, waiting = _board(setting, scene)
+        rows = []
+        for c, own in enumerate(counts.tolist()):
+            boxes = [Cell(*MARKS[action]) for action in MARKS for _ in range(own[action])]
+            boxes += [Cell("?", BAD)] if c == waiting else []
+            rows.append(CellRow(f"class {c}", tuple(boxes), words=f"asked {setting.queries[c]:.2g} each"))
+        most = float(setting.load * setting.T)
+        load = float(setting.loads(counts[None])[0])
+        rows.append(CellRow("load", share=load / most, words=f"{load:.2f} of {most:.2f}"))
+        words = f"F full, h half, - skipped, ? waiting.  {_memory(setting, counts)}"
+        rows.append(CellRow("", words=words))
+        rows.append(CellRow("", words=f"Stream (hidden): {_stream(scene)}"))
+        draw_page(figure, headline(setting, scene), rows, None, status(setting, scene))
+
+
+def _board(setting: FactMemory, scene: Scene) -> tuple[np.ndarray, int | None]:
+    """Return what was done with the batches of each class, int (V, 3), and the class that waits."""
+    if scene.ended:
+        ending = int(scene.state.node[0]) - setting.problem.num_nodes
+        return setting.endings[ending].astype(np.int64), None
+    shown = scene.observation.astype(np.int64) - setting.num_actions - 1
+    return shown[:-1].reshape(setting.classes, len(STRENGTHS)), int(shown[-1])
+
+
+def _told(setting: FactMemory, c: int, own: list[int]) -> str:
+    done = [f"{own[action]} {name}" for action, name in ((FULL, "full"), (HALF, "half"), (SKIP, "skipped"))]
+    return f"{', '.join(done)}; a batch is asked for {setting.queries[c]:.3g} times"
+
+
+def _memory(setting: FactMemory, counts: np.ndarray) -> str:
+    if not counts[:, HALF:].any():
+        return "nothing is written; answers are guessed"
+    load, right = setting.loads(counts[None])[0], setting.recalls[setting.quarters(counts[None])[0]]
+    return f"load {load:.3f}; of queries right: full {right[FULL]:.0%}, half {right[HALF]:.0%}"
+
+
+def _stream(scene: Scene) -> str:
+    return STREAMS[int(scene.state.hidden[0])]

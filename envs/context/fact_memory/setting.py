@@ -1,0 +1,248 @@
+"""What to write into a memory in which every fact that is written blurs all others."""
+
+import dataclasses
+import functools
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardSetting, practice
+from theorybench.envs.context.fact_memory.counts import count_levels
+from theorybench.envs.context.fact_memory.recall import recall
+from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.validation import instance, integer, real
+
+SKIP, HALF, FULL = range(3)
+#: At what strength each action writes.
+STRENGTHS = (0.0, 0.5, 1.0)
+#: Streams: the share of class c is proportional to 2^(s c) with these s / 2.
+STREAMS, SLOPES = ("rich", "even", "poor"), (-1, 1, 3)
+#: Decimals of recall and of what is paid: exponentials differ in their last bits between machines.
+DECIMALS = 9
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FactMemory(BoardSetting):
+    """What to write into a memory of limited size, where every fact that is written blurs all others.
+
+    ## Description
+    A linear associative memory is a d x d matrix. The fact "x is answered by u_x" is written by adding w_x u_x e_x^T,
+    with random unit vectors e_x for what is asked and u_x for what is answered, and a *strength* w_x. Asked for x, it
+    answers with that one of D answers a for which u_a . W e_x is largest. Every fact that is written adds noise to
+    what is recalled of all others: with the *load* Q = sum of w^2 / d^2, the right answer scores w and noise of
+    variance Q, the others noise alone, so that for large d
+
+        recall(w, Q) = E[Phi(w / sqrt(Q) + g)^(D - 1)],    g ~ N(0, 1).
+
+    A fact that was not written is guessed: it is answered rightly with probability 1/D, and else the model makes an
+    answer up. At D = 32, recall(1, Q) is .964, .773, .498 and .293 at Q = .06, .12, .24 and .48.
+
+    Facts come in `T` batches of `load` d^2 facts each, and each batch is written or not when it comes. A batch is of a
+    *class* c = 0, ..., V - 1, which is seen: its facts are asked for 2^(-zipf c) times as often as those of class 0,
+    as in a Zipf law. What kind of stream this is, is hidden: class c has a share proportional to 2^(s c), with s = -1/2
+    (*rich* in popular facts), 1/2 (*even*) or 3/2 (*poor*). To write what is rarely asked for costs nothing if nothing
+    better comes, and much if it does.
+
+    ## Action Space
+    `Discrete(3)`: 0 skips the batch that waits, 1 writes it at strength 1/2, 2 at strength 1. All are always legal.
+
+    ## Observation Space
+    `MultiDiscrete`, 3 V + 1 integers, the board: in place 3 c + k how many batches of class c were given action k, then
+    the class of the batch that waits. Number v is token v + 4. The board is all that is known, and policies are tables
+    with a row for each (view "state"; 4 binom(T + 11, 12) = 201,552 by default).
+
+    ## Starting State
+    An empty memory. The prompt decides the kind of stream and the class of the first batch; the class of each later
+    one is drawn when the one before is dealt with.
+
+    ## Reward
+    At the end, the share of all queries that are answered rightly: with v_c = 2^(-zipf c), the sum over batches of
+    v_c recall(w, Q), divided by the sum of v_c, where w is the strength at which a batch was written (recall 1/D for
+    one that was skipped) and Q = `load` times the sum of w^2 over batches. It is rounded to nine decimals, so that
+    machines agree on what an instance is.
+
+    ## Episode End
+    After `T` batches; terminated, never truncated.
+
+    ## Arguments
+    With u = default_rng([241206538, instance]).random(3), the three kinds of streams have probabilities
+    (u + .25) / sum(u + .25). Nothing else is drawn: agents can learn it over episodes, the stream itself within one.
+
+    ## Optimum
+    J = E[share of right answers]. The board fixes the posterior of the stream (only how many batches of each class have
+    come matters), so that J* is found backward over boards, and every policy's value is exact. By default
+    J_ref = .234270 and J* = .404643; one who is told the stream earns .409575.
+
+    | parameters | J_ref | J* | write all | class 0 only | 0, 1 | 0, 1, 2 | greedy |
+    |---|---|---|---|---|---|---|---|
+    | default | .234270 | .404643 | .235534 | .247221 | .332698 | .328543 | .378843 |
+    | instance 10000 | .234270 | .407336 | .235534 | .279223 | .345674 | .320837 | .380828 |
+    | T 6 | .290980 | .456782 | .292738 | .250094 | .356289 | .384777 | .436704 |
+    | T 4 | .396686 | .536029 | .400451 | .243654 | .375952 | .458655 | .527154 |
+
+    Columns 4 to 7 write at full strength. *Greedy* is one-step look-ahead: it does what would be best if nothing more
+    were written. The optimum writes every batch of class 0 at full strength; of class 1 it skips, writes weakly and
+    writes fully 33, 51 and 15 %, of class 2 63, 36 and 1 %, of class 3 97, 3 and 0 %: more when it comes early, less
+    when more popular facts have come. The best fixed strength for each class is 1, 1/2, 1/2, 0: .374998. Without
+    strength 1/2 the optimum is .385732.
+
+    The reference writes everything at full strength with probability .9, and spreads .1 over all actions. Agents begin
+    there. "first_class_0/..." and so on give the values of episodes by the class of their first batch.
+
+    ## What theory predicts
+    *Capacity is a constant times the number of parameters.* Recall depends on the number of facts divided by d^2 alone.
+    At strength 1 and D = 32 half of the facts are recalled at a load of .2385. That holds for real memories of random
+    vectors (claims "capacity-...", "half"), with terms of order 1/d: given the score S of the right answer, that of
+    another fact's answer has the variance Q (1 - 1/d) + (S^2 + w^2) / d, w being that fact's strength. At d = 128 and
+    256 this gives .9501 .7452 .4775 .2809 and .9568 .7593 .4867 .2865 at Q = .06 .12 .24 .48; memories show .9534 .7495
+    .4828 .2862 at d = 128, and .9577 .7649 .4886 .2899 at d = 256. What is still left out, that the length of
+    the noise varies and that components of unit vectors have light tails, adds up to .005 at d = 128, and to .01 at
+    d = 64. Each answer must belong to few facts: answers that are shared by more than some d of them interfere among
+    themselves, and the law does not hold.
+
+    *Only ratios of strengths count.* Writing all at 1/2 is writing all at 1. A weak fact among strong ones is recalled
+    less, and blurs them a quarter as much: of facts at a load of .24 all are recalled with probability .498 if all are
+    written alike; if half of them are written at 1/2, these with .247 and the others with .684.
+
+    *Writing everything saturates, the optimum does not.* The final load of the reference is proportional to `T`: .301,
+    .452 and .603 at T = 4, 6 and 8. That of the optimum is .0971, .1149 and .1343, less than half of what fits.
+
+    *What is not written is made up.* Hallucination is the share of queries about facts that were not written that are
+    answered wrongly: .312 at the optimum, .032 at the reference, which answers more of what it wrote wrongly. Learners
+    come to it by themselves. Gradient descent on p(a | s, r) = softmax(u_R V_R[a, r] + u_S V_S[a, s]), from small
+    scalars u and zero matrices V, first learns which answers belong to a relation r. Then the loss stands at ln D:
+    all answers are of the right kind, and all but 1/D of them wrong. The subjects s come later. Their part grows by a
+    factor 1 + rho a step, rho = sqrt((1 - 1/D) / (R S)), whatever the relations do, so that the loss falls by a share
+    eps below ln D at about ln((2 / u_0) sqrt(eps ln D / rho)) / ln(1 + rho) steps: at 142 for S = 128, R = 4, D = 8,
+    eps = .05 and u_0 = .01 (measured: 141), at 628 for S = 2048 (629). With few subjects (S < D) nothing stands still.
+
+    *One-step look-ahead writes too much.* It reaches .849 of the way from the reference to the optimum, and its final
+    load is .183: it writes what there is room for now, before it knows what will come. The number of boards grows as
+    T^12; the ladder raises `T`.
+
+    ## References
+    Understanding Factual Recall in Transformers via Associative Memories (arXiv 2412.06538): memories of random
+    vectors hold a number of facts proportional to their parameters; relations are learnt before subjects, and a model
+    that knows relations alone answers wrongly and in kind. The stream, strengths, the law of recall with its terms
+    of order 1/d, and the length of the plateau are ours. The paper's capacity of MLPs is not modelled.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "what to write into a memory in which every fact that is written blurs all others?"
+    lower: ClassVar[str] = "T"
+
+    T: int = integer(8, 2, 9, "batches of facts that come in an episode")
+    classes: int = integer(4, 2, 4, "classes V of batches, by how often their facts are asked for")
+    D: int = integer(32, 2, 256, "answers from which each one is chosen")
+    load: float = real(0.08, 0.005, 1.0, "facts of a batch, divided by d^2")
+    zipf: float = real(1.5, 0.0, 4.0, "each class is asked for 2^zipf times less than the one before")
+    instance: int = instance(0, "how likely each kind of stream is")
+
+    def most_rows(self) -> int:
+        """Return the number of boards."""
+        return self.classes * math.comb(self.T - 1 + 3 * self.classes, 3 * self.classes)
+
+    @property
+    def gathering(self) -> np.ndarray:
+        """Writing, at either strength."""
+        return np.array(STRENGTHS) > 0
+
+    @functools.cached_property
+    def streams(self) -> np.ndarray:
+        """The shares of classes in each kind of stream, float64 (3, V)."""
+        # Powers of 2 and square roots are the same on all machines.
+        shares = np.sqrt(2.0 ** np.multiply.outer(SLOPES, np.arange(self.classes)))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    @functools.cached_property
+    def prior(self) -> np.ndarray:
+        """How likely each kind of stream is, float64 (3,)."""
+        drawn = np.random.default_rng([241206538, self.instance]).random(len(STREAMS)) + 0.25
+        return np.asarray(drawn / drawn.sum())
+
+    @property
+    def queries(self) -> np.ndarray:
+        """How often a batch of each class is asked for, that of class 0 once: float64 (V,)."""
+        return np.array([2.0 ** (-self.zipf * c) for c in range(self.classes)])
+
+    def quarters(self, counts: np.ndarray) -> np.ndarray:
+        """Return four times the load in batches, int64 (n,), from what was done with them, int (n, V, 3)."""
+        return np.asarray((counts * np.array([0, 1, 4])).sum(axis=(1, 2)))
+
+    def loads(self, counts: np.ndarray) -> np.ndarray:
+        """Return the load Q of memories, float64 (n,), from what was done with batches, int (n, V, 3)."""
+        return np.asarray(self.load / 4 * self.quarters(counts))
+
+    @functools.cached_property
+    def recalls(self) -> np.ndarray:
+        """Recall of what was done with a batch, by four times the load in batches: float64 (4 T + 1, 3)."""
+        found = np.full((4 * self.T + 1, len(STRENGTHS)), 1 / self.D)
+        for quarters in range(1, len(found)):
+            for action in (HALF, FULL):
+                found[quarters, action] = recall(STRENGTHS[action], self.load * quarters / 4, self.D)
+        return np.round(found, DECIMALS)
+
+    def answered(self, counts: np.ndarray) -> np.ndarray:
+        """Return the share of queries that are answered rightly, float64 (n,), given what was done, int (n, V, 3)."""
+        right = self.recalls[self.quarters(counts)]
+        asked = (self.queries[:, None] * counts).sum(axis=(1, 2))
+        return np.asarray((self.queries[:, None] * counts * right[:, None]).sum(axis=(1, 2)) / asked)
+
+    @functools.cached_property
+    def _counted(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """What may have been done with 0, ..., T batches, and where one batch more leads."""
+        return count_levels(3 * self.classes, self.T)
+
+    @property
+    def endings(self) -> np.ndarray:
+        """How many batches of each class were given each action, for each ending: int8 (E, V, 3)."""
+        return self._counted[0][-1].reshape(-1, self.classes, 3)
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """A board for what was done with the batches so far and the class that waits; an ending for what was done."""
+        V, (levels, longer) = self.classes, self._counted
+        first = np.cumsum([0, *(V * len(level) for level in levels[:-1])])
+        boards, child = [], []
+        for t, (counts, after) in enumerate(zip(levels[:-1], longer, strict=True)):
+            waiting = np.tile(np.arange(V), len(counts))
+            boards.append(np.column_stack([np.repeat(counts, V, axis=0), waiting]))
+            follows, last = after.reshape(-1, 3, 1), t == self.T - 1
+            child.append(first[t + 1] + (follows + np.zeros(V, int) if last else V * follows + np.arange(V)))
+        shown = np.concatenate(boards)
+        situation = np.zeros((len(shown), 3), np.int64)
+        situation[first[-2] :] = -1  # nothing comes after the last batch
+        ends = self.endings
+        written = ends[:, :, HALF:].sum(axis=2, dtype=np.int64)
+        skipped = (ends[:, :, SKIP] * self.queries).sum(axis=1) / (ends.sum(axis=2) * self.queries).sum(axis=1)
+        paid = np.round(self.answered(ends), DECIMALS)
+        outcomes = {
+            "recall": paid,
+            "load": self.loads(ends),
+            "hallucination": (1 - 1 / self.D) * skipped,
+            **{f"written_{c}": written[:, c] for c in range(V)},
+        }
+        return Problem(
+            horizon=self.T,
+            num_actions=3,
+            child=np.concatenate(child).reshape(len(shown), 3 * V),
+            law=self.streams[None],
+            situation=situation,
+            pay=np.repeat(paid[:, None], len(STREAMS), axis=1),
+            start=np.arange(V),
+            prior=(self.prior[:, None] * self.streams).T,
+            shown=shown,
+            outcomes={name: values[:, None].astype(np.float64) for name, values in outcomes.items()},
+            **practice(np.full(len(shown), FULL), np.ones((1, 3), bool)),
+        )
+
+    def context_name(self, context: int) -> str:
+        """Name a first class in metrics."""
+        return f"first_class_{context}"
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name an action, or a number on the board."""
+        return ("skip", "half", "full")[symbol] if symbol < len(STRENGTHS) else str(symbol - len(STRENGTHS))
