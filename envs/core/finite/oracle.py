@@ -171,14 +171,30 @@ class FiniteOracle(Oracle[S]):
         It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
         """
         rows, surprise = self.rows(policy, self.setting.observations(graph))
-        value = np.concatenate([np.einsum("pa,pak->pk", rows, graph.gain), surprise[:, None]], axis=1)
+        value = np.column_stack([*self._earned(rows, graph.gain, graph.node, graph.legal), surprise])
         for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
-            flow = rows[edges.source, edges.action] * edges.chance
+            flow = rows.ravel()[edges.slot] * edges.chance
             on = flow > 0  # an infinite divergence behind what never happens is none
             source, later = edges.source[on] - level.start, flow[on, None] * value[edges.target[on]]
             for column, own in enumerate(later.T):
                 value[level, column] += np.bincount(source, own, level.stop - level.start)
         return np.asarray(value[graph.roots])
+
+    def _earned(
+        self, rows: np.ndarray, gain: dict[int, np.ndarray], node: np.ndarray, legal: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,)."""
+        problem = self.setting.problem
+        lawful = rows if problem.all_legal else np.where(legal, rows, 0.0)
+        columns = []
+        for total in range(len(problem.totals)):
+            if total in gain:
+                columns.append(np.einsum("pa,pa->p", rows, gain[total]))
+            elif len(problem.certain[total]) == 1:
+                columns.append(lawful @ problem.certain[total][0])
+            else:
+                columns.append(np.einsum("pa,pa->p", lawful, problem.certain[total][node]))
+        return columns
 
     def follow(self, policy: Any) -> np.ndarray:
         """Follow a policy that declares what it depends on, forward; shaped as `values`."""
@@ -186,22 +202,22 @@ class FiniteOracle(Oracle[S]):
         view, found = View.of(setting, VIEWS[declared(policy)]), []
         for context, weights in enumerate(problem.prior):
             mass = weights.sum()
-            layer = Layer(problem.start[[context]], np.full((1, 3), -1), weights[None] / (mass or 1.0), None)
+            layer = Layer(problem.start[[context]], weights[None] / (mass or 1.0))
             reach: np.ndarray = np.ones(1)
             total, rng = np.zeros(len(self._names)), np.random.default_rng(0)
             past = (np.array([context]), *(np.full((1, setting.horizon), fill) for fill in (-1, 0)))
             for depth in range(setting.horizon):
                 rows, surprise = self.rows(policy, setting.dialogues(*past))
-                after, gain = expand(problem, layer)
-                total[:-1] += np.einsum("p,pa,pak->k", reach, rows, gain)
+                after, gain = expand(problem, layer, np.zeros((problem.num_states, 0)))
+                source, action = after.split(problem)
+                total[:-1] += [reach @ own for own in self._earned(rows, gain, layer.node, problem.legal[layer.node])]
                 total[-1] += reach[reach > 0] @ surprise[reach > 0]
-                flow = reach[after.source] * rows[after.source, after.action] * after.chance
+                flow = reach[source] * rows.ravel()[after.slot] * after.chance
                 if not len(flow):
                     break
-                way = np.stack(after[:3], axis=1)
-                belief = Layer(after.node, way, None, layer).posterior(problem, slice(None))
-                past = tuple(part[after.source] for part in past)
-                past[1][:, depth], past[2][:, depth] = after.action, after.reading
+                belief = Layer(after.node, None, layer, after).posterior(problem, slice(None))
+                past = tuple(part[source] for part in past)
+                past[1][:, depth], past[2][:, depth] = action, after.reading
                 seen = setting.dialogues(*past)
                 row = view.index(seen)
                 self.check_dependence(policy, seen, row)
@@ -214,7 +230,7 @@ class FiniteOracle(Oracle[S]):
                 one = np.zeros(len(reach), np.int64)
                 one[keys[shuffled]] = shuffled
                 rest = np.where(reach > 0, reach, 1.0)[:, None]
-                layer = Layer(after.node[one], way[one], np.where(reach[:, None] > 0, mixed / rest, belief[one]), None)
+                layer = Layer(after.node[one], np.where(reach[:, None] > 0, mixed / rest, belief[one]))
                 past = tuple(part[one] for part in past)
             found.append(total)
         return np.stack(found)

@@ -212,10 +212,40 @@ class Problem:
         return ("objective", *self.outcomes, *self.tallies)
 
     @functools.cached_property
-    def steps(self) -> dict[int, np.ndarray]:
-        """What each step earns, float64 (D or 1, cells), by the number of the total that it adds to."""
+    def _steps(self) -> dict[int, np.ndarray]:
         first = 1 + len(self.outcomes)
         return {0: self.gain} | {first + number: table for number, table in enumerate(self.tallies.values())}
+
+    @functools.cached_property
+    def certain(self) -> dict[int, np.ndarray]:
+        """What actions earn in some of the totals, by their numbers, whatever is read: float64 (D or 1, A)."""
+        alone = {}
+        for total, table in self._steps.items():
+            table = table[:1] if table.strides[0] == 0 else table  # one row for all nodes
+            first = table[:, self.cell[:, 0]]
+            if all((table[:, cells] == first[:, [action]]).all() for action, cells in enumerate(self.cell)):
+                alone[total] = first
+        return alone
+
+    @functools.cached_property
+    def uncertain(self) -> dict[int, np.ndarray]:
+        """What steps earn in the other totals: float64 (D or 1, cells)."""
+        return {total: table for total, table in self._steps.items() if total not in self.certain}
+
+    @property
+    def varying(self) -> list[int]:
+        """The numbers of the totals that are not tallies of actions alone."""
+        return [*range(1 + len(self.outcomes)), *(total for total in self.uncertain if total > len(self.outcomes))]
+
+    @functools.cached_property
+    def likelihood(self) -> np.ndarray:
+        """The laws by reading: float64 (laws R, X), row law R + reading."""
+        return np.ascontiguousarray(self.law.swapaxes(1, 2)).reshape(-1, self.num_states)
+
+    @functools.cached_property
+    def same_pays(self) -> bool:
+        """Whether no ending's pay, nor outcome, depends on the hidden state."""
+        return bool((self.pays == self.pays[:, :1]).all())
 
     @functools.cached_property
     def pays(self) -> np.ndarray:
@@ -270,9 +300,9 @@ class Problem:
             "pay": self.pay.ravel(),
         }
         return FiniteTables(
-            **{name: np.asarray(array, np.int64) for name, array in integers.items()},
-            **{name: np.asarray(array, np.float64) for name, array in floats.items()},
-            legal=np.array(self.legal),
+            **{name: np.require(array, np.int64, "W") for name, array in integers.items()},
+            **{name: np.require(array, np.float64, "W") for name, array in floats.items()},
+            legal=np.require(self.legal, bool, ["C", "W"]),
         )
 
 
