@@ -1,0 +1,27 @@
+"""Pooled-counts: who occurs together with whom, whatever the context, as a correlation matrix shows it.
+
+The plug-in practice of CausalGraph: pooled tests in turn, target by target, as many as there may be; then each position
+gets the candidate that its tests named most often. It is the setting's reference policy without the share that this
+spreads over other actions. Where kernels keep or turn signs equally often, parents have correlation 0 and grandparents
+and siblings a positive one: more tests make it more surely wrong. It learns nothing and spends nothing.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.agents.rule import BoardRule
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PooledCounts(BoardRule):
+    """Pooled tests in turn, then what they named most often; spends nothing."""
+
+    settings: ClassVar[tuple[str, ...]] = ("CausalGraph",)
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Test while one may, then name the tree."""
+        done = boards.sum(axis=1)
+        named = len(setting.columns) + setting.plug_in(boards, in_context=False)
+        return np.where(done < setting.tests, setting.in_turn(done, in_context=False), named)

@@ -1,0 +1,112 @@
+"""A two-layer attention model that learns who attends to whom by gradient descent, computed for real.
+
+It is the disentangled model of arXiv 2402.14735, for +-1 symbols. Layer 1 attends by position alone: position i reads
+the mean of the symbols before it, with weights softmax(A_1[i, 0..i-1]); position 0 reads nothing. Layer 2 attends from
+the query to positions by what they have read: with weights softmax(A_2 x (the mass of s_q in what position i read)).
+The answer y has probability f, the weight of the positions whose own symbol is y, and the loss is -ln(f + .01): what
+stands before the symbol that answers the query must be the query, so that position i has to read its parent.
+
+Sequences enter by how often each occurs, so that 10^5 of them cost what all different ones do. It shares no code with
+`trees`, which it is there to check.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+#: Weight of what is read at the start of layer 2, and what keeps the logarithm finite.
+START, FLOOR = 0.1, 0.01
+#: Scores are larger than minus this.
+FAR = 1e6
+
+
+class Sequences(NamedTuple):
+    """n sequences with a query and its answer, all signs."""
+
+    symbols: np.ndarray  # int64 (n, positions)
+    query: np.ndarray  # int64 (n,)
+    answer: np.ndarray  # int64 (n,)
+
+
+def draw(
+    rng: np.random.Generator, parents: np.ndarray, count: int, rho: float, *, kept: float | np.ndarray = 0.5
+) -> Sequences:
+    """Draw sequences of a tree.
+
+    Args:
+        rng: draws.
+        parents: int (positions,) or (count, positions), of one tree or of each sequence's; -1 for position 0.
+        count: n.
+        rho: how far a position follows its parent, given the kernel.
+        kept: the probability that a kernel keeps signs, so that eps = 1; a number, or one for each sequence.
+    """
+    positions, each = parents.shape[-1], np.arange(count)
+    eps = np.where(rng.random(count) < kept, 1, -1)
+    follows = np.where(rng.random((count, positions)) < (1 + rho) / 2, 1, -1)  # the first is the answer's
+    first, query = np.where(rng.random((2, count)) < 0.5, 1, -1)
+    symbols = np.empty((count, positions), np.int64)
+    symbols[:, 0] = first
+    for child in range(1, positions):
+        symbols[:, child] = symbols[each, parents[..., child]] * eps * follows[:, child]
+    return Sequences(symbols, query, query * eps * follows[:, 0])
+
+
+def counted(sequences: Sequences) -> tuple[Sequences, np.ndarray]:
+    """Return the different sequences and the share of each, float64 (m,)."""
+    rows = np.column_stack([sequences.symbols, sequences.query, sequences.answer])
+    code = (rows > 0) @ 2 ** np.arange(rows.shape[1])
+    found = np.bincount(code, minlength=2 ** rows.shape[1])
+    there = np.flatnonzero(found)
+    signs = 2 * ((there[:, None] >> np.arange(rows.shape[1])) & 1) - 1
+    return Sequences(signs[:, :-2], signs[:, -2], signs[:, -1]), found[there] / len(rows)
+
+
+class Model(NamedTuple):
+    """The two matrices that are learnt; the second is a multiple of the identity and stays one."""
+
+    scores: np.ndarray  # A_1, float64 (positions, positions); row i scores the positions before i
+    sharpness: float = START  # A_2
+
+    @property
+    def attention(self) -> np.ndarray:
+        """The weights of layer 1: float64 (positions, positions), rows summing to 1 from row 1 on."""
+        return softmax_before(self.scores)
+
+
+def softmax_before(scores: np.ndarray) -> np.ndarray:
+    """Return softmax over the columns j < i of each row i, 0 elsewhere: float64 (positions, positions)."""
+    masked = np.where(np.tri(len(scores), k=-1) > 0, scores, -np.inf)
+    weights = np.exp(masked - masked.max(axis=1, initial=-FAR, keepdims=True))
+    return np.asarray(weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
+
+
+def start(positions: int) -> Model:
+    """Return the model before it learns: A_1 = 0."""
+    return Model(np.zeros((positions, positions)))
+
+
+class Gradient(NamedTuple):
+    """The loss, the mean of f, and minus the gradient of the loss."""
+
+    loss: float
+    right: float
+    scores: np.ndarray  # -dL/dA_1, float64 (positions, positions)
+    sharpness: float  # -dL/dA_2
+
+
+def gradient(model: Model, sequences: Sequences, shares: np.ndarray) -> Gradient:
+    """Return loss and gradient on sequences with these shares, float64 (n,)."""
+    symbols, query, answer = sequences
+    attention = model.attention
+    same = symbols == query[:, None]  # (n, positions)
+    read = same @ attention.T  # the mass of the query's symbol in what each position reads
+    weights = np.exp(model.sharpness * read)
+    weights /= weights.sum(axis=1, keepdims=True)
+    says = symbols == answer[:, None]
+    f = (weights * says).sum(axis=1)
+    # d ln(f + floor) / d logit_i, then through what is read to A_1.
+    pull = shares[:, None] * weights * (says - f[:, None]) / (f + FLOOR)[:, None]
+    into = model.sharpness * pull.T @ same  # (positions, positions), by attention weight
+    scores = attention * (into - (attention * into).sum(axis=1, keepdims=True))
+    loss = -float(shares @ np.log(f + FLOOR))
+    return Gradient(loss, float(shares @ f), scores, float((pull * read).sum()))

@@ -1,0 +1,90 @@
+"""Exact answers about causal graphs."""
+
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardOracle
+from theorybench.envs.context.causal_graph.setting import CausalGraph
+from theorybench.envs.core.evidence.difficulty import Difficulty
+
+
+class Plans(NamedTuple):
+    """Fixed plans: tests that are made whatever they answer, then the tree of the largest posterior."""
+
+    tests: np.ndarray  # int64 (plans, 2 targets), how often each test is made
+    right: np.ndarray  # float64 (plans,), the probability that the tree is right
+    value: np.ndarray  # float64 (plans,), that less the prices
+
+
+class CausalGraphOracle(BoardOracle[CausalGraph]):
+    """Exact answers about a `CausalGraph`, for every policy."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        **BoardOracle.metrics,
+        **BoardOracle.success,
+        "edges": "expected share of the parents of positions 2, 3, ... that are named right",
+        "tests_context": "expected number of tests in context",
+        "tests_pooled": "expected number of pooled tests",
+        "information": "bits that the tests tell of the tree: entropy of the prior less that of the posterior",
+    }
+
+    @functools.cached_property
+    def posterior(self) -> np.ndarray:
+        """The probability of each tree at each board: float64 (D, T)."""
+        setting = self.setting
+        joint = np.exp(setting.boards.shown @ np.log(setting.answer_law)) * setting.prior
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+    @functools.cached_property
+    def learnt(self) -> np.ndarray:
+        """The bits that each board tells of the tree, the prior's entropy less the posterior's: float64 (D,)."""
+        prior, posterior = self.setting.prior, np.maximum(self.posterior, np.finfo(np.float64).tiny)
+        return np.asarray((posterior * np.log2(posterior)).sum(axis=1) - (prior * np.log2(prior)).sum())
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics; the information where it is wanted, for which the policy is asked once more."""
+        values = super().measure(policy, metrics)
+        if metrics is None or "information" in metrics:
+            setting = self.setting
+            graph, tests = setting.graph("nodes"), setting.gathering
+            rows = self.probs(policy, setting.observations(graph)) * graph.legal
+            stops = 1 - rows[:, tests].sum(axis=1)
+            values["information"] = float((graph.reach(rows) * stops) @ self.learnt[graph.node])
+        return values
+
+    @functools.cached_property
+    def plans(self) -> Plans:
+        """What each fixed plan earns: every multiset of tests, of which each board is one outcome."""
+        setting, shown = self.setting, self.setting.boards.shown
+        sizes = np.tile(setting.targets, 2)
+        made = np.add.reduceat(shown, np.cumsum(sizes) - sizes, axis=1)
+        log = np.array([math.log(math.factorial(k)) for k in range(setting.tests + 1)])
+        # How many orders of its answers give a board, for a fixed number of each test.
+        orders = log[made].sum(axis=1) - log[shown].sum(axis=1)
+        likely = np.exp(orders[:, None] + shown @ np.log(setting.answer_law)) * setting.prior
+        tests, plan = np.unique(made, axis=0, return_inverse=True)
+        right = np.bincount(plan.ravel(), likely.max(axis=1))
+        return Plans(tests, right, right - tests @ np.repeat([setting.price, setting.pooled_price], len(sizes) // 2))
+
+    @property
+    def best_plan(self) -> tuple[np.ndarray, float]:
+        """The best fixed plan, int64 (2 targets,), how often it makes each test, and its value."""
+        best = int(self.plans.value.argmax())
+        return self.plans.tests[best], float(self.plans.value[best])
+
+
+#: More positions, more trees. Theory tells how many tests it takes to know a tree, about ln(trees) / information; not
+#: how many episodes it takes to learn to test: there are no laws.
+DIFFICULTIES = (
+    Difficulty(
+        parameter="positions",
+        values=(3, 4, 5),
+        size="trees, (positions - 1)!",
+        size_of=lambda setting: float(len(setting.trees)),
+        laws=(),
+        parameters={"instance": 10_000},
+    ),
+)

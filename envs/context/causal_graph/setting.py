@@ -1,0 +1,249 @@
+"""Who attends to whom: which batches to test, and in which way, before a tree is named."""
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardSetting, practice
+from theorybench.envs.context.causal_graph.boards import Counts, all_counts, board_number
+from theorybench.envs.context.causal_graph.trees import all_trees, winner_law
+from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.validation import instance, integer, real
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CausalGraph(BoardSetting):
+    """Find who attends to whom from small batches, if pooled correlations are blind to it.
+
+    ## Description
+    A sequence has positions 0, 1, ..., n - 1, and each position i >= 1 copies its parent p(i) < i, but for noise: the
+    parents form a tree, the *causal graph*, which is hidden; p(1) = 0 is known. What "copies" means changes from
+    sequence to sequence: each has a kernel of its own, which keeps signs (eps = 1) or turns them (eps = -1), both
+    equally often. So s_0 is +1 or -1, and s_i = s_p(i) eps b_i, where the noise b_i is 1 with probability (1 + rho)/2,
+    else -1. A sequence ends with a query s_q, +1 or -1, and its answer y = s_q eps b_q, under the same kernel.
+
+    A *test* for position i draws a fresh batch of a few sequences and names the candidate j < i with the largest score,
+    ties broken evenly. *Pooled* tests score by |sum of s_i s_j| over the batch: who occurs together with whom.
+    *In-context* tests score by the sum of s_i s_j s_q y: they need labels, answers to queries, and cost twice as much.
+    With d the number of edges between i and j, the means of the two are
+
+        pooled:      E s_i s_j       = rho^d        for even d, 0 for odd d,
+        in context:  E s_i s_j s_q y = rho^(d + 1)  for odd d,  0 for even d.
+
+    A kernel that turns as often as it keeps hides each edge from pooled data: parents have correlation 0, and what
+    stands out are grandparents and siblings. The query and its answer tell the kernel, and in context the parent has
+    the largest mean, rho^2, as all others lie further away. This is the statistic that the first gradient step of
+    attention by position computes.
+
+    Tests are few, batches are small, and trees are not equally probable: the instance draws how often each of the
+    (n - 1)! trees is the hidden one, at random weights. An agent that plays many episodes can learn that.
+
+    ## Action Space
+    `Discrete(30)` for five positions: 0, 1, 2 test positions 2, 3, 4 in context; 3, 4, 5 test them pooled; each
+    further action names a tree and ends the episode, in the lexicographic order of (p(2), p(3), p(4)). Tests are
+    legal while fewer than `tests` have been made.
+
+    ## Observation Space
+    `MultiDiscrete`, 18 integers for five positions: how often each test named each of its candidates, tests in the
+    order above, candidates ascending; the count v is token A + v + 1, where A is the number of actions. What has been
+    named in which order tells nothing more. Tables have a row for each of the 134,596 boards.
+
+    ## Starting State
+    No test; the prompt draws the hidden tree.
+
+    ## Reward
+    -.02 for a test in context, -.01 for a pooled one; at the end 1 if the whole tree is right, else 0.
+
+    ## Episode End
+    With a tree, at the latest after `tests` + 1 actions, or with an illegal action, which earns 0; terminated, never
+    truncated.
+
+    ## Arguments
+    `batch` makes tests better, `rho` makes parents stand out, `tests` bounds what can be known, and the prices say what
+    it costs.
+
+    ## Optimum
+    J is the expected reward. Answers of one test are exchangeable, so that the board holds all that matters, and the
+    optimum is found backward through the boards. People look at what occurs together: the reference makes pooled tests
+    in turn, target by target, as many as it may, and names for each position the candidate that they named most often
+    (the smallest of those; 0 without a test), with 10 % spread over the legal actions. J_ref = -.024089, J* = .362035
+    by default (instance 0; -.023208 and .340551 at instance 10000).
+
+    What plans earn (instance 0): no test, the most probable tree, .094650; each position once in context, then what was
+    named, .224317; twice, what was named most often, .149804 (after two different answers the second one only costs),
+    and the tree of the largest posterior .293929; the best of all fixed plans, positions 2, 3 and 4 once, twice and
+    three times, .315418; one-step look-ahead .334669; the optimum, which tests where it is still unsure, .362035. The
+    optimum makes 5.4 tests in context and learns 1.63 of 4.24 bits; it names the whole tree right with probability
+    .471. Pooled tests are not worthless: twice each and the tree of the largest posterior earn .188917, since even
+    distances are told; read as people do, they earn -.055056.
+
+    *Knowing which trees are frequent is half of it.* After the same six tests in context the tree under which the
+    answers are most probable is right with probability .29, the one of the largest posterior with .41: in 65 % of all
+    cases several trees fit equally well.
+
+    ## What theory predicts
+    *Pooled data are worse than chance*: a pooled test names the parent of position 2, 3, 4 with probability .291, .192,
+    .148; chance is 1/2, 1/3, 1/4; larger batches make it worse (.158, .103, .080 for 8). In context it is .830, .646,
+    .541 (.915, .772, .685 for 8). Averages over trees.
+
+    *Chow and Liu's maximum spanning tree* of the squared means in context is the hidden tree, each time. That of the
+    pooled means, where they are positive, has not one true edge: it links positions an even number of edges apart and
+    so falls into two parts; to join them is left to chance.
+
+    *Gradient descent* on a two-layer attention model: at A_1 = 0 the largest entry of each row of the gradient is the
+    parent, for all trees (`attention.py`). Its size is not that of the formula: softmax makes rows sum to 0, and five
+    positions are few. On a chain row 3 reads 3.6, -13.8, 10.2 in units of 10^-4. Trained on, attention goes to the
+    parents alone.
+
+    Ours, and not the paper's: kernels of two kinds, batches of a few sequences, prices, and pooled data as a choice.
+    The paper's: that the gradient of attention tells mutual information, that data processing singles out the parent,
+    and that gradient descent in two stages finds the graph. Interventions would add nothing here: the order is known.
+
+    ## References
+    How Transformers Learn Causal Structure with Gradient Descent (arXiv 2402.14735): the gradient, data processing, the
+    disentangled transformer. Chow and Liu, Approximating discrete probability distributions with dependence trees
+    (1968): maximum spanning trees of mutual information.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "which batches should be looked at, and in which way, to find who attends to whom?"
+    lower: ClassVar[str] = "tests"
+
+    positions: int = integer(5, 3, 5, "positions of a sequence; there are (positions - 1)! trees")
+    tests: int = integer(6, 1, 6, "the most tests of an episode")
+    batch: int = integer(4, 1, 8, "sequences of a test")
+    rho: float = real(0.8, 0.05, 0.99, "correlation of a position with its parent, given the kernel")
+    price: float = real(0.02, 0.0, 1.0, "of a test in context")
+    pooled_price: float = real(0.01, 0.0, 1.0, "of a pooled test")
+    instance: int = instance(0, "how likely each tree is")
+
+    def most_rows(self) -> int:
+        """Return the number of boards."""
+        return board_number(self.num_kinds, self.tests)
+
+    @property
+    def targets(self) -> range:
+        """The positions whose parents are sought."""
+        return range(2, self.positions)
+
+    @property
+    def num_kinds(self) -> int:
+        """The number of different answers, which is that of columns of a board: half in context, half pooled."""
+        return 2 * sum(self.targets)
+
+    @property
+    def gathering(self) -> np.ndarray:
+        """The tests: bool (A,)."""
+        return np.arange(self.num_actions) < 2 * len(self.targets)
+
+    @functools.cached_property
+    def trees(self) -> np.ndarray:
+        """The parents of each position in each tree: int64 (T, positions), -1 for position 0."""
+        return all_trees(self.positions)
+
+    @functools.cached_property
+    def prior(self) -> np.ndarray:
+        """The probability of each tree, which the instance draws: float64 (T,)."""
+        drawn = np.random.default_rng([240214735, self.instance]).random(len(self.trees))
+        return np.asarray(drawn / drawn.sum())
+
+    @functools.cached_property
+    def boards(self) -> Counts:
+        """What may have been answered, which are the nodes."""
+        return all_counts(self.num_kinds, self.tests)
+
+    @functools.cached_property
+    def answer_law(self) -> np.ndarray:
+        """The probability of each answer of a test, for each column of a board, in each tree: float64 (kinds, T)."""
+        laws = [
+            winner_law(self.trees, target, self.batch, self.rho, in_context=in_context).T
+            for in_context in (True, False)
+            for target in self.targets
+        ]
+        return np.concatenate(laws)
+
+    @functools.cached_property
+    def columns(self) -> list[range]:
+        """The columns of a board that each test counts in: those of its candidates."""
+        ends = np.cumsum(np.tile(self.targets, 2)).tolist()
+        return [range(end - target, end) for end, target in zip(ends, [*self.targets] * 2, strict=True)]
+
+    def plug_in(self, shown: np.ndarray, *, in_context: bool) -> np.ndarray:
+        """Return the tree of the candidates that tests of one kind named most often.
+
+        Args:
+            shown: int (n, kinds), the numbers of boards.
+            in_context: which tests are counted.
+
+        Returns:
+            int64 (n,), numbers of trees; of candidates with the same count the smallest is taken, 0 without a test.
+        """
+        each, tree = len(self.targets), np.zeros(len(shown), np.int64)
+        for columns in self.columns[:each] if in_context else self.columns[each:]:
+            tree = tree * len(columns) + shown[:, columns].argmax(axis=1)
+        return tree
+
+    def in_turn(self, done: np.ndarray, *, in_context: bool) -> np.ndarray:
+        """Return the test of one kind that comes after so many, int (n,), target by target: int64 (n,)."""
+        each = len(self.targets)
+        return np.asarray(done) % each + (0 if in_context else each)
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """A node for each board, an ending for each tree that may be named."""
+        shown, done, after, _ = self.boards
+        trees, tests, most = len(self.trees), len(self.columns), self.positions - 1
+        nodes, kinds = shown.shape
+        cell = np.repeat(kinds - tests + np.arange(tests + trees)[:, None], most, axis=1)
+        law = np.zeros((tests, trees, most))
+        for test, columns in enumerate(self.columns):
+            size = len(columns)
+            cell[test] = columns[0] + np.minimum(np.arange(most), size - 1)
+            law[test, :, :size] = self.answer_law[columns].T
+        legal = np.ones((nodes, tests + trees), bool)
+        legal[:, :tests] = (done < self.tests)[:, None]
+        ends = np.broadcast_to(nodes + np.arange(trees), (nodes, trees))
+        pooled_last = tests + self.plug_in(shown, in_context=False)
+        naive = np.where(done < self.tests, self.in_turn(done, in_context=False), pooled_last)
+        in_context, pooled = (np.arange(kinds + trees) // (kinds // 2) == kind for kind in (0, 1))
+        pooled[kinds:] = in_context[kinds:] = False
+        prices = np.where(in_context, self.price, np.where(pooled, self.pooled_price, 0.0))
+        shared = (self.trees[:, None, 2:] == self.trees[None, :, 2:]).mean(axis=2)
+        return Problem(
+            horizon=self.tests + 1,
+            num_actions=tests + trees,
+            child=np.concatenate([after, ends], axis=1).astype(np.int32),
+            cell=cell,
+            legal=legal,
+            law=law,
+            situation=np.where(np.arange(tests + trees) < tests, np.arange(tests + trees), -1)[None],
+            gain=-prices[None],
+            pay=np.eye(trees),
+            prior=self.prior[None],
+            shown=shown,
+            outcomes={"success": np.eye(trees), "edges": shared},
+            tallies={
+                "spent": prices[None],
+                "tests_context": in_context[None].astype(np.float64),
+                "tests_pooled": pooled[None].astype(np.float64),
+            },
+            **practice(naive, legal),
+        )
+
+    def nodes(self, observations: np.ndarray) -> np.ndarray:
+        """Return the boards that are shown, by arithmetic on their numbers: int64 (n,); 0 for what shows none."""
+        return self.boards.number(np.asarray(observations).astype(np.int64) - self.num_actions - 1)
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name an action in renderings, "context 3", "pooled 3" or "tree 0 1 2" (p(2), p(3), ...), or a number."""
+        tests = len(self.columns)
+        if symbol < tests:
+            kind, target = divmod(symbol, tests // 2)
+            return f"{('context', 'pooled')[kind]} {self.targets[target]}"
+        if symbol < self.num_actions:
+            return f"tree {' '.join(map(str, self.trees[symbol - tests, 2:]))}"
+        return str(symbol - self.num_actions)
