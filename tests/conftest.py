@@ -30,6 +30,7 @@ SHORT = {
     "TheoryBench/InductionMixture-v0": {"lengths": 3, "shares": 4},
     "TheoryBench/StepSizes-v0": {"steps": 7},
     "TheoryBench/ThinkingSteps-v0": {"d": 4, "tasks": 4, "thoughts": 3},
+    "TheoryBench/TrainingLength-v0": {"num_lengths": 3},
 }
 
 

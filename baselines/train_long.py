@@ -1,0 +1,23 @@
+"""Train-long: one run at the longest length there is, then deploy. On TrainingLength alone.
+
+Common practice where a model has to be right on long inputs: train on inputs as long as one can pay. It is right where
+anything is, and pays for the longest run whether or not a short one would have done. The reference policy of
+TrainingLength is this rule, softened. It reads nothing, spends nothing and logs nothing.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.agents.rule import BoardRule
+
+
+class TrainLong(BoardRule):
+    """The longest run; spends nothing."""
+
+    settings: ClassVar[tuple[str, ...]] = ("TrainingLength",)
+
+    def play(self, setting: Any, boards: np.ndarray) -> np.ndarray:
+        """Train at the longest length, then deploy."""
+        longest = setting.num_lengths - 1
+        return np.where(setting.last_run(boards) < longest, longest, longest + 1)

@@ -1,0 +1,78 @@
+"""Exact answers about training lengths."""
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardOracle
+from theorybench.envs.context.training_length.attention import Task, deployed_error
+from theorybench.envs.context.training_length.setting import TrainingLength
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty
+
+
+class TrainingLengthOracle(BoardOracle[TrainingLength]):
+    """Exact answers about a `TrainingLength`, for every policy."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        **BoardOracle.metrics,
+        **BoardOracle.success,
+        "compute": "expected compute of all runs, in runs of length 512",
+        "runs": "expected number of runs",
+        "regret_clairvoyant": "what one who is shown the task earns more",
+    }
+
+    def error(self, task: Task, length: int) -> float:
+        """Return the largest error at infinite length of a model that was trained at a length.
+
+        Args:
+            task: what is learnt.
+            length: 2^k, whether or not the setting has such runs.
+
+        Raises:
+            ParameterError: a length that is not 2^k, or shorter than the period.
+        """
+        if length < task.period or length & (length - 1):
+            raise ParameterError("length", length, f"a power of two, at least {task.period}")
+        return deployed_error(task, length, self.setting.bits)
+
+    def needed(self, task: Task) -> int | None:
+        """Return the shortest run whose model is right at any length; None where there is none."""
+        setting = self.setting
+        return next((length for length in setting.lengths if self.error(task, length) <= setting.tolerance), None)
+
+    @property
+    def _earned(self) -> np.ndarray:
+        """What a single run of each length earns in each task, or none: float64 (18, 1 + num_lengths)."""
+        setting = self.setting
+        earned = (setting.errors <= setting.tolerance) - setting.price * setting.compute
+        return np.column_stack([np.zeros(len(earned)), earned])
+
+    @functools.cached_property
+    def clairvoyant(self) -> float:
+        """The optimum of one who is shown the task: the best single run of each, or none."""
+        return float(self.setting.task_weights @ self._earned.max(axis=1))
+
+    @functools.cached_property
+    def open_loop(self) -> float:
+        """The value of the best fixed plan: a single run, or none. More runs cost more, and only the last is judged."""
+        return float((self.setting.task_weights @ self._earned).max())
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics."""
+        values = super().measure(policy, metrics)
+        return values | {"regret_clairvoyant": self.clairvoyant - values["objective"]}
+
+
+#: Theory says which run is needed, and not how many episodes it takes to learn that: there are no laws.
+DIFFICULTIES = (
+    Difficulty(
+        parameter="num_lengths",
+        values=(3, 4, 5, 6),
+        size="boards",
+        size_of=lambda setting: setting.most_rows(),
+        laws=(),
+        parameters={"instance": 10_000},
+    ),
+)
