@@ -42,9 +42,9 @@ class TrainingLengthOracle(BoardOracle[TrainingLength]):
         setting = self.setting
         return next((length for length in setting.lengths if self.error(task, length) <= setting.tolerance), None)
 
-    @property
-    def _earned(self) -> np.ndarray:
-        """What a single run of each length earns in each task, or none: float64 (18, 1 + num_lengths)."""
+    @functools.cached_property
+    def single_runs(self) -> np.ndarray:
+        """What no run earns in each task, and a single run of each length: float64 (18, 1 + num_lengths)."""
         setting = self.setting
         earned = (setting.errors <= setting.tolerance) - setting.price * setting.compute
         return np.column_stack([np.zeros(len(earned)), earned])
@@ -52,12 +52,12 @@ class TrainingLengthOracle(BoardOracle[TrainingLength]):
     @functools.cached_property
     def clairvoyant(self) -> float:
         """The optimum of one who is shown the task: the best single run of each, or none."""
-        return float(self.setting.task_weights @ self._earned.max(axis=1))
+        return float(self.setting.task_weights @ self.single_runs.max(axis=1))
 
     @functools.cached_property
     def open_loop(self) -> float:
         """The value of the best fixed plan: a single run, or none. More runs cost more, and only the last is judged."""
-        return float((self.setting.task_weights @ self._earned).max())
+        return float((self.setting.task_weights @ self.single_runs).max())
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics."""
