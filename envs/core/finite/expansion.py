@@ -17,10 +17,8 @@ from theorybench.envs.core.finite.problem import Problem
 MAX_POINTS = 10**6
 #: Numbers that are held at a time while points are expanded.
 HELD = 2**23
-#: Possible states are listed where laws are shared by fewer points than this on average.
-FEW = 16
-#: Possible states are listed where fewer than one in so many are possible.
-SPARSE = 4
+#: What a matrix product costs in numbers that are listed: one for each law, and one for so many hidden states.
+EACH_LAW, EACH_STATE = 2000, 1 / 8
 
 
 class TooLarge(ParameterError):
@@ -100,7 +98,8 @@ def expand(
         count += len(found.slot)
         if room is not None and count > room:
             raise TooLarge("histories", f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
-    return Found(*(np.concatenate(column) for column in zip(*parts, strict=True))), gains
+    whole = parts[0] if len(parts) == 1 else Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return whole, gains
 
 
 class _Block:
@@ -108,6 +107,7 @@ class _Block:
 
     def __init__(self, problem: Problem, node: np.ndarray, belief: np.ndarray, gains: dict[int, np.ndarray]) -> None:
         self.problem, self.node, self.belief, self.gains = problem, node, belief, gains
+        self.child = problem.child.take(node, axis=0)  # (m, cells)
 
     @functools.cached_property
     def possible(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,10 +129,12 @@ class _Block:
         for action in range(problem.num_actions):
             rows = np.flatnonzero(legal[:, action])
             if len(rows):
-                here = node if len(rows) == len(node) else node[rows]
-                child = problem.child[here[:, None], np.unique(problem.cell[action])]
-                over = (child[:, 0] >= problem.num_nodes) & (child == child[:, :1]).all(axis=1)
-                self.close(rows[over], action, child[over, 0].astype(np.int64) - problem.num_nodes)
+                cells = np.unique(problem.cell[action]).tolist()
+                child = [self.child[rows, cell] for cell in cells]
+                over = child[0] >= problem.num_nodes
+                for other in child[1:]:
+                    over &= other == child[0]
+                self.close(rows[over], action, child[0][over].astype(np.int64) - problem.num_nodes)
                 going[rows[~over], action] = True
         if 0 in problem.certain:
             earned = problem.certain[0]
@@ -152,7 +154,7 @@ class _Block:
             paid = pays[ending, 0]
         elif len(problem.jump) > 1:
             paid = np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
-        elif len(pays) * pays.shape[2] <= SPARSE * problem.num_states:
+        elif EACH_STATE * len(pays) * pays.shape[2] <= problem.num_states:
             paid = self.means[rows, ending]
         else:
             point, state, weight = self.possible
@@ -162,8 +164,9 @@ class _Block:
                 on = place[point] >= 0
                 point, state, weight = place[point[on]], state[on], weight[on]
             paid = _summed(pays[ending[point], state] * weight[:, None], point, len(rows))
+        own = slice(None) if len(rows) == len(self.node) else rows
         for total, part in enumerate(paid.T):
-            self.gains[total][rows, action] += part
+            self.gains[total][own, action] += part
 
     @functools.cached_property
     def means(self) -> np.ndarray:
@@ -180,30 +183,29 @@ class _Block:
         What follows is decided by readings where `going` is; elsewhere it is paid already.
         """
         problem, nodes, here = self.problem, self.problem.num_nodes, self.node[busy]
+        slots, cells = busy[:, None] * problem.num_actions + acts, problem.cell[acts]
         chance, sides = self.read(busy, acts, on, directions)
         for total, table in problem.uncertain.items():
-            cells = problem.cell[acts]
             earned = table[0, cells] if len(table) == 1 else table[here[:, None, None], cells]
-            self.gains[total][np.ix_(busy, acts)] += (chance * earned).sum(axis=2)
-        child = problem.child[here[:, None, None], problem.cell[acts]]
+            self.gains[total].ravel()[slots] += np.einsum("nbr,nbr->nb", chance, np.broadcast_to(earned, chance.shape))
+        child = self.child[busy[:, None, None], cells]
         likely = (chance > 0) & going[:, :, None]
         self.end(busy, acts, np.nonzero(likely & (child >= nodes)), child)
         flat = np.flatnonzero(likely & (child < nodes))
-        point, rest = np.divmod(flat, len(acts) * problem.num_readings)
-        action, reading = np.divmod(rest, problem.num_readings)
+        slot = flat // problem.num_readings
         chances = chance.ravel()[flat]
         sides = sides.reshape(chance.size, directions.shape[1])[flat] / chances[:, None]
-        slot = busy[point] * problem.num_actions + acts[action]
-        return Found(slot, reading, chances, child.ravel()[flat].astype(np.int64), sides)
+        reached = child.ravel()[flat].astype(np.int64)
+        return Found(slots.ravel()[slot], flat - slot * problem.num_readings, chances, reached, sides)
 
     def read(
         self, busy: np.ndarray, acts: np.ndarray, on: np.ndarray, directions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return chances of readings, float64 (n, b, R), 0 where `on` is not, and these times posteriors, (n, b, R, k)."""
+        """Return chances of readings, float64 (n, b, R), 0 where `on` is not, and times posteriors, (n, b, R, k)."""
         problem, here = self.problem, self.node[busy]
         shape = len(busy), len(acts), problem.num_readings
         situation = problem.situation[here[:, None], acts]
-        if len(problem.jump) == 1 and len(busy) and self.lists(busy, situation, on):
+        if len(problem.jump) == 1 and len(busy) and self.lists(busy, situation):
             point, state, weight = self.possible
             if len(busy) < len(self.node):
                 place = np.full(len(self.node), -1)
@@ -227,11 +229,12 @@ class _Block:
                 whole[own_rows, number] = product.reshape(len(own_rows), *whole.shape[2:])
         return whole[..., 0], whole[..., 1:]
 
-    def lists(self, busy: np.ndarray, situation: np.ndarray, on: np.ndarray) -> bool:
-        """Return whether possible states are listed: where few are possible, or points share few laws."""
-        if SPARSE * np.count_nonzero(self.belief) < self.belief.size:
-            return True
-        return FEW * sum(np.count_nonzero(np.bincount(column)) for column in situation.T) > np.count_nonzero(on)
+    def lists(self, busy: np.ndarray, situation: np.ndarray) -> bool:
+        """Return whether possible states are listed: where few are possible, or few points share a law."""
+        laws = sum(np.count_nonzero(np.bincount(column)) for column in situation.T)
+        product = len(busy) * (1 + EACH_STATE * self.problem.num_states)
+        listed = np.count_nonzero(self.belief) * len(busy) / len(self.node)
+        return listed - product < EACH_LAW * laws / (situation.shape[1] * self.problem.num_readings)
 
     def end(self, busy: np.ndarray, acts: np.ndarray, at: tuple[np.ndarray, ...], child: np.ndarray) -> None:
         """Pay where an episode ends after some readings: at places of `child` (n, b, R)."""

@@ -54,14 +54,13 @@ class DecisionGraph:
 
     Attributes:
         node: int64 (P,), the node of each point.
-        way: int64 (P, 3), source, action and reading of the first way to each point; sources are points, -1 at the
-            beginning of a context.
         roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
         depths: the points of each depth, as slices.
         children: edges to the next depth, for each depth.
         gain: float64 (P, A) by number among `problem.totals`, what each action adds to it on average, the reward first;
             0 where the action is illegal. Tallies that are the same whatever is read are left out.
         legal: bool (P, A).
+        seen: the observations of all points, once `FiniteSetting.observations` has made them.
 
     Raises:
         TooLarge: more than 10^6 points.
@@ -72,6 +71,7 @@ class DecisionGraph:
         if merge not in MERGES:
             raise ParameterError("merge", merge, f"one of {MERGES}")
         self.problem, self.merge = problem, merge
+        self.seen: np.ndarray | None = None
         start, prior = np.asarray(problem.start), problem.prior
         if worlds:
             context, state = np.nonzero(prior)
@@ -79,18 +79,19 @@ class DecisionGraph:
         self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, {"histories": 0, "nodes": 1, "beliefs": 2}[merge])
-        first, layers, gains, ways = 0, [layer.node], [], [np.full((len(start), 3), -1)]
+        first, layers, gains = 0, [layer.node], []
+        self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
         self._place = np.zeros(problem.num_nodes, np.int64)
         for depth in range(problem.horizon):
             room = MAX_POINTS - first - len(layer.node)
             found, gain = expand(problem, layer, directions, room if merge == "histories" else None)
             gains.append(gain)
-            source, action = found.split(problem)
             kept, target = self._merged(found)
             after = first + len(layer.node)
-            edges = found.slot + first * problem.num_actions
-            self.children.append(Children(source + first, edges, found.reading, found.chance, target + after))
+            slot = found.slot + first * problem.num_actions
+            edges = Children(slot // problem.num_actions, slot, found.reading, found.chance, target + after)
+            self.children.append(edges)
             if not len(kept):
                 break
             if depth == problem.horizon - 1:
@@ -105,15 +106,22 @@ class DecisionGraph:
             layer = fresh
             self.depths.append(slice(after, after + len(kept)))
             layers.append(layer.node)
-            ways.append(np.stack([source[kept] + first, action[kept], found.reading[kept]], axis=1))
+            self._ways.append(np.stack([slot[kept], found.reading[kept]]))
             first = after
-        self.node, self.way = np.concatenate(layers), np.concatenate(ways)
+        self.node = np.concatenate(layers)
         self.gain = {total: np.concatenate([gain[total] for gain in gains]) for total in problem.varying}
         self.legal = problem.legal[self.node]
 
     def __len__(self) -> int:
         """Return the number of points."""
         return len(self.node)
+
+    @functools.cached_property
+    def way(self) -> np.ndarray:
+        """Source, action and reading of the first way to each point: int64 (P, 3), -1 at the beginning of a context."""
+        slot, reading = np.concatenate(self._ways, axis=1)
+        action = np.where(slot >= 0, slot % self.problem.num_actions, -1)
+        return np.stack([slot // self.problem.num_actions, action, reading], axis=1)
 
     def _merged(self, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Return the first way to each point of the next depth, and the point to which each way leads."""

@@ -11,7 +11,7 @@ from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.finite.walks import VIEWS, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, inverse_cdf
+from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.core.views import View
 
@@ -21,6 +21,8 @@ S = TypeVar("S", bound=FiniteSetting)
 SAMPLES = 2**14
 #: What softmax tables put on an illegal action for a zero counts as none, up to this.
 NEGLIGIBLE = 1e-12
+#: Policies that look up observations and do not change them: they are shown an array that is read-only.
+LOOK_UP = (PolicyOfSetting, TablePolicy)
 #: Worths of actions that differ by less are equal but for rounding.
 TIES = 1e-10
 
@@ -35,11 +37,8 @@ class PointPolicy(PolicyOfSetting):
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
         setting: Any = self.setting
-        if self.merge == "nodes":
-            rows = setting.nodes(observations)
-        else:
-            rows = setting.graph(self.merge).locate(*setting.read(observations))
-        return np.eye(setting.num_actions)[self.actions[rows]]
+        chosen = self.actions[setting.points(self.merge, observations)]
+        return np.eye(setting.num_actions)[chosen]
 
 
 class FiniteOracle(Oracle[S]):
@@ -125,22 +124,22 @@ class FiniteOracle(Oracle[S]):
     # Values of policies.
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics."""
-        setting, problem = self.setting, self.setting.problem
+        """Compute all metrics; the divergence where it is wanted."""
+        setting = self.setting
+        kl = metrics is None or any(name.endswith("kl") for name in metrics)
         try:
             graph = setting.graph("nodes" if self._sees_nodes(policy) else "histories")
-            found, weight = self.values(policy, graph), graph.weight
+            found, weight = self.values(policy, graph, kl=kl), graph.weight
         except TooLarge:
             if declared(policy) not in VIEWS:
                 return self.estimate(policy)
-            found, weight = self.follow(policy), problem.prior.sum(axis=1)
-        values = dict(zip(self._names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
+            found, weight = self.follow(policy), setting.problem.prior.sum(axis=1)
+        names = self._names[: found.shape[1]]
+        values = dict(zip(names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
         if len(found) > 1:
             for context, row in enumerate(found.tolist()):
-                values |= {
-                    f"{self.setting.context_name(context)}/{name}": value
-                    for name, value in zip(self._names, row, strict=True)
-                }
+                prefix = setting.context_name(context)
+                values |= {f"{prefix}/{name}": value for name, value in zip(names, row, strict=True)}
         return values
 
     @property
@@ -160,40 +159,50 @@ class FiniteOracle(Oracle[S]):
         table = type(policy) is LegalTablePolicy and policy.view == "state"
         return table or (type(policy) is PointPolicy and policy.merge == "nodes")
 
-    def rows(self, policy: Any, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ask a policy: its rows float64 (n, num_actions) and their divergence from the reference's (n,)."""
-        rows, reference = self.probs(policy, observations), self.setting.reference_probs(observations)
-        return rows, divergence(np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows), reference)
+    def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
+        rows = self.probs(policy, observations)
+        if not kl:
+            return rows, np.zeros(len(rows))
+        reference = self.setting.reference_probs(observations)
+        tried = rows if reference.all() else np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows)
+        return rows, divergence(tried, reference)
 
-    def values(self, policy: Any, graph: DecisionGraph) -> np.ndarray:
+    def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
         """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
 
-        It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
+        It goes backward: the value of a point is the policy's mean of gains and of the values that follow. The
+        divergence is left out unless asked for.
         """
-        rows, surprise = self.rows(policy, self.setting.observations(graph))
-        value = np.column_stack([*self._earned(rows, graph.gain, graph.node, graph.legal), surprise])
+        seen = self.setting.observations(graph)
+        rows, surprise = self.rows(policy, seen if isinstance(policy, LOOK_UP) else seen.copy(), kl=kl)
+        # An infinite divergence behind what never happens is none: how often one is met is counted apart.
+        endless = np.isinf(surprise)
+        surprise = np.where(endless, 0.0, surprise)
+        value = np.stack([*self._sums(rows, graph.gain, graph.node, graph.legal), surprise, endless])
+        value = value[: len(value) - 1 + endless.any() if kl else -2]
         for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
-            flow = rows.ravel()[edges.slot] * edges.chance
-            on = flow > 0  # an infinite divergence behind what never happens is none
-            source, later = edges.source[on] - level.start, flow[on, None] * value[edges.target[on]]
-            for column, own in enumerate(later.T):
-                value[level, column] += np.bincount(source, own, level.stop - level.start)
-        return np.asarray(value[graph.roots])
+            source, flow = edges.source - level.start, rows.ravel()[edges.slot] * edges.chance
+            for own in value:
+                own[level] += np.bincount(source, flow * own[edges.target], level.stop - level.start)
+        found = value[:, graph.roots]
+        if len(found) > len(self._names):
+            found[-2] = np.where(found[-1] > 0, np.inf, found[-2])
+        return np.asarray(found[: len(self._names)].T)
 
-    def _earned(
+    def _sums(
         self, rows: np.ndarray, gain: dict[int, np.ndarray], node: np.ndarray, legal: np.ndarray
     ) -> list[np.ndarray]:
         """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,)."""
-        problem = self.setting.problem
-        lawful = rows if problem.all_legal else np.where(legal, rows, 0.0)
-        columns = []
-        for total in range(len(problem.totals)):
+        certain, columns = self.setting.listed.certain, []
+        lawful = rows if self.setting.problem.all_legal else np.where(legal, rows, 0.0)
+        for total in range(len(self.setting.problem.totals)):
             if total in gain:
                 columns.append(np.einsum("pa,pa->p", rows, gain[total]))
-            elif len(problem.certain[total]) == 1:
-                columns.append(lawful @ problem.certain[total][0])
+            elif len(certain[total]) == 1:
+                columns.append(lawful @ certain[total][0])
             else:
-                columns.append(np.einsum("pa,pa->p", lawful, problem.certain[total][node]))
+                columns.append(np.einsum("pa,pa->p", lawful, certain[total][node]))
         return columns
 
     def follow(self, policy: Any) -> np.ndarray:
@@ -210,7 +219,7 @@ class FiniteOracle(Oracle[S]):
                 rows, surprise = self.rows(policy, setting.dialogues(*past))
                 after, gain = expand(problem, layer, np.zeros((problem.num_states, 0)))
                 source, action = after.split(problem)
-                total[:-1] += [reach @ own for own in self._earned(rows, gain, layer.node, problem.legal[layer.node])]
+                total[:-1] += [reach @ own for own in self._sums(rows, gain, layer.node, problem.legal[layer.node])]
                 total[-1] += reach[reach > 0] @ surprise[reach > 0]
                 flow = reach[source] * rows.ravel()[after.slot] * after.chance
                 if not len(flow):
