@@ -13,14 +13,18 @@ from theorybench.envs.core.errors import ParameterError
 SUM_TOLERANCE = 1e-9
 #: Hidden states up to which their moves are dense matrices.
 DENSE = 1024
+#: Pairs of context and hidden state are listed where fewer than one in so many has a positive probability.
+SPARSE = 4
 
 
 class FiniteTables(NamedTuple):
     """What the dynamics gather from: a `Problem` laid flat, for D nodes, E endings, A actions, R readings, X states."""
 
     start: np.ndarray  # int64 (contexts,), the node where each context begins
-    begin: np.ndarray  # int64 (contexts * worlds,), the hidden state in which each world begins
-    prior: np.ndarray  # float64 (C * X - 1 or 0,), cumulated probabilities of (context, state)
+    #: int64 (contexts * worlds,), the hidden state in which each world begins; or which pairs (context, state) `prior` is
+    #: of, as context * X + state, empty for all
+    begin: np.ndarray
+    prior: np.ndarray  # float64 (pairs - 1 or 0,), cumulated probabilities of (context, state)
     child: np.ndarray  # int64 (D * cells,), the next node; from D on it is an ending
     cell: np.ndarray  # int64 (A * R,), the column of `child` and `gain` of each action and reading
     legal: np.ndarray  # bool (D, A)
@@ -282,9 +286,11 @@ class Problem:
         shown = np.asarray(self.shown) + prompt_token
         if boards:
             shown = np.concatenate([shown, np.zeros_like(shown[:1])])
+        pairs = np.flatnonzero(self.prior)
+        listed = not self.begin.size and SPARSE * len(pairs) < self.prior.size
         integers = {
             "start": self.start,
-            "begin": self.begin.ravel(),
+            "begin": pairs if listed else self.begin.ravel(),
             "child": self.child.ravel(),
             "cell": self.cell.ravel(),
             "situation": self.situation.ravel(),
@@ -294,7 +300,7 @@ class Problem:
             "reply": np.asarray(self.replies) + reply_token,
         }
         floats = {
-            "prior": np.cumsum(self.prior)[:-1] if self.begin.size == 0 else np.zeros(0),
+            "prior": np.zeros(0) if self.begin.size else np.cumsum(self.prior.ravel()[pairs] if listed else self.prior)[:-1],
             "law": self.thresholds.reshape(len(self.law) * self.num_states, self.num_readings - 1),
             "gain": self.gain.ravel(),
             "pay": self.pay.ravel(),

@@ -108,7 +108,8 @@ class FiniteSetting(Setting):
             context = prompts // (tables.begin.shape[0] // tables.start.shape[0])
             hidden = xp.take(tables.begin, prompts)
         else:
-            drawn = _level(xp, tables.prior[None, :], rng.of(prompts).uniform(0))
+            drawn = xp.searchsorted(tables.prior, rng.of(prompts).uniform(0), side="right")
+            drawn = xp.take(tables.begin, drawn) if tables.begin.shape[0] else drawn
             context, hidden = drawn // states, drawn % states
         shape, dtype = (n, self.response_length), getattr(xp, self.observation_dtype.name)
         tokens = xp.zeros((n, 0), dtype=dtype, device=prompts.device)
