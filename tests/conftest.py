@@ -31,6 +31,7 @@ SHORT = {
     "TheoryBench/StepSizes-v0": {"steps": 7},
     "TheoryBench/ThinkingSteps-v0": {"d": 4, "tasks": 4, "thoughts": 3},
     "TheoryBench/TrainingLength-v0": {"num_lengths": 3},
+    "TheoryBench/Metadata-v0": {"D": 2},
 }
 
 

@@ -21,8 +21,8 @@ class FiniteTables(NamedTuple):
     """What the dynamics gather from: a `Problem` laid flat, for D nodes, E endings, A actions, R readings, X states."""
 
     start: np.ndarray  # int64 (contexts,), the node where each context begins
-    #: int64 (contexts * worlds,), the hidden state in which each world begins; or which pairs (context, state) `prior` is
-    #: of, as context * X + state, empty for all
+    #: int64 (contexts * worlds,), the hidden state in which each world begins; or the pairs, context * X + state, that
+    #: `prior` is of, empty for all of them
     begin: np.ndarray
     prior: np.ndarray  # float64 (pairs - 1 or 0,), cumulated probabilities of (context, state)
     child: np.ndarray  # int64 (D * cells,), the next node; from D on it is an ending
@@ -299,8 +299,9 @@ class Problem:
             "shown": shown,
             "reply": np.asarray(self.replies) + reply_token,
         }
+        chances = self.prior.ravel()[pairs] if listed else self.prior
         floats = {
-            "prior": np.zeros(0) if self.begin.size else np.cumsum(self.prior.ravel()[pairs] if listed else self.prior)[:-1],
+            "prior": np.zeros(0) if self.begin.size else np.cumsum(chances)[:-1],
             "law": self.thresholds.reshape(len(self.law) * self.num_states, self.num_readings - 1),
             "gain": self.gain.ravel(),
             "pay": self.pay.ravel(),

@@ -1,0 +1,28 @@
+"""Metadata-if-short: buys all labels after a short prompt, and writes at once after a long one. On Metadata alone.
+
+The lesson of arXiv 2504.17562 as a rule: metadata help where the prompt is too short to tell its source, and not where
+it is long enough. `longest` is where the best writing of the tuning instances begins to be worth more than all labels
+less their price. It writes as `never-metadata` does, and spends and logs nothing.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from theorybench.baselines.never_metadata import NeverMetadata
+from theorybench.envs.core.validation import integer
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MetadataIfShort(NeverMetadata):
+    """Labels where at most so many symbols are shown; spends nothing."""
+
+    longest: int = integer(2, 0, 6, "symbols that are shown at most where labels are bought")
+
+    def rows(self, setting: Any) -> np.ndarray:
+        """Buy a label where one is to be had and few symbols stand on the board; else write the best symbol."""
+        label = setting.num_actions - 1
+        shown = (np.asarray(setting.problem.shown)[:, : setting.L] > 0).sum(axis=1)
+        buys = setting.problem.legal[:, label] & (shown <= self.longest)
+        return np.eye(setting.num_actions)[np.where(buys, label, setting.best_writing)]

@@ -1,0 +1,31 @@
+"""Mixture-LM: writes on at once, as a language model of all sources together does. On Metadata alone.
+
+What Metadata's reference policy softens, without the softening: it buys no label and reads nothing, and draws each next
+symbol with its probability given all that stands on the board, as if what it wrote had been read. This is the language
+model that training on texts without labels leads to (arXiv 2504.17562), with the exact probabilities. It spends and
+logs nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.agent import Log
+from theorybench.agents.api.budget import Budget
+from theorybench.agents.rule import Rule
+from theorybench.envs.core.policy import LegalTablePolicy, Policy
+
+
+class MixtureLM(Rule):
+    """The exact language model of the mixture; spends nothing."""
+
+    settings = ("Metadata",)
+
+    def rows(self, setting: Any) -> np.ndarray:
+        """Return what is done at each board, float64 (boards, A): here the chances of the next symbol."""
+        return np.asarray(setting.usual)
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Return the rule as a table."""
+        setting = envs.unwrapped.setting
+        return LegalTablePolicy(setting, "state", self.rows(setting))

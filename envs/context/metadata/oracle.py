@@ -1,0 +1,119 @@
+"""Exact answers about metadata: values by shown length, and what labels tell of texts."""
+
+import functools
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theorybench.envs.context.board import BoardOracle
+from theorybench.envs.context.metadata.setting import Metadata
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.core.finite.oracle import TIES, PointPolicy
+
+
+class MetadataOracle(BoardOracle[Metadata]):
+    """Exact answers about `Metadata`, for every policy.
+
+    "length_1/objective" and so on give the values of the prompts of each shown length.
+    """
+
+    metrics: ClassVar[dict[str, str]] = {
+        **BoardOracle.metrics,
+        **BoardOracle.success,
+        "grammatical": "probability that the whole text is one of its grammar's; the same as success",
+        "read": "expected number of symbols that are read",
+        "labels": "expected number of labels that are bought",
+    }
+
+    @functools.cached_property
+    def optimal_policy(self) -> PointPolicy:
+        """Do what is best; of acts that are worth the same reading comes first, then a label, then writing."""
+        graph, gathering = self._states, self.setting.gathering
+        worth = graph.worth(graph.optimum[1])
+        best = worth >= worth.max(axis=1, keepdims=True) - TIES
+        preferred = best & gathering
+        return self._taking(np.where(preferred.any(axis=1), preferred.argmax(axis=1), best.argmax(axis=1)))
+
+    @functools.cached_property
+    def shown_lengths(self) -> np.ndarray:
+        """How many symbols each context shows, int64 (contexts,)."""
+        setting = self.setting
+        return setting.beginnings.length[setting.boards.text[setting.problem.start]]
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics, and those of each shown length."""
+        graph = self.setting.graph("nodes")
+        return self._by_length(self.values(policy, graph), graph.weight)
+
+    def _by_length(self, found: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+        """Average what contexts have, float64 (contexts, names), over all of them and over those of each length."""
+        values = dict(zip(self._names, (weight @ found).tolist(), strict=True))
+        for length in range(1, self.setting.L - 1):
+            own = self.shown_lengths == length
+            mean = weight[own] @ found[own] / weight[own].sum()
+            values |= {f"length_{length}/{name}": value for name, value in zip(self._names, mean.tolist(), strict=True)}
+        return values
+
+    def information(self, length: int) -> float:
+        """Return I(labels; the first symbols of the text), in bits, for 0 to L symbols.
+
+        It is what knowing the labels saves a language model, of the expected loss of these symbols, all together.
+        """
+        given = self._beginnings(length)
+        mean = given.mean(axis=1, keepdims=True)
+        return float((given * np.log2(np.where(given > 0, given / mean, 1.0))).sum() / given.shape[1])
+
+    def probe(self, length: int) -> float:
+        """Return the probability that the likeliest labels are right, after 0 to L symbols of a text."""
+        given = self._beginnings(length)
+        return float(given.max(axis=1).sum() / given.shape[1])
+
+    def best_write(self, length: int) -> float:
+        """Return the probability of writing a text of the grammar without reading or labels, at its best.
+
+        Args:
+            length: shown symbols, 1..L - 2.
+
+        Raises:
+            ParameterError: another length.
+        """
+        return self._at_length(length, self._writing)
+
+    def value(self, length: int) -> float:
+        """Return the optimum of the prompts of one shown length, 1..L - 2.
+
+        Raises:
+            ParameterError: another length.
+        """
+        return self._at_length(length, self.setting.graph("nodes").optimum[1])
+
+    @functools.cached_property
+    def _writing(self) -> np.ndarray:
+        graph = self.setting.graph("nodes")
+        return graph.solved(graph.legal & ~self.setting.gathering)[1]
+
+    def _at_length(self, length: int, value: np.ndarray) -> float:
+        graph, own = self.setting.graph("nodes"), self.shown_lengths == length
+        if not own.any():
+            raise ParameterError("length", length, f"an integer in 1..{self.setting.L - 2}")
+        return float(graph.weight[own] @ value[graph.roots[own]] / graph.weight[own].sum())
+
+    def _beginnings(self, length: int) -> np.ndarray:
+        """Return P(text begins so | labels) of all beginnings of a length: float64 (beginnings, 2^D)."""
+        if not 0 <= length <= self.setting.L:
+            raise ParameterError("length", length, f"an integer in 0..{self.setting.L}")
+        first = self.setting.beginnings.first
+        return self.setting.beginnings.chance[first[length] : first[length + 1]]
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="q",
+        values=(2, 3, 4),
+        size="boards",
+        size_of=lambda setting: float(len(setting.boards.source)),
+        parameters={"instance": 10_000},
+        laws=(),  # the paper says when labels help, not how many episodes it takes to find out
+    ),
+)
