@@ -287,16 +287,4 @@ STUDIES: tuple[Study, ...] = (
         run=Policies(),
         seeds=2,
     ),
-    Study(
-        id="language-model",
-        source="ours",
-        title="What holds a language model back",
-        text=(
-            "It can hold the optimum, and samples are not what it lacks: with the exact gradient it ends no better. It "
-            "decides too early, everywhere at once; with a bonus for entropy that fades it decides later, and better."
-        ),
-        run=LanguageModel(),
-        parameters={"thoughts": 3},
-        seeds=3,
-    ),
 )
