@@ -68,14 +68,14 @@ class ExactAscent(Agent, PolicyOptions):
 
 def _value(graph: DecisionGraph) -> Any:
     """Return -J as a function of the log-probabilities of all histories, (P, A)."""
-    gain, roots, weight = map(torch.from_numpy, (graph.gain[:, :, 0], graph.roots, graph.weight))
-    edges = [tuple(map(torch.from_numpy, (e.source, e.action, e.chance, e.target))) for e in graph.children]
+    gain, roots, weight = map(torch.from_numpy, (graph.gain[0], graph.roots, graph.weight))
+    edges = [tuple(map(torch.from_numpy, (e.source, e.slot, e.chance, e.target))) for e in graph.children]
 
     def loss(logs: torch.Tensor) -> torch.Tensor:
         probs = logs.exp()
         reach = torch.zeros(len(probs), dtype=torch.float64).index_put((roots,), weight)
-        for source, action, chance, target in edges:
-            reach = reach.index_add(0, target, reach[source] * probs[source, action] * chance)
+        for source, slot, chance, target in edges:
+            reach = reach.index_add(0, target, reach[source] * probs.reshape(-1)[slot] * chance)
         return -(reach[:, None] * probs * gain).sum()
 
     return loss

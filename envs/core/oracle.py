@@ -97,9 +97,10 @@ class Oracle(ABC, Generic[S]):
             PolicyError: its rows are not probability distributions.
         """
         rows = checked_probs(policy, observations, self.setting.num_actions)
+        if not (np.abs(rows @ np.ones(rows.shape[1]) - 1.0) > ROUNDING).any():
+            return rows
         sums = rows.sum(axis=1, keepdims=True)
-        off = np.abs(sums - 1.0) > ROUNDING
-        return np.where(off, rows / sums, rows) if off.any() else rows
+        return np.where(np.abs(sums - 1.0) > ROUNDING, rows / sums, rows)
 
     def evaluate(self, policy: Any, metrics: Iterable[str] | None = None) -> dict[str, float]:
         """Return exact metrics of a policy.

@@ -156,7 +156,7 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
         raise PolicyError(f"probs returned {type(raw).__name__}: expected an array of numbers") from error
     if table.shape != (len(observations), num_actions):
         raise PolicyError(f"probs returned shape {table.shape}: expected ({len(observations)}, {num_actions})")
-    low, sums = table.min(initial=0.0), table.sum(axis=1)
+    low, sums = table.min(initial=0.0), table @ np.ones(num_actions)
     if not np.isfinite(sums).all():
         raise NonFiniteError(f"probs returned {np.count_nonzero(~np.isfinite(sums))} rows with NaN or infinity")
     if low < -SUM_TOLERANCE:

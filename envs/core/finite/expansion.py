@@ -1,12 +1,12 @@
 """One step of all histories: what each action leads to at some decision points, with the posterior carried along.
 
-See `graph.py` for the formulas. Posteriors of few positive entries are summed one by one; otherwise points that share
-laws are one matrix product, so that joint laws of hidden state and reading are never held.
+See `graph.py` for the formulas. An action that ends the episode whatever is read needs no law: its worth is the
+posterior's mean of what the ending pays. Where few laws are shared by many points, chances are matrix products, one for
+each law; elsewhere the possible hidden states of each point are listed, and summed one by one.
 """
 
 import functools
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,197 +15,267 @@ from theorybench.envs.core.finite.problem import Problem
 
 #: The largest number of decision points.
 MAX_POINTS = 10**6
-#: Numbers of posteriors that are held at a time while points are expanded.
+#: Numbers that are held at a time while points are expanded.
 HELD = 2**23
-#: Laws are applied to points together where these are more than so many times their number.
-FEW = 16
-#: Posteriors are listed where fewer than one in so many of their entries are positive.
-SPARSE = 4
+#: What a matrix product costs in numbers that are listed: one for each law, and one for so many hidden states.
+EACH_LAW, EACH_STATE = 2000, 1 / 8
 
 
 class TooLarge(ParameterError):
     """More decision points than are listed."""
 
 
+class Found(NamedTuple):
+    """What follows some points, in the order (point, action, reading): e ways."""
+
+    slot: np.ndarray  # int64 (e,), point times A plus action
+    reading: np.ndarray  # int64 (e,)
+    chance: np.ndarray  # float64 (e,), of the reading, given point and action
+    node: np.ndarray  # int64 (e,), the node that is reached
+    sides: np.ndarray  # float64 (e, k), the posterior there along the directions that are asked for
+
+    def split(self, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+        """Return points and actions: int64 (e,) each."""
+        source = self.slot // problem.num_actions
+        return source, self.slot - source * problem.num_actions
+
+
 class Layer(NamedTuple):
-    """The points of one depth: nodes (m,), ways from the depth before (m, 3), posteriors or where they come from."""
+    """The points of one depth: nodes (m,), and posteriors (m, X) or the ways on which they come from a layer before."""
 
     node: np.ndarray
-    way: np.ndarray
     belief: np.ndarray | None
-    before: "Layer | None"
+    before: "Layer | None" = None
+    ways: Found | None = None
 
     def posterior(self, problem: Problem, block: slice) -> np.ndarray:
         """Return posteriors of some points, float64 (m, X)."""
         if self.belief is not None:
             return self.belief[block]
-        assert self.before is not None and self.before.belief is not None
-        source, action, reading = self.way[block].T
-        node, joint = self.before.node[source], np.empty((len(source), problem.num_states))
-        for chosen in np.unique(action):
+        assert self.before is not None and self.before.belief is not None and self.ways is not None
+        ways = Found(*(column[block] for column in self.ways))
+        source, action = ways.split(problem)
+        node = self.before.node[source]
+        joint = self.before.belief[source]
+        for chosen in np.unique(action) if len(problem.jump) > 1 else ():
             rows = action == chosen
-            moved = moved_beliefs(problem, node[rows], chosen, self.before.belief[source[rows]])
-            situation = problem.situation[node[rows], chosen]
-            joint[rows] = moved * problem.law[situation, :, reading[rows]]
-        return joint / joint.sum(axis=1, keepdims=True)
+            joint[rows] = moved_beliefs(problem, node[rows], chosen, joint[rows])
+        law = problem.situation[node, action] * problem.num_readings + ways.reading
+        joint *= problem.likelihood.take(law, axis=0)
+        joint /= ways.chance[:, None]
+        return joint
 
 
-class Found(NamedTuple):
-    """What follows some points: see `Children`; the node that is reached and two projections of the posterior there."""
-
-    source: np.ndarray
-    action: np.ndarray
-    reading: np.ndarray
-    chance: np.ndarray
-    node: np.ndarray
-    sides: np.ndarray
-
-
-_EMPTY = np.zeros(0, np.int64)
-_NONE = Found(_EMPTY, _EMPTY, _EMPTY, np.zeros(0), _EMPTY, np.zeros((0, 2)))
-
-
-def expand(problem: Problem, layer: Layer, room: int | None = None) -> tuple[Found, np.ndarray]:
+def expand(
+    problem: Problem, layer: Layer, directions: np.ndarray, room: int | None = None
+) -> tuple[Found, dict[int, np.ndarray]]:
     """Take every legal action at the points of a layer.
 
     Args:
         problem: the problem.
         layer: the points.
-        room: how many further points there may be; None for any number.
+        directions: float64 (X, k), along which posteriors are wanted.
+        room: how many ways there may be; None for any number.
 
     Returns:
-        What follows, and the gain of each action, float64 (m, A, 1 + outcomes).
+        What follows, and what each action earns, float64 (m, A), by number among `problem.totals`. Tallies that are the
+        same whatever is read (`problem.certain`) are left out.
 
     Raises:
         TooLarge: there is no room.
     """
-    m = len(layer.node)
-    gain = np.zeros((m, problem.num_actions, 1 + len(problem.outcomes)))
-    parts, count = [_NONE], 0
+    m, A = len(layer.node), problem.num_actions
+    gains = {total: np.zeros((m, A)) for total in problem.varying}
+    parts, count = [], 0
     together = max(1, HELD // (problem.num_states * problem.num_readings))
-    for begin in range(0, m, together):
+    for begin in range(0, max(m, 1), together):
         block = slice(begin, min(begin + together, m))
-        part = _expand(problem, layer.node[block], layer.posterior(problem, block), gain[block])
-        parts.append(part._replace(source=part.source + begin))
-        count += len(part.source)
+        part = _Block(
+            problem, layer.node[block], layer.posterior(problem, block), {t: own[block] for t, own in gains.items()}
+        )
+        found = part.expand(directions)
+        parts.append(found._replace(slot=found.slot + begin * A))
+        count += len(found.slot)
         if room is not None and count > room:
             raise TooLarge("histories", f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
-    return _joined(parts), gain
+    whole = parts[0] if len(parts) == 1 else Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return whole, gains
 
 
-def _expand(problem: Problem, node: np.ndarray, belief: np.ndarray, gain: np.ndarray) -> Found:
-    """Take every legal action at some points, adding to their gains (m, A, 1 + outcomes)."""
-    nodes, found = problem.num_nodes, [_NONE]
-    # What is summed over the hidden state: chances, and posteriors along two directions.
-    one, two = (
-        np.broadcast_to(sums[None, :, None], (1, problem.num_states, problem.num_readings, sums.shape[1]))
-        for sums in (np.ones((problem.num_states, 1)), _directions(problem.num_states))
-    )
-    listed = np.nonzero(belief) if SPARSE * np.count_nonzero(belief) < belief.size else None
-    for action, cells in enumerate(problem.cell):
-        at = np.flatnonzero(problem.legal[node, action])
-        if not len(at):
-            continue
-        here = node[at]
-        read = _Reads(problem, action, node, belief, listed)
-        child = problem.child[here[:, None], cells]
-        same = np.zeros(len(at), np.int64)
-        chance = read.total(one, same, at)[:, :, 0]
-        gain[at, action, 0] += (chance * problem.gain[here[:, None], cells]).sum(axis=1)
-        over = (chance > 0) & (child >= nodes)
-        ends = np.flatnonzero(over.any(axis=1))
-        if len(ends):
-            there, place = np.unique(here[ends], return_inverse=True)
-            leads = problem.child[there[:, None], cells]
-            ending, kind = np.unique(np.where(leads >= nodes, leads, nodes - 1), axis=0, return_inverse=True)
-            pays = np.concatenate([np.zeros_like(problem.pays[:1]), problem.pays])[ending - nodes + 1]
-            gain[at[ends], action] += read.total(pays.swapaxes(1, 2), kind.ravel()[place], at[ends], apart=False)
-        source, reading = np.nonzero((chance > 0) & (child < nodes))
-        if len(source):
-            likely, sides = chance[source, reading], read.total(two, same, at)[source, reading]
-            way = (at[source], np.full(len(source), action), reading)
-            found.append(Found(*way, likely, child[source, reading], sides / likely[:, None]))
-    whole = _joined(found)
-    order = np.lexsort((whole.reading, whole.action, whole.source))
-    return Found(*(column[order] for column in whole))
+class _Block:
+    """Some points that are expanded together: nodes (m,), posteriors (m, X), and gains to be added to, (m, A) each."""
 
+    def __init__(self, problem: Problem, node: np.ndarray, belief: np.ndarray, gains: dict[int, np.ndarray]) -> None:
+        self.problem, self.node, self.belief, self.gains = problem, node, belief, gains
+        self.child = problem.child.take(node, axis=0)  # (m, cells)
 
-class _Reads:
-    """What is read after an action at some points.
+    @functools.cached_property
+    def possible(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points, states and probabilities where these are positive, by point: (n,) each."""
+        point, state = np.nonzero(self.belief)
+        return point, state, self.belief[point, state]
 
-    Args:
-        problem: the problem.
-        action: the action.
-        node: int64 (m,).
-        belief: float64 (m, X).
-        listed: the places of positive entries of `belief`, where they are few; else None.
-    """
+    def moved(self, rows: np.ndarray, action: int) -> np.ndarray:
+        """Return posteriors of some points, in their order, after an action's move."""
+        whole = len(rows) == len(self.node)
+        belief = self.belief if whole else self.belief[rows]
+        return moved_beliefs(self.problem, self.node[rows], action, belief)
 
-    def __init__(
-        self, problem: Problem, action: int, node: np.ndarray, belief: np.ndarray, listed: tuple[Any, ...] | None
-    ) -> None:
-        self._whole, self._listed = (problem, action, node, belief), None
-        if listed is not None and (problem.move[node, action] == len(problem.jump) - 1).all():
-            point, state = listed
-            law = problem.law[problem.situation[node[point], action], state]
-            pair, reading = np.nonzero(law)
-            chance = belief[point[pair], state[pair]] * law[pair, reading]
-            self._listed = point[pair], state[pair], reading, chance
+    def expand(self, directions: np.ndarray) -> Found:
+        """Take every legal action."""
+        problem, node = self.problem, self.node
+        legal = problem.legal[node]
+        going = np.zeros(legal.shape, bool)
+        for action in range(problem.num_actions):
+            rows = np.flatnonzero(legal[:, action])
+            if len(rows):
+                cells = np.unique(problem.cell[action]).tolist()
+                child = [self.child[rows, cell] for cell in cells]
+                over = child[0] >= problem.num_nodes
+                for other in child[1:]:
+                    over &= other == child[0]
+                self.close(rows[over], action, child[0][over].astype(np.int64) - problem.num_nodes)
+                going[rows[~over], action] = True
+        if 0 in problem.certain:
+            earned = problem.certain[0]
+            own = earned[0] if len(earned) == 1 else earned[node]
+            self.gains[0] += own if problem.all_legal else np.where(legal, own, 0.0)
+        read = legal if problem.uncertain else going  # prices that depend on readings are paid at the end as well
+        busy, acts = np.flatnonzero(read.any(axis=1)), np.flatnonzero(read.any(axis=0))
+        place = np.ix_(busy, acts)
+        return self.open(busy, acts, read[place], going[place], directions)
 
-    def total(self, weights: np.ndarray, kind: np.ndarray, rows: np.ndarray, *, apart: bool = True) -> np.ndarray:
-        """Sum over hidden states the joint probability of state and reading times weights.
+    def close(self, rows: np.ndarray, action: int, ending: np.ndarray) -> None:
+        """Pay at some points for an action that leads to endings (n,), whatever is read."""
+        problem, pays = self.problem, self.problem.pays
+        if not len(rows):
+            return
+        if problem.same_pays:
+            paid = pays[ending, 0]
+        elif len(problem.jump) > 1:
+            paid = np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
+        elif EACH_STATE * len(pays) * pays.shape[2] <= problem.num_states:
+            paid = self.means[rows, ending]
+        else:
+            point, state, weight = self.possible
+            if len(rows) < len(self.node):
+                place = np.full(len(self.node), -1)
+                place[rows] = np.arange(len(rows))
+                on = place[point] >= 0
+                point, state, weight = place[point[on]], state[on], weight[on]
+            paid = _summed(pays[ending[point], state] * weight[:, None], point, len(rows))
+        own = slice(None) if len(rows) == len(self.node) else rows
+        for total, part in enumerate(paid.T):
+            self.gains[total][own, action] += part
 
-        Args:
-            weights: float64 (kinds, X, R, k).
-            kind: int64 (n,), of each point's weights.
-            rows: int64 (n,), which of the points.
-            apart: whether readings are told apart, or summed.
+    @functools.cached_property
+    def means(self) -> np.ndarray:
+        """What each ending pays on average: float64 (m, E, 1 + outcomes)."""
+        pays = self.problem.pays
+        whole = self.belief @ pays.swapaxes(0, 1).reshape(self.problem.num_states, -1)
+        return np.asarray(whole.reshape(len(self.node), *pays.shape[::2]))
 
-        Returns:
-            float64 (n, R, k), or (n, k).
+    def open(
+        self, busy: np.ndarray, acts: np.ndarray, on: np.ndarray, going: np.ndarray, directions: np.ndarray
+    ) -> Found:
+        """Take actions after which readings count, at points (n,), actions (b,), where `on` (n, b) is set.
+
+        What follows is decided by readings where `going` is; elsewhere it is paid already.
         """
-        problem, action, node, belief = self._whole
-        if self._listed is None:
-            whole = _multiplied(problem, action, node[rows], belief[rows], weights, kind)
-            return whole if apart else np.asarray(whole.sum(axis=1))
-        point, state, reading, chance = self._listed
-        if len(rows) < len(node):
-            place = np.full(len(node), -1)
-            place[rows] = np.arange(len(rows))
-            on = place[point] >= 0
-            point, state, reading, chance = place[point[on]], state[on], reading[on], chance[on]
-        added, readings = weights[kind[point], state, reading] * chance[:, None], problem.num_readings
-        cell, cells = (point * readings + reading, (len(rows), readings)) if apart else (point, (len(rows),))
-        return np.stack([np.bincount(cell, own, math.prod(cells)).reshape(cells) for own in added.T], axis=-1)
+        problem, nodes, here = self.problem, self.problem.num_nodes, self.node[busy]
+        slots, cells = busy[:, None] * problem.num_actions + acts, problem.cell[acts]
+        chance, sides = self.read(busy, acts, on, directions)
+        for total, table in problem.uncertain.items():
+            earned = table[0, cells] if len(table) == 1 else table[here[:, None, None], cells]
+            self.gains[total].ravel()[slots] += np.einsum("nbr,nbr->nb", chance, np.broadcast_to(earned, chance.shape))
+        child = self.child[busy[:, None, None], cells]
+        likely = (chance > 0) & going[:, :, None]
+        self.end(busy, acts, np.nonzero(likely & (child >= nodes)), child)
+        flat = np.flatnonzero(likely & (child < nodes))
+        slot = flat // problem.num_readings
+        chances = chance.ravel()[flat]
+        sides = sides.reshape(chance.size, directions.shape[1])[flat] / chances[:, None]
+        reached = child.ravel()[flat].astype(np.int64)
+        return Found(slots.ravel()[slot], flat - slot * problem.num_readings, chances, reached, sides)
+
+    def read(
+        self, busy: np.ndarray, acts: np.ndarray, on: np.ndarray, directions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return chances of readings, float64 (n, b, R), 0 where `on` is not, and times posteriors, (n, b, R, k)."""
+        problem, here = self.problem, self.node[busy]
+        shape = len(busy), len(acts), problem.num_readings
+        situation = problem.situation[here[:, None], acts]
+        if len(problem.jump) == 1 and len(busy) and self.lists(busy, situation):
+            point, state, weight = self.possible
+            if len(busy) < len(self.node):
+                place = np.full(len(self.node), -1)
+                place[busy] = np.arange(len(busy))
+                within = place[point] >= 0
+                point, state, weight = place[point[within]], state[within], weight[within]
+            joint = problem.law[situation[point], state[:, None]]
+            joint *= weight[:, None, None]
+            joint[~on[point]] = 0.0
+            sides = [_summed(joint * along[state][:, None, None], point, len(busy)) for along in directions.T]
+            return _summed(joint, point, len(busy)), np.stack(sides, axis=3) if sides else np.zeros((*shape, 0))
+        columns = np.column_stack([np.ones(problem.num_states), directions])
+        whole = np.zeros((*shape, columns.shape[1]))
+        for number, action in enumerate(acts.tolist()):
+            rows = np.flatnonzero(on[:, number])
+            moved = self.moved(busy[rows], action)
+            for law, own in _shared(situation[rows, number]):
+                weights = (problem.law[law][:, :, None] * columns[:, None]).reshape(problem.num_states, -1)
+                own_rows = rows if own is None else rows[own]
+                product = (moved if own is None else moved[own]) @ weights
+                whole[own_rows, number] = product.reshape(len(own_rows), *whole.shape[2:])
+        return whole[..., 0], whole[..., 1:]
+
+    def lists(self, busy: np.ndarray, situation: np.ndarray) -> bool:
+        """Return whether possible states are listed: where few are possible, or few points share a law."""
+        laws = sum(np.count_nonzero(np.bincount(column)) for column in situation.T)
+        product = len(busy) * (1 + EACH_STATE * self.problem.num_states)
+        listed = np.count_nonzero(self.belief) * len(busy) / len(self.node)
+        return listed - product < EACH_LAW * laws / (situation.shape[1] * self.problem.num_readings)
+
+    def end(self, busy: np.ndarray, acts: np.ndarray, at: tuple[np.ndarray, ...], child: np.ndarray) -> None:
+        """Pay where an episode ends after some readings: at places of `child` (n, b, R)."""
+        problem, (point, number, reading) = self.problem, at
+        for chosen in np.unique(number).tolist():
+            own = number == chosen
+            rows, action = busy[point[own]], int(acts[chosen])
+            law = problem.situation[self.node[rows], action] * problem.num_readings + reading[own]
+            joint = moved_beliefs(problem, self.node[rows], action, self.belief[rows])
+            joint = joint * problem.likelihood.take(law, axis=0)
+            ending = child[point[own], chosen, reading[own]] - problem.num_nodes
+            paid = np.einsum("mx,mxk->mk", joint, problem.pays[ending])
+            for total, part in enumerate(paid.T):
+                self.gains[total][:, action] += np.bincount(rows, part, len(self.node))
 
 
-def _multiplied(
-    problem: Problem, action: int, node: np.ndarray, belief: np.ndarray, weights: np.ndarray, kind: np.ndarray
-) -> np.ndarray:
-    """Do what `_Reads.total` does by matrix products: one for all points that share move, law and weights."""
-    move = problem.move[node, action]
-    situation = problem.situation[node, action]
-    key = (kind * len(problem.jump) + move) * len(problem.law) + situation
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    if len(first) > FEW + len(node) // FEW:
-        moved = moved_beliefs(problem, node, action, belief)
-        return np.einsum("mx,mxr,mxrk->mrk", moved, problem.law[situation], weights[kind])
-    result = np.empty((len(node), problem.num_readings, weights.shape[3]))
-    order = np.argsort(group, kind="stable")
-    for point, rows in zip(first, np.split(order, np.cumsum(np.bincount(group))[:-1]), strict=True):
-        joint = problem.law[situation[point]][:, :, None] * weights[kind[point]]
-        if move[point] < len(problem.jump) - 1:
-            joint = problem.kernel(int(move[point])) @ joint.reshape(problem.num_states, -1)
-        result[rows] = (belief[rows] @ joint.reshape(problem.num_states, -1)).reshape(len(rows), *result.shape[1:])
-    return result
+def _summed(values: np.ndarray, point: np.ndarray, points: int) -> np.ndarray:
+    """Sum values (n, ...) of entries that are sorted by their points (n,): float64 (points, ...)."""
+    first = np.flatnonzero(np.diff(point, prepend=-1))
+    whole = np.zeros((points, *values.shape[1:]))
+    whole[point[first]] = np.add.reduceat(values, first, axis=0)
+    return whole
 
 
-def _joined(parts: list[Found]) -> Found:
-    return Found(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _shared(laws: np.ndarray):
+    """Yield each law and which of the points have it; None for all."""
+    if not len(laws):
+        return
+    if laws.min() == laws.max():
+        yield int(laws[0]), None
+        return
+    order = np.argsort(laws, kind="stable")
+    cuts = np.flatnonzero(np.diff(laws[order])) + 1
+    for rows in np.split(order, cuts):
+        yield int(laws[rows[0]]), rows
 
 
 def moved_beliefs(problem: Problem, node: np.ndarray, action: int, belief: np.ndarray) -> np.ndarray:
     """Return b P_a for beliefs (m, X) at nodes (m,)."""
+    if len(problem.jump) == 1:
+        return belief
     move = problem.move[node, action]
     moved = belief
     for row in np.unique(move[move < len(problem.jump) - 1]):
@@ -213,8 +283,3 @@ def moved_beliefs(problem: Problem, node: np.ndarray, action: int, belief: np.nd
         moved = moved.copy() if moved is belief else moved
         moved[here] = (problem.kernel(int(row)).T @ belief[here].T).T
     return moved
-
-
-@functools.cache
-def _directions(states: int) -> np.ndarray:
-    return np.random.default_rng(0).random((states, 2))

@@ -38,7 +38,7 @@ class Children(NamedTuple):
     """Edges from the points of one depth, in the order (point, action, reading)."""
 
     source: np.ndarray  # int64 (e,), numbers of points
-    action: np.ndarray  # int64 (e,)
+    slot: np.ndarray  # int64 (e,), number of the point times A plus action
     reading: np.ndarray  # int64 (e,)
     chance: np.ndarray  # float64 (e,), of the reading, given point and action
     target: np.ndarray  # int64 (e,), numbers of points
@@ -54,14 +54,13 @@ class DecisionGraph:
 
     Attributes:
         node: int64 (P,), the node of each point.
-        way: int64 (P, 3), source, action and reading of the first way to each point; sources are points, -1 at the
-            beginning of a context.
         roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
         depths: the points of each depth, as slices.
         children: edges to the next depth, for each depth.
-        gain: float64 (P, A, 1 + outcomes), the expected reward of each action and what it adds to each of
-            `problem.outcomes`; 0 where the action is illegal.
+        gain: float64 (P, A) by number among `problem.totals`, what each action adds to it on average, the reward first;
+            0 where the action is illegal. Tallies that are the same whatever is read are left out.
         legal: bool (P, A).
+        seen: the observations of all points, once `FiniteSetting.observations` has made them.
 
     Raises:
         TooLarge: more than 10^6 points.
@@ -72,22 +71,27 @@ class DecisionGraph:
         if merge not in MERGES:
             raise ParameterError("merge", merge, f"one of {MERGES}")
         self.problem, self.merge = problem, merge
+        self.seen: np.ndarray | None = None
         start, prior = np.asarray(problem.start), problem.prior
         if worlds:
             context, state = np.nonzero(prior)
             start, prior = start[context], prior[context, state, None] * np.eye(problem.num_states)[state]
         self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
-        belief = prior / np.where(self.weight > 0, self.weight, 1.0)[:, None]
-        layer = Layer(start, np.full((len(start), 3), -1), belief, None)
-        layers, gains, first = [layer], [], 0
+        layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
+        directions = _directions(problem.num_states, {"histories": 0, "nodes": 1, "beliefs": 2}[merge])
+        first, layers, gains = 0, [layer.node], []
+        self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
+        self._place = np.zeros(problem.num_nodes, np.int64)
         for depth in range(problem.horizon):
             room = MAX_POINTS - first - len(layer.node)
-            found, gain = expand(problem, layer, room if merge == "histories" else None)
+            found, gain = expand(problem, layer, directions, room if merge == "histories" else None)
             gains.append(gain)
             kept, target = self._merged(found)
             after = first + len(layer.node)
-            self.children.append(Children(found.source + first, *found[1:4], target + after))
+            slot = found.slot + first * problem.num_actions
+            edges = Children(slot // problem.num_actions, slot, found.reading, found.chance, target + after)
+            self.children.append(edges)
             if not len(kept):
                 break
             if depth == problem.horizon - 1:
@@ -95,40 +99,50 @@ class DecisionGraph:
             held = 0 if depth == problem.horizon - 2 else len(kept) * problem.num_states
             if after + len(kept) > MAX_POINTS or held > MAX_BELIEFS:
                 raise TooLarge(self.merge, f"more than {MAX_POINTS}", f"at most {MAX_POINTS}")
-            way = np.stack([part[kept] for part in found[:3]], axis=1)
-            fresh = Layer(found.node[kept], way, None, layer)
+            fresh = Layer(found.node[kept], None, layer, Found(*(column[kept] for column in found)))
             # The posteriors of the last decisions, which are most of all, are made in blocks and not kept.
             if depth < problem.horizon - 2:
-                fresh = fresh._replace(belief=fresh.posterior(problem, slice(None)), before=None)
+                fresh = Layer(fresh.node, fresh.posterior(problem, slice(None)))
             layer = fresh
             self.depths.append(slice(after, after + len(kept)))
-            layers.append(Layer(layer.node, way + np.array([first, 0, 0]), None, None))
+            layers.append(layer.node)
+            self._ways.append(np.stack([slot[kept], found.reading[kept]]))
             first = after
-        self.node, self.way = (np.concatenate([part[i] for part in layers]) for i in range(2))
-        self.gain = np.concatenate(gains)
+        self.node = np.concatenate(layers)
+        self.gain = {total: np.concatenate([gain[total] for gain in gains]) for total in problem.varying}
         self.legal = problem.legal[self.node]
 
     def __len__(self) -> int:
         """Return the number of points."""
         return len(self.node)
 
+    @functools.cached_property
+    def way(self) -> np.ndarray:
+        """Source, action and reading of the first way to each point: int64 (P, 3), -1 at the beginning of a context."""
+        slot, reading = np.concatenate(self._ways, axis=1)
+        action = np.where(slot >= 0, slot % self.problem.num_actions, -1)
+        return np.stack([slot // self.problem.num_actions, action, reading], axis=1)
+
     def _merged(self, found: Found) -> tuple[np.ndarray, np.ndarray]:
         """Return the first way to each point of the next depth, and the point to which each way leads."""
+        each = np.arange(len(found.node))
         if self.merge == "histories":
-            return np.arange(len(found.node)), np.arange(len(found.node))
-        keys = found.node
-        if self.merge == "beliefs":
-            keys = row_keys(np.column_stack([found.node, np.round(found.sides * 10**DECIMALS).astype(np.int64)]))
-        _, first, target = np.unique(keys, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # points stand in the order in which they are first met
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        first, target = first[order], place[target]
-        off = np.abs(found.sides - found.sides[first][target]).max(initial=0.0)
+            return each, each
+        if self.merge == "nodes":
+            place, keys = self._place, found.node
+        else:
+            sides = np.round(found.sides * 10**DECIMALS).astype(np.int64)
+            keys = np.unique(row_keys(np.column_stack([found.node, sides])), return_inverse=True)[1].ravel()
+            place = np.empty(len(keys), np.int64)
+        place[keys[::-1]] = each[::-1]  # the first way to a key is written last; points stand in the order of these
+        first = place[keys]
+        kept = np.flatnonzero(first == each)
+        off = np.abs(found.sides - found.sides[first]).max(initial=0.0)
         if off > 10.0**-DECIMALS * 10:
             fix = "Make them depend on all that was read, or choose rows = 'histories'."
             raise ParameterError("child", f"ways to a node {off:.2g} apart", "nodes that fix the posterior", fix)
-        return first, target
+        place[keys[kept]] = np.arange(len(kept))
+        return kept, place[keys]
 
     # Values.
 
@@ -137,25 +151,45 @@ class DecisionGraph:
         reach = np.zeros(len(self))
         reach[self.roots] = self.weight
         for level, edges in zip(self.depths, self.children, strict=True):
-            flow = reach[edges.source] * rows[edges.source, edges.action] * edges.chance
+            flow = reach[edges.source] * rows.ravel()[edges.slot] * edges.chance
             arrived = np.bincount(edges.target - level.stop, flow)
             reach[level.stop : level.stop + len(arrived)] = arrived
         return reach
 
-    @functools.cached_property
-    def optimum(self) -> tuple[np.ndarray, np.ndarray]:
-        """The best action of each point, int64 (P,), and its value, float64 (P,); legal actions win ties."""
+    def worth(self, value: np.ndarray) -> np.ndarray:
+        """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""
+        worth = np.where(self.legal, self.gain[0], -np.inf)
+        for level, edges in zip(self.depths, self.children, strict=True):
+            worth[level] += self._later(level, edges, value)
+        return worth
+
+    def _later(self, level: slice, edges: Children, value: np.ndarray) -> np.ndarray:
+        actions = self.problem.num_actions
+        later = edges.chance * value[edges.target]
+        points = level.stop - level.start
+        return np.bincount(edges.slot - level.start * actions, later, points * actions).reshape(points, actions)
+
+    def solved(self, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Find the best of some of the legal actions of each point, bool (P, A), if no others are taken later either.
+
+        Returns:
+            The actions, int64 (P,), and their values, float64 (P,), 0 where there is none; legal actions win ties.
+        """
         value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
-        worth = np.where(self.legal, self.gain[:, :, 0], -np.inf)
+        worth = np.where(among, self.gain[0], -np.inf)
         for level, edges in zip(reversed(self.depths), reversed(self.children), strict=True):
-            later, shape = edges.chance * value[edges.target], worth[level].shape
-            place = (edges.source - level.start) * shape[1] + edges.action
-            worth[level] += np.bincount(place, later, shape[0] * shape[1]).reshape(shape)
+            worth[level] += self._later(level, edges, value)
             best[level] = worth[level].argmax(axis=1)
             value[level] = worth[level].max(axis=1)
             give_up = np.flatnonzero((value[level] < 0) & ~self.legal[level].all(axis=1)) + level.start
             best[give_up], value[give_up] = self.legal[give_up].argmin(axis=1), 0.0
+            value[level][np.isneginf(value[level])] = 0.0
         return best, value
+
+    @functools.cached_property
+    def optimum(self) -> tuple[np.ndarray, np.ndarray]:
+        """The best action of each point, int64 (P,), and its value, float64 (P,); legal actions win ties."""
+        return self.solved(self.legal)
 
     @property
     def optimal_value(self) -> float:
@@ -169,7 +203,7 @@ class DecisionGraph:
         """The point after each point, action and reading, int32 (P, A, R); -1 where there is none."""
         after = np.full((len(self), self.problem.num_actions, self.problem.num_readings), -1, np.int32)
         for edges in self.children:
-            after[edges.source, edges.action, edges.reading] = edges.target
+            after.reshape(-1, after.shape[2])[edges.slot, edges.reading] = edges.target
         return after
 
     def locate(self, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
@@ -198,3 +232,9 @@ class DecisionGraph:
             context[level], actions[level], readings[level] = context[source], actions[source], readings[source]
             actions[level, depth], readings[level, depth] = action, reading
         return context, actions, readings
+
+
+@functools.cache
+def _directions(states: int, count: int) -> np.ndarray:
+    """Return fixed random directions along which posteriors are compared: float64 (states, count)."""
+    return np.random.default_rng(0).random((states, 2))[:, : count if states > 1 else 0]

@@ -11,7 +11,7 @@ from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.finite.walks import VIEWS, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
-from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, inverse_cdf
+from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy, inverse_cdf
 from theorybench.envs.core.streams import Stream, environment_keys
 from theorybench.envs.core.views import View
 
@@ -21,6 +21,10 @@ S = TypeVar("S", bound=FiniteSetting)
 SAMPLES = 2**14
 #: What softmax tables put on an illegal action for a zero counts as none, up to this.
 NEGLIGIBLE = 1e-12
+#: Policies that look up observations and do not change them: they are shown an array that is read-only.
+LOOK_UP = (PolicyOfSetting, TablePolicy)
+#: Worths of actions that differ by less are equal but for rounding.
+TIES = 1e-10
 
 
 class PointPolicy(PolicyOfSetting):
@@ -33,11 +37,8 @@ class PointPolicy(PolicyOfSetting):
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
         setting: Any = self.setting
-        if self.merge == "nodes":
-            rows = setting.nodes(observations)
-        else:
-            rows = setting.graph(self.merge).locate(*setting.read(observations))
-        return np.eye(setting.num_actions)[self.actions[rows]]
+        chosen = self.actions[setting.points(self.merge, observations)]
+        return np.eye(setting.num_actions)[chosen]
 
 
 class FiniteOracle(Oracle[S]):
@@ -49,7 +50,7 @@ class FiniteOracle(Oracle[S]):
     mixed with the weights that the policy gives them. Any other is a seeded estimate from `SAMPLES` episodes, and
     each value has a `<key>_se`.
 
-    Besides the objective and the divergence there is a value for each of the problem's outcomes, and
+    Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.
     """
 
@@ -71,13 +72,31 @@ class FiniteOracle(Oracle[S]):
     @functools.cached_property
     def optimal_policy(self) -> PointPolicy:
         """Do at each point what is best on average over the hidden states that it leaves possible."""
+        return self._taking(self._states.optimum[0])
+
+    def _taking(self, actions: np.ndarray) -> PointPolicy:
+        """Return the policy that takes an action, int64 (P,), at each point of the optimum's graph."""
         graph = self._states
-        actions = graph.optimum[0]
         if graph.merge == "nodes":
             by_node = np.zeros(self.setting.problem.num_nodes, np.int64)
             by_node[graph.node] = actions
             actions = by_node
         return PointPolicy(self.setting, graph.merge, actions)
+
+    def one_step(self, gathering: np.ndarray) -> PointPolicy:
+        """Return the policy that looks one step ahead: it never counts on gathering more than once.
+
+        Each action is worth what it earns, and then what is best for one who gathers nothing more (nothing, where only
+        gathering is legal). Of actions whose worths differ by rounding alone, those that gather come first.
+
+        Args:
+            gathering: bool (A,), the actions that gather: that test, read, buy, write down.
+        """
+        graph = self._states
+        worth = graph.worth(graph.solved(graph.legal & ~gathering)[1])
+        best = worth >= worth.max(axis=1, keepdims=True) - TIES
+        preferred = best & gathering
+        return self._taking(np.where(preferred.any(axis=1), preferred.argmax(axis=1), best.argmax(axis=1)))
 
     @functools.cached_property
     def clairvoyant(self) -> float:
@@ -105,24 +124,27 @@ class FiniteOracle(Oracle[S]):
     # Values of policies.
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics."""
-        setting, problem = self.setting, self.setting.problem
+        """Compute all metrics; the divergence where it is wanted."""
+        setting = self.setting
+        kl = metrics is None or any(name.endswith("kl") for name in metrics)
         try:
             graph = setting.graph("nodes" if self._sees_nodes(policy) else "histories")
-            found, weight = self.values(policy, graph), graph.weight
+            found, weight = self.values(policy, graph, kl=kl), graph.weight
         except TooLarge:
             if declared(policy) not in VIEWS:
                 return self.estimate(policy)
-            found, weight = self.follow(policy), problem.prior.sum(axis=1)
-        values = dict(zip(self._names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
+            found, weight = self.follow(policy), setting.problem.prior.sum(axis=1)
+        names = self._names[: found.shape[1]]
+        values = dict(zip(names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
         if len(found) > 1:
             for context, row in enumerate(found.tolist()):
-                values |= {f"context_{context}/{name}": value for name, value in zip(self._names, row, strict=True)}
+                prefix = setting.context_name(context)
+                values |= {f"{prefix}/{name}": value for name, value in zip(names, row, strict=True)}
         return values
 
     @property
     def _names(self) -> list[str]:
-        return ["objective", *self.setting.problem.outcomes, "kl"]
+        return [*self.setting.problem.totals, "kl"]
 
     def _sees_nodes(self, policy: Any) -> bool:
         """Return whether histories that end in the same node look alike to a policy."""
@@ -137,25 +159,51 @@ class FiniteOracle(Oracle[S]):
         table = type(policy) is LegalTablePolicy and policy.view == "state"
         return table or (type(policy) is PointPolicy and policy.merge == "nodes")
 
-    def rows(self, policy: Any, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ask a policy: its rows float64 (n, num_actions) and their divergence from the reference's (n,)."""
-        rows, reference = self.probs(policy, observations), self.setting.reference_probs(observations)
-        return rows, divergence(np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows), reference)
+    def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
+        rows = self.probs(policy, observations)
+        if not kl:
+            return rows, np.zeros(len(rows))
+        reference = self.setting.reference_probs(observations)
+        tried = rows if reference.all() else np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows)
+        return rows, divergence(tried, reference)
 
-    def values(self, policy: Any, graph: DecisionGraph) -> np.ndarray:
-        """Return what a policy earns from each root of a graph, in outcomes and divergence: float64 (C, 2 + outcomes).
+    def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
+        """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
 
-        It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
+        It goes backward: the value of a point is the policy's mean of gains and of the values that follow. The
+        divergence is left out unless asked for.
         """
-        rows, surprise = self.rows(policy, self.setting.observations(graph))
-        value = np.concatenate([np.einsum("pa,pak->pk", rows, graph.gain), surprise[:, None]], axis=1)
+        seen = self.setting.observations(graph)
+        rows, surprise = self.rows(policy, seen if isinstance(policy, LOOK_UP) else seen.copy(), kl=kl)
+        # An infinite divergence behind what never happens is none: how often one is met is counted apart.
+        endless = np.isinf(surprise)
+        surprise = np.where(endless, 0.0, surprise)
+        value = np.stack([*self._sums(rows, graph.gain, graph.node, graph.legal), surprise, endless])
+        value = value[: len(value) - 1 + endless.any() if kl else -2]
         for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
-            flow = rows[edges.source, edges.action] * edges.chance
-            on = flow > 0  # an infinite divergence behind what never happens is none
-            source, later = edges.source[on] - level.start, flow[on, None] * value[edges.target[on]]
-            for column, own in enumerate(later.T):
-                value[level, column] += np.bincount(source, own, level.stop - level.start)
-        return np.asarray(value[graph.roots])
+            source, flow = edges.source - level.start, rows.ravel()[edges.slot] * edges.chance
+            for own in value:
+                own[level] += np.bincount(source, flow * own[edges.target], level.stop - level.start)
+        found = value[:, graph.roots]
+        if len(found) > len(self._names):
+            found[-2] = np.where(found[-1] > 0, np.inf, found[-2])
+        return np.asarray(found[: len(self._names)].T)
+
+    def _sums(
+        self, rows: np.ndarray, gain: dict[int, np.ndarray], node: np.ndarray, legal: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,)."""
+        certain, columns = self.setting.listed.certain, []
+        lawful = rows if self.setting.problem.all_legal else np.where(legal, rows, 0.0)
+        for total in range(len(self.setting.problem.totals)):
+            if total in gain:
+                columns.append(np.einsum("pa,pa->p", rows, gain[total]))
+            elif len(certain[total]) == 1:
+                columns.append(lawful @ certain[total][0])
+            else:
+                columns.append(np.einsum("pa,pa->p", lawful, certain[total][node]))
+        return columns
 
     def follow(self, policy: Any) -> np.ndarray:
         """Follow a policy that declares what it depends on, forward; shaped as `values`."""
@@ -163,22 +211,22 @@ class FiniteOracle(Oracle[S]):
         view, found = View.of(setting, VIEWS[declared(policy)]), []
         for context, weights in enumerate(problem.prior):
             mass = weights.sum()
-            layer = Layer(problem.start[[context]], np.full((1, 3), -1), weights[None] / (mass or 1.0), None)
+            layer = Layer(problem.start[[context]], weights[None] / (mass or 1.0))
             reach: np.ndarray = np.ones(1)
-            total, rng = np.zeros(2 + len(problem.outcomes)), np.random.default_rng(0)
+            total, rng = np.zeros(len(self._names)), np.random.default_rng(0)
             past = (np.array([context]), *(np.full((1, setting.horizon), fill) for fill in (-1, 0)))
             for depth in range(setting.horizon):
                 rows, surprise = self.rows(policy, setting.dialogues(*past))
-                after, gain = expand(problem, layer)
-                total[:-1] += np.einsum("p,pa,pak->k", reach, rows, gain)
+                after, gain = expand(problem, layer, np.zeros((problem.num_states, 0)))
+                source, action = after.split(problem)
+                total[:-1] += [reach @ own for own in self._sums(rows, gain, layer.node, problem.legal[layer.node])]
                 total[-1] += reach[reach > 0] @ surprise[reach > 0]
-                flow = reach[after.source] * rows[after.source, after.action] * after.chance
+                flow = reach[source] * rows.ravel()[after.slot] * after.chance
                 if not len(flow):
                     break
-                way = np.stack(after[:3], axis=1)
-                belief = Layer(after.node, way, None, layer).posterior(problem, slice(None))
-                past = tuple(part[after.source] for part in past)
-                past[1][:, depth], past[2][:, depth] = after.action, after.reading
+                belief = Layer(after.node, None, layer, after).posterior(problem, slice(None))
+                past = tuple(part[source] for part in past)
+                past[1][:, depth], past[2][:, depth] = action, after.reading
                 seen = setting.dialogues(*past)
                 row = view.index(seen)
                 self.check_dependence(policy, seen, row)
@@ -191,7 +239,7 @@ class FiniteOracle(Oracle[S]):
                 one = np.zeros(len(reach), np.int64)
                 one[keys[shuffled]] = shuffled
                 rest = np.where(reach > 0, reach, 1.0)[:, None]
-                layer = Layer(after.node[one], way[one], np.where(reach[:, None] > 0, mixed / rest, belief[one]), None)
+                layer = Layer(after.node[one], np.where(reach[:, None] > 0, mixed / rest, belief[one]))
                 past = tuple(part[one] for part in past)
             found.append(total)
         return np.stack(found)
@@ -214,8 +262,13 @@ class FiniteOracle(Oracle[S]):
             actions, mask = inverse_cdf(rows, rng.random(len(rows))), setting.action_mask(state)
             legal = np.ones(len(rows), bool) if mask is None else mask[np.arange(len(rows)), actions]
             steps = np.full(len(episode), step)  # not one int: arrays wrap around where a late step's number is large
+            node = state.node
             state, rewards, over = setting.transition(state, actions, Stream(keys[episode], steps, setting.world, np))
             columns["objective"][episode] += np.where(legal, rewards, 0.0)
+            for name, table in problem.tallies.items():
+                chance = problem.law[problem.situation[node, actions], state.hidden]
+                added = np.broadcast_to(table, problem.child.shape)[node[:, None], problem.cell[actions]]
+                columns[name][episode] += np.where(legal, (chance * added).sum(axis=1), 0.0)
             ended = legal & over
             for name, outcome in problem.outcomes.items():
                 table = np.broadcast_to(outcome, problem.pay.shape)
@@ -226,4 +279,8 @@ class FiniteOracle(Oracle[S]):
         if len(problem.start) == 1:
             return whole
         parts = [means({n: x[context == c] for n, x in columns.items()}, True) for c in range(len(problem.start))]
-        return whole | {f"context_{c}/{name}": value for c, part in enumerate(parts) for name, value in part.items()}
+        return whole | {
+            f"{self.setting.context_name(c)}/{name}": value
+            for c, part in enumerate(parts)
+            for name, value in part.items()
+        }

@@ -71,6 +71,8 @@ class Problem:
     initial: Any = None  # float64 (D, A), where agents start; None for the reference
     #: float64 (E, X) by name: further numbers whose expectations at the end are metrics
     outcomes: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    #: float64 (D or 1, cells) by name, as `gain`: further numbers whose expected sums over the steps are metrics
+    tallies: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Fill in what is left out, and check shapes, ranges and sums.
@@ -118,7 +120,8 @@ class Problem:
         }
         for name, value in filled.items():
             short = name in ("situation", "legal", "gain", "move", "reference", "initial") and len(value) == 1
-            object.__setattr__(self, name, np.repeat(value, nodes, axis=0) if short else value)
+            whole = np.broadcast_to(value, (nodes, *value.shape[1:])) if short else value
+            object.__setattr__(self, name, whole)
         self._check()
 
     def _check(self) -> None:
@@ -160,6 +163,9 @@ class Problem:
             raise ParameterError("prior", float(self.prior.sum()), "probabilities that sum to 1")
         if not self.legal.any(axis=1).all():
             raise ParameterError("legal", "a node without a legal action", "a legal action at every node")
+        for name, table in self.tallies.items():
+            if name in self.outcomes or table.shape not in (self.child.shape, (1, self.child.shape[1])):
+                raise ParameterError("tallies", f"{name} {table.shape}", f"a name of its own, shape {self.child.shape}")
 
     @property
     def num_nodes(self) -> int:
@@ -199,6 +205,47 @@ class Problem:
     def all_legal(self) -> bool:
         """Whether every action is legal everywhere."""
         return bool(self.legal.all())
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The names of what an episode adds up: "objective", the outcomes, the tallies."""
+        return ("objective", *self.outcomes, *self.tallies)
+
+    @functools.cached_property
+    def _steps(self) -> dict[int, np.ndarray]:
+        first = 1 + len(self.outcomes)
+        return {0: self.gain} | {first + number: table for number, table in enumerate(self.tallies.values())}
+
+    @functools.cached_property
+    def certain(self) -> dict[int, np.ndarray]:
+        """What actions earn in some of the totals, by their numbers, whatever is read: float64 (D or 1, A)."""
+        alone = {}
+        for total, table in self._steps.items():
+            table = table[:1] if table.strides[0] == 0 else table  # one row for all nodes
+            first = table[:, self.cell[:, 0]]
+            if all((table[:, cells] == first[:, [action]]).all() for action, cells in enumerate(self.cell)):
+                alone[total] = first
+        return alone
+
+    @functools.cached_property
+    def uncertain(self) -> dict[int, np.ndarray]:
+        """What steps earn in the other totals: float64 (D or 1, cells)."""
+        return {total: table for total, table in self._steps.items() if total not in self.certain}
+
+    @property
+    def varying(self) -> list[int]:
+        """The numbers of the totals that are not tallies of actions alone."""
+        return [*range(1 + len(self.outcomes)), *(total for total in self.uncertain if total > len(self.outcomes))]
+
+    @functools.cached_property
+    def likelihood(self) -> np.ndarray:
+        """The laws by reading: float64 (laws R, X), row law R + reading."""
+        return np.ascontiguousarray(self.law.swapaxes(1, 2)).reshape(-1, self.num_states)
+
+    @functools.cached_property
+    def same_pays(self) -> bool:
+        """Whether no ending's pay, nor outcome, depends on the hidden state."""
+        return bool((self.pays == self.pays[:, :1]).all())
 
     @functools.cached_property
     def pays(self) -> np.ndarray:
@@ -253,12 +300,26 @@ class Problem:
             "pay": self.pay.ravel(),
         }
         return FiniteTables(
-            **{name: np.asarray(array, np.int64) for name, array in integers.items()},
-            **{name: np.asarray(array, np.float64) for name, array in floats.items()},
-            legal=self.legal,
+            **{name: np.require(array, np.int64, "W") for name, array in integers.items()},
+            **{name: np.require(array, np.float64, "W") for name, array in floats.items()},
+            legal=np.require(self.legal, bool, ["C", "W"]),
         )
 
 
-def softened(actions: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
-    """Return rows, float64 (n, A), that take actions (n,) and spread a share over the legal ones, bool (n or 1, A)."""
-    return (1 - share) * np.eye(legal.shape[1])[actions] + share * legal / legal.sum(axis=1, keepdims=True)
+def softened(usual: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
+    """Return rows that do what is usual and spread a share over the legal actions.
+
+    Args:
+        usual: int (n,), an action each, or float64 (n, A), distributions.
+        legal: bool (n or 1, A).
+        share: of the uniform distribution.
+
+    Returns:
+        float64 (n, A).
+    """
+    spread = share * legal / legal.sum(axis=1, keepdims=True)
+    if usual.ndim == 2:
+        return np.asarray((1 - share) * usual + spread)
+    rows = np.repeat(spread, len(usual), axis=0) if len(legal) == 1 else spread
+    rows[np.arange(len(usual)), usual] += 1 - share
+    return rows

@@ -46,6 +46,15 @@ class FiniteSetting(Setting):
     def problem(self) -> Problem:
         """The tables, as a cached property."""
 
+    @property
+    def listed(self) -> Problem:
+        """The problem whose decisions graphs list: one of the same nodes, actions, contexts and totals.
+
+        It is the problem itself unless a subclass knows what its readings are worth at each node, and says it with
+        fewer hidden states.
+        """
+        return self.problem
+
     # What follows from the problem.
 
     @functools.cached_property
@@ -84,6 +93,10 @@ class FiniteSetting(Setting):
     def tables(self) -> FiniteTables:
         """The problem, laid flat."""
         return self.problem.tables(self._first_number + 1, self._first_reading + 1, boards=self.state_in_prompt)
+
+    def context_name(self, context: int) -> str:
+        """Name a context in metrics."""
+        return f"context_{context}"
 
     # Dynamics.
 
@@ -196,18 +209,36 @@ class FiniteSetting(Setting):
         return np.concatenate([prompt, steps.reshape(len(prompt), -1)], axis=1).astype(self.observation_dtype)
 
     def observations(self, graph: DecisionGraph) -> np.ndarray:
-        """Return what is seen at the points of a graph: (P, tokens) of the observation's type."""
-        if self.state_in_prompt:
-            return self.tables.shown[graph.node].astype(self.observation_dtype)
-        return self.dialogues(*graph.histories())
+        """Return what is seen at the points of a graph: (P, tokens) of the observation's type, read-only."""
+        if graph.seen is None:
+            if self.state_in_prompt:
+                seen = self.problem.shown[graph.node] + (self._first_number + 1)
+            else:
+                seen = self.dialogues(*graph.histories())
+            graph.seen = seen.astype(self.observation_dtype)
+            graph.seen.flags.writeable = False
+        return graph.seen
+
+    def points(self, merge: str, observations: np.ndarray) -> np.ndarray:
+        """Return the nodes that observations show, or the points of the graph of that name: int64 (n,).
+
+        All observations of a graph, the very array that `observations` returned, are known by sight.
+        """
+        graphs = self.__dict__.get("_graphs", {}).values()
+        graph = next((graph for graph in graphs if getattr(graph, "seen", None) is observations), None)
+        if merge == "nodes":
+            return self.nodes(np.asarray(observations)) if graph is None else graph.node
+        if graph is not None and graph.merge == merge:
+            return np.arange(len(graph))
+        return self.graph(merge).locate(*self.read(observations))
 
     def reference_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's reference at the node that is shown: float64 (n, A)."""
-        return np.asarray(self.problem.reference[self.nodes(observations)], np.float64)
+        return np.asarray(self.problem.reference[self.points("nodes", observations)], np.float64)
 
     def initial_probs(self, observations: np.ndarray) -> np.ndarray:
         """The problem's start at the node that is shown: float64 (n, A)."""
-        return np.asarray(self.problem.initial[self.nodes(observations)], np.float64)
+        return np.asarray(self.problem.initial[self.points("nodes", observations)], np.float64)
 
     # Listed decisions.
 
@@ -220,7 +251,7 @@ class FiniteSetting(Setting):
         held = self.__dict__.setdefault("_graphs", {})
         if rows not in held:
             try:
-                held[rows] = DecisionGraph(self.problem, rows)
+                held[rows] = DecisionGraph(self.listed, rows)
             except TooLarge as error:
                 held[rows] = error
         if isinstance(held[rows], TooLarge):
@@ -258,10 +289,7 @@ class FiniteView(StateView):
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""
-        setting = self._setting
-        if setting.rows == "nodes":
-            return setting.nodes(np.asarray(observations))
-        return setting.graph("histories").locate(*setting.read(observations))
+        return self._setting.points(self._setting.rows, observations)
 
     def observations(self, dtype: np.dtype) -> np.ndarray:
         """Return one observation of each row, zeros for nodes that are never reached."""

@@ -133,7 +133,7 @@ class InductionMixture(TrainingRun):
     probe_price: float = real(0.01, 0.0, 1.0, "of an evaluation")
     instance: int = instance(0, "the corpora")
 
-    def most_histories(self) -> int:
+    def most_rows(self) -> int:
         """Return growing mixtures times where they may be tested, times corpora: what readings may tell apart."""
         sizes = range(self.shares + 1)
         tested = (sum(math.comb(size, tests) for tests in range(self.probes + 1)) for size in sizes)

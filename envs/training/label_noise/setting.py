@@ -143,7 +143,7 @@ class LabelNoise(TrainingRun):
     along: bool = boolean(False, "whether noise has a component along the signal, as in the paper; see below")
     instance: int = instance(0, "the worlds")
 
-    def most_histories(self) -> int:
+    def most_rows(self) -> int:
         """Return a bound of the number of histories: worlds times nodes."""
         return self.worlds * len(self.plans.checkpoint)
 

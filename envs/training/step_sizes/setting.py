@@ -119,7 +119,7 @@ class StepSizes(TrainingRun):
     mu: float = real(0.0, 0.0, 0.05, "strong convexity of the functions, 1/condition number")
     instance: int = instance(0, "the rate of the early law and the power of the late one")
 
-    def most_histories(self) -> int:
+    def most_rows(self) -> int:
         """Return the number of histories: laws times nodes."""
         return len(LAWS) * len(self.plans.time)
 

@@ -138,7 +138,7 @@ class ThinkingSteps(TrainingRun):
     price: float = real(0.02, 0.0, 1.0, "of a thought")
     instance: int = instance(0, "the tasks")
 
-    def most_histories(self) -> int:
+    def most_rows(self) -> int:
         """Return a bound of the number of histories: tasks times sequences of thoughts."""
         kinds = len(self.step_sizes)
         return len(self.examples) * self.tasks * sum(kinds**length for length in range(self.thoughts))

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.finite import graph
+from theorybench.envs.core.finite import graph, listed
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.validation import integer
-from theorybench.envs.training import run
 from theorybench.envs.training.run import TrainingRun, habits
 
 
@@ -23,7 +22,7 @@ class Walk(TrainingRun):
 
     steps: int = integer(2, 1, 12, "actions")
 
-    def most_histories(self):
+    def most_rows(self):
         return 2 * 2**self.steps
 
     @functools.cached_property
@@ -43,12 +42,12 @@ class Walk(TrainingRun):
 
 def test_too_many_histories_are_refused_by_the_name_of_a_parameter(monkeypatch):
     assert len(Walk(steps=3).graph("histories")) == 1 + 4 + 8
-    for module in (graph, run):
+    for module in (graph, listed):
         monkeypatch.setattr(module, "MAX_POINTS", 12)
     assert len(Walk(steps=2).graph("histories")) == 5  # bounded by 8
     with pytest.raises(ParameterError, match=r"steps = 3: expected at most 12 histories.*Lower it"):
         Walk(steps=3)
-    monkeypatch.setattr(run, "MAX_POINTS", 13)
+    monkeypatch.setattr(listed, "MAX_POINTS", 13)
     monkeypatch.setattr(graph, "MAX_POINTS", 13)
     assert Walk(steps=3)  # the bound is 16, there are 13
 

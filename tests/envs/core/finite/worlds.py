@@ -57,8 +57,15 @@ class Random(FiniteSetting):
             prior=prior if self.drawn else None,
             begin=rng.integers(X, size=(C, 3)) if self.seed % 2 and not self.drawn else None,
             shown=np.arange(C)[:, None],
-            outcomes={"squares": rng.normal(size=(ends, X)) ** 2},
+            outcomes={"squares": rng.normal(size=(ends, 1 if self.seed % 5 else X)) ** 2 + np.zeros((ends, X))},
+            tallies={"steps": self.tally(rng, nodes)},
         )
+
+    def tally(self, rng, nodes):
+        """Draw a number for each action, or for each cell, and the same for all nodes or not."""
+        cells = self.actions * self.readings
+        drawn = rng.normal(size=(1 if self.seed % 2 else nodes, cells))
+        return drawn if self.seed % 3 else np.repeat(drawn[:, : self.actions], self.readings, axis=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +82,7 @@ class Boards(Random):
 
 
 def outcomes(problem, rows):
-    """Yield every episode's chance, context, reward, outcome and divergence under rows(context, history, node)."""
+    """Yield every episode's chance, context, reward, outcome, divergence, tally under rows(context, history, node)."""
     if problem.begin.size:
         starts = [(c, x, 1 / problem.begin.size) for c, worlds in enumerate(problem.begin) for x in worlds]
     else:
@@ -90,7 +97,7 @@ def _play(problem, rows, context, node, hidden, history):
     surprise = sum(p * np.log(p * legal.sum()) for p in own if p > 0) if not own[~legal].any() else np.inf
     for action in np.flatnonzero(own):
         if not legal[action]:
-            yield own[action], 0.0, 0.0, surprise
+            yield own[action], 0.0, 0.0, surprise, 0.0
             continue
         move = problem.jump[problem.move[node, action], hidden]
         law = problem.law[problem.situation[node, action]]
@@ -99,9 +106,12 @@ def _play(problem, rows, context, node, hidden, history):
             if not chance:
                 continue
             gain, child = problem.gain[node, cell], problem.child[node, cell]
+            step = np.broadcast_to(problem.tallies["steps"], problem.child.shape)[node, cell]
             if child >= problem.num_nodes:
                 end = child - problem.num_nodes
-                yield chance, gain + problem.pay[end, after], problem.outcomes["squares"][end, after], surprise
+                yield chance, gain + problem.pay[end, after], problem.outcomes["squares"][end, after], surprise, step
                 continue
-            for later, reward, square, kl in _play(problem, rows, context, child, after, (*history, action, reading)):
-                yield chance * later, gain + reward, square, surprise + kl
+            for later, reward, square, kl, steps in _play(
+                problem, rows, context, child, after, (*history, action, reading)
+            ):
+                yield chance * later, gain + reward, square, surprise + kl, step + steps

@@ -269,7 +269,7 @@ def test_parameters_out_of_range_are_refused():
 def test_the_number_of_histories_is_bounded():
     for parameters in ({}, {"probes": 2, "shares": 4}, {"probes": 0, "shares": 5}, {"corpora": 2, "shares": 4}):
         setting = InductionMixture(**parameters)
-        assert len(setting.graph("histories")) <= setting.most_histories()
+        assert len(setting.graph("histories")) <= setting.most_rows()
     assert len(InductionMixture(probes=0).graph("histories")) == 1287
 
 

@@ -1,0 +1,56 @@
+"""Finite settings whose rows are all listed: parameters that give too many are refused, and which to lower is said."""
+
+import dataclasses
+from abc import abstractmethod
+from typing import ClassVar
+
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.expansion import MAX_POINTS, TooLarge
+from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.setting import FiniteSetting
+
+#: What the rows of a setting are, in words.
+ROWS = {"nodes": "boards", "histories": "histories of actions and readings"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListedSetting(FiniteSetting):
+    """A finite setting of at most 10^6 rows, histories or nodes.
+
+    Attributes:
+        lower: the parameter that is to be lowered where there are more.
+    """
+
+    lower: ClassVar[str]
+
+    @abstractmethod
+    def most_rows(self) -> int:
+        """Return a bound of the number of rows from parameters alone, such as worlds times plans."""
+
+    def validate(self) -> None:
+        """Refuse more than 10^6 rows: nodes by their number, histories by a count where they may be too many.
+
+        Raises:
+            ParameterError: there are more than 10^6.
+        """
+        if self.most_rows() <= MAX_POINTS:
+            return
+        if self.rows == "nodes":
+            raise self._refusal()
+        self.graph(self.rows)
+
+    def graph(self, rows: str) -> DecisionGraph:
+        """List the decisions of the problem once: by "nodes", "histories" or "beliefs".
+
+        Raises:
+            ParameterError: more than 10^6 of them; names the parameter to lower.
+        """
+        try:
+            return super().graph(rows)
+        except TooLarge:
+            raise self._refusal() from None
+
+    def _refusal(self) -> ParameterError:
+        most = f"{MAX_POINTS:,} {ROWS[self.rows]}"
+        fix = f"Lower it: these parameters give more than {most}."
+        return ParameterError(self.lower, getattr(self, self.lower), f"at most {most}", fix)
