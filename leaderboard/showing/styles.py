@@ -24,9 +24,10 @@ COLOURS = (
 LINE_COLOUR = "#868b94"
 #: Text, quiet text and rules of still pictures. Pages draw what is in ink in the colour of their text.
 INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
-#: Marks, as plotly names them: of agents with a style of their own, a row of the table below each; and of variants of
-#: an agent and of agents that are not in the table.
+#: Marks, as plotly names them: of groups, and of agents with a style of their own, a row of the table below each; of
+#: variants of an agent and of agents that are not in the table.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "octagon")
+ROWS = (*SYMBOLS, "diamond-tall")
 OTHERS = ("cross", "x", "star", "pentagon", "hexagon", "triangle-right")
 #: The agents that ship, ten with one mark and different colours. New ones are added at the end: styles never change.
 AGENTS = (
@@ -40,7 +41,7 @@ AGENTS = (
     *("trl-online-dpo", "trl-kto", "trl-sft", "trl-astar-po", "random"),
     *("max-uct", "evaluate-and-widen", "loss-greedy-mixture", "proportional-mixture", "textbook-steps"),
     *("short-steps", "silver-steps", "anytime-steps", "myopic-steps", "early-stopping", "small-loss", "co-teaching"),
-    *("back-off", "chebyshev-steps", "constant-steps"),
+    *("back-off", "chebyshev-steps", "constant-steps", "grpo-entropy"),
 )
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3
@@ -81,7 +82,7 @@ def agent_style(agent: str, label: str = "") -> Style:
     number = _digest(agent)
     if agent in AGENTS:
         row, column = divmod(AGENTS.index(agent), len(COLOURS))
-        own = Style(COLOURS[(column + _SHIFT * row) % len(COLOURS)], SYMBOLS[row], "solid")
+        own = Style(COLOURS[(column + _SHIFT * row) % len(COLOURS)], ROWS[row], "solid")
     else:
         row = number // len(COLOURS)
         own = Style(COLOURS[number % len(COLOURS)], OTHERS[row % len(OTHERS)], "solid")

@@ -1,6 +1,7 @@
 """GRPO, RLOO, RAFT and PPO: losses against formulas written out by hand, gradients, and what they have in common."""
 
 import itertools
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import theorybench as tb
 from theorybench.agents import Samples, make_agent, rollout, train
 from theorybench.agents.training.critic import FixedCritic
 from theorybench.agents.training.trainer import Trainer
@@ -17,9 +19,11 @@ from theorybench.baselines.ppo import PPO
 from theorybench.baselines.raft import RAFT
 from theorybench.baselines.rloo import RLOO
 from theorybench.envs.core.errors import ParameterError
-from theorybench.envs.core.registry import lookup
+from theorybench.envs.core.registry import load_module, lookup
 from theorybench.envs.core.views import View
 from theorybench.leaderboard.running.runner import run_many
+
+trainer_of = load_module(str(Path(__file__).parents[1] / "agents/trainers.py")).trainer_of
 
 GROUP = 3
 THINKING = "TheoryBench/ThinkingSteps-v0"
@@ -264,6 +268,22 @@ def test_batches_must_divide():
         make_agent("rloo", group_size=1)
 
 
+def test_the_entropy_bonus_is_what_was_unlikely_and_fades_with_the_budget(monkeypatch):
+    """Advantages are of R - w ln pi(o), w from `entropy` at the first batch on; what is logged is R."""
+    agent, learnt = make_agent("grpo-entropy", entropy=0.5, episodes_per_update=16), []
+    trainer = trainer_of("Toy/Copy-v0", num_envs=16, budget=64, size=2)
+    samples = []
+    make = trainer.samples
+    monkeypatch.setattr(trainer, "samples", lambda episodes: samples.append(make(episodes)) or samples[-1])
+    monkeypatch.setattr(type(agent), "step", lambda self, trainer, data: learnt.append(data.rewards))
+    agent.run(trainer)
+    assert len(learnt) == len(samples) == 4
+    for number, (rewards, data) in enumerate(zip(learnt, samples, strict=True), 1):
+        bonus = -0.5 * (1 - number / 4) * data.sampled.sum(-1)
+        torch.testing.assert_close(rewards, data.rewards + bonus)
+    assert (learnt[0] > samples[0].rewards).all()
+
+
 # Learning.
 
 LEARNERS = ("rlvr", "grpo", "rloo", "ppo", "raft", "ppo[advantage=process]")
@@ -287,6 +307,18 @@ def test_most_of_the_score_is_learnt_in_a_small_budget(name, policy):
         for outcome in train(make_agent(options), env_id, parameters, [0, 1], budget):
             assert oracle.score(outcome.policy) > 0.9
             assert budget - 64 < outcome.budget.spent <= budget
+
+
+@pytest.mark.rotating
+def test_a_language_model_plays_dialogues_well_if_it_keeps_trying():
+    """On tasks that nothing was chosen on, with the budget and options of the suite."""
+    setting = {"instance": 10_003, "thoughts": 3}
+    options = "policy=llama,start=uniform"
+    plain, late = (
+        tb.run(THINKING, agent, seed=3, budget=20_000, **setting).score
+        for agent in (f"grpo[{options},scale_rewards=none]", f"grpo-entropy[{options}]")
+    )
+    assert plain < 0.6 < 0.75 < late
 
 
 @pytest.mark.rotating

@@ -1,12 +1,13 @@
-"""Figures on thinking steps: error against thoughts, what steps filter, the heavy tail, and what policies earn."""
+"""Figures on thinking steps: error against thoughts, filters, tails, what policies earn, language models."""
 
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
     Axis,
     Cell,
@@ -180,6 +181,69 @@ class Policies:
         ]
         heads = (Column("policy"), *(Column(name, ".3f") for name in names))
         return StudyResult(tables=(Table("Exact values", heads, tuple(rows)),))
+
+
+#: What is trained on dialogues, and what of it is changed, one thing at a time: (agent, episodes, hyper-parameters).
+_EPISODES, _UPDATES = 20_000, 312
+_EXACT, _MODEL = "theorybench.agents.training.exact_ascent:ExactAscent", {"policy": "llama", "start": "uniform"}
+_PLAIN = _MODEL | {"scale_rewards": "none"}
+_TABLE = {"start": "uniform", "scale_rewards": "none"}
+LEARNERS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "a table": ("grpo", _EPISODES, _TABLE),
+    "the language model": ("grpo", _EPISODES, _PLAIN),
+    "... begun at the habit": ("grpo", _EPISODES, _PLAIN | {"start": "initial"}),
+    "... steps of .03, not .1": ("grpo", _EPISODES, _PLAIN | {"learning_rate": 0.03}),
+    "... four steps on each batch": ("grpo", _EPISODES, _PLAIN | {"num_iterations": 4}),
+    "... groups of 32, not 8": ("grpo", _EPISODES, _PLAIN | {"group_size": 32}),
+    "... four times the episodes": ("grpo", 4 * _EPISODES, _PLAIN),
+    "... 165 thousand weights, not 50": ("grpo", _EPISODES, _PLAIN | {"size": "small"}),
+    "... no samples: the exact gradient": (_EXACT, 1, _MODEL | {"updates": _UPDATES}),
+    "... shown the optimal actions": (_EXACT, 1, _MODEL | {"updates": _UPDATES, "aim": "optimum"}),
+    "... a fading entropy bonus": ("grpo-entropy", _EPISODES, _MODEL),
+    "a table, a fading entropy bonus": ("grpo-entropy", _EPISODES, {"start": "uniform"}),
+}
+
+
+def undecided(setting: Any, policy: Any) -> float:
+    """Return the entropy of what a policy does in an episode, in nats: the sum over its decisions, on average."""
+    graph = setting.graph("histories")
+    probs = policy.probs(setting.observations(graph))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(probs > 0, -probs * np.log(probs), 0.0).sum(axis=1)
+    return float(graph.reach(probs) @ each)
+
+
+@dataclasses.dataclass(frozen=True)
+class LanguageModel:
+    """What holds a language model back that plays the dialogue: one thing is changed at a time."""
+
+    learners: tuple[str, ...] = tuple(LEARNERS)  # of `LEARNERS`
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train them; exact scores, and how undecided they were after an eighth of the run."""
+        rows: list[tuple[Cell, ...]] = []
+        for name in self.learners:
+            agent, episodes, options = LEARNERS[name]
+            runs = run_seeds(seed, seeds)
+            if agent == _EXACT:  # nothing is random
+                early = lab.train(agent, runs[:1], episodes, **options | {"updates": _UPDATES // 8})
+                late = lab.train(agent, runs[:1], episodes, **options)
+            else:
+                traces = lab.trace(agent, runs, episodes, points=8, **options)
+                early, late = ([trace[place][1] for trace in traces] for place in (0, -1))
+            scores = [lab.oracle.score(policy) for policy in late]
+            left = float(np.mean([undecided(lab.setting, policy) for policy in early]))
+            rows.append((name, float(np.mean(scores)), min(scores), max(scores), left))
+        oracle = lab.oracle
+        plan = (oracle.open_loop - oracle.reference_value) / (oracle.optimal_value - oracle.reference_value)
+        rows.append(("best fixed plan of each class", float(plan), *[None] * 3))
+        heads = ("mean score", "lowest", "highest", "nats after an eighth")
+        note = (
+            f"{seeds} runs each of {_EPISODES:,} episodes in batches of 64; exact gradients take {_UPDATES} steps, as "
+            "many as there are batches. Nats: the entropy of all decisions of an episode after an eighth of the run."
+        )
+        columns = (Column("learner"), *(Column(head) for head in heads))
+        return StudyResult(tables=(Table("A language model and what is changed", columns, tuple(rows), note),))
 
 
 _SOURCE = "arXiv 2502.21212"

@@ -20,7 +20,7 @@ from theorybench.leaderboard.submissions.bundle import Bundle
 from theorybench.leaderboard.submissions.checking import check
 
 #: Registered agents that it leaves out, as its head says.
-LEFT_OUT = {"constant", "memoriser", "reinforce", "max-uct"}
+LEFT_OUT = {"constant", "memoriser", "reinforce", "max-uct", "grpo-entropy"}
 #: Settings that it holds: those of a training run have a suite of their own.
 SETTINGS = [id for id in shipped_settings() if lookup(id).setting.track != "training"]
 
