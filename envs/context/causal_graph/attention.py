@@ -6,59 +6,21 @@ the query to positions by what they have read: with weights softmax(A_2 x (the m
 The answer y has probability f, the weight of the positions whose own symbol is y, and the loss is -ln(f + .01): what
 stands before the symbol that answers the query must be the query, so that position i has to read its parent.
 
-Sequences enter by how often each occurs, so that 10^5 of them cost what all different ones do. It shares no code with
-`trees`, which it is there to check.
+Sequences enter by how often each occurs, so that 10^5 of them cost what all different ones do.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from theorybench.envs.context.causal_graph.sequences import Sequences
+
 #: Weight of what is read at the start of layer 2, and what keeps the logarithm finite.
 START, FLOOR = 0.1, 0.01
+#: Rates of gradient descent on A_1 and on A_2.
+RATE_SCORES, RATE_SHARPNESS = 100.0, 1.0
 #: Scores are larger than minus this.
 FAR = 1e6
-
-
-class Sequences(NamedTuple):
-    """n sequences with a query and its answer, all signs."""
-
-    symbols: np.ndarray  # int64 (n, positions)
-    query: np.ndarray  # int64 (n,)
-    answer: np.ndarray  # int64 (n,)
-
-
-def draw(
-    rng: np.random.Generator, parents: np.ndarray, count: int, rho: float, *, kept: float | np.ndarray = 0.5
-) -> Sequences:
-    """Draw sequences of a tree.
-
-    Args:
-        rng: draws.
-        parents: int (positions,) or (count, positions), of one tree or of each sequence's; -1 for position 0.
-        count: n.
-        rho: how far a position follows its parent, given the kernel.
-        kept: the probability that a kernel keeps signs, so that eps = 1; a number, or one for each sequence.
-    """
-    positions, each = parents.shape[-1], np.arange(count)
-    eps = np.where(rng.random(count) < kept, 1, -1)
-    follows = np.where(rng.random((count, positions)) < (1 + rho) / 2, 1, -1)  # the first is the answer's
-    first, query = np.where(rng.random((2, count)) < 0.5, 1, -1)
-    symbols = np.empty((count, positions), np.int64)
-    symbols[:, 0] = first
-    for child in range(1, positions):
-        symbols[:, child] = symbols[each, parents[..., child]] * eps * follows[:, child]
-    return Sequences(symbols, query, query * eps * follows[:, 0])
-
-
-def counted(sequences: Sequences) -> tuple[Sequences, np.ndarray]:
-    """Return the different sequences and the share of each, float64 (m,)."""
-    rows = np.column_stack([sequences.symbols, sequences.query, sequences.answer])
-    code = (rows > 0) @ 2 ** np.arange(rows.shape[1])
-    found = np.bincount(code, minlength=2 ** rows.shape[1])
-    there = np.flatnonzero(found)
-    signs = 2 * ((there[:, None] >> np.arange(rows.shape[1])) & 1) - 1
-    return Sequences(signs[:, :-2], signs[:, -2], signs[:, -1]), found[there] / len(rows)
 
 
 class Model(NamedTuple):
@@ -110,3 +72,23 @@ def gradient(model: Model, sequences: Sequences, shares: np.ndarray) -> Gradient
     scores = attention * (into - (attention * into).sum(axis=1, keepdims=True))
     loss = -float(shares @ np.log(f + FLOOR))
     return Gradient(loss, float(shares @ f), scores, float((pull * read).sum()))
+
+
+def trained(sequences: Sequences, shares: np.ndarray, first: int, second: int) -> list[tuple[Model, Gradient]]:
+    """Descend in two stages, first on A_1 alone, then on A_2 alone; return model and gradient before each step.
+
+    Args:
+        sequences: what is learnt from.
+        shares: float64 (n,), of them.
+        first: steps of the first stage.
+        second: steps of the second stage.
+    """
+    model, found = start(sequences.symbols.shape[1]), []
+    for step in range(first + second + 1):
+        slope = gradient(model, sequences, shares)
+        found.append((model, slope))
+        if step < first:
+            model = model._replace(scores=model.scores + RATE_SCORES * slope.scores)
+        else:
+            model = model._replace(sharpness=model.sharpness + RATE_SHARPNESS * slope.sharpness)
+    return found

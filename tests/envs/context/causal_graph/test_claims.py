@@ -1,0 +1,196 @@
+"""Each claim fails where its mechanism is broken; attention is trained as it is said to be; studies and pictures."""
+
+import dataclasses
+import itertools
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.context.causal_graph.attention import Model, gradient, start, trained
+from theorybench.envs.context.causal_graph.experiments import (
+    Forests,
+    LargestDeviation,
+    LearntTrees,
+    NamedParents,
+    RowMaxima,
+    SampledMeans,
+    without_answers,
+)
+from theorybench.envs.context.causal_graph.oracle import CausalGraphOracle
+from theorybench.envs.context.causal_graph.sequences import counted, draw, listed, means, spanning_forest
+from theorybench.envs.context.causal_graph.setting import CausalGraph
+from theorybench.envs.context.causal_graph.studies import Batches, Plans, Statistics, Training
+from theorybench.envs.context.causal_graph.trees import all_trees
+from theorybench.envs.core.policy import LegalTablePolicy
+
+ID = "TheoryBench/CausalGraph-v0"
+CLAIM = {claim.id.removeprefix("causal-graph-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
+CHAIN = np.array([-1, 0, 1, 2, 3])
+BIASED = SampledMeans(kept=0.8, count=10**4)
+DEAF = SampledMeans(count=10**4, draw=without_answers)
+
+
+def shared(forest, tree):
+    return float(len(forest & tree))
+
+
+def parts(forest, tree):
+    return float(len(tree) + 1 - len(forest))
+
+
+#: What breaks each claim: other data, or what is looked at in another way; the prediction stays.
+FAULTS = (
+    ("pooled-tests", {"sample": NamedParents(in_context=False, kept=0.9)}),
+    ("pooled-tests", {"sample": NamedParents(in_context=True)}),
+    ("context-tests", {"sample": NamedParents(in_context=False)}),
+    ("context-means", {"value": LargestDeviation(in_context=True, sample=BIASED)}),
+    ("context-means", {"value": LargestDeviation(in_context=True, sample=DEAF)}),
+    ("pooled-means", {"value": LargestDeviation(in_context=False, sample=BIASED)}),
+    ("row-maximum", {"sample": RowMaxima(sample=DEAF)}),
+    ("chow-liu", {"value": Forests(number=lambda forest, tree: float(forest == tree), in_context=False)}),
+    ("pooled-forest", {"value": Forests(number=shared, in_context=False, kept=0.9)}),
+    ("pooled-forest", {"value": Forests(number=shared, in_context=True)}),
+    ("pooled-parts", {"value": Forests(number=parts, in_context=False, kept=0.9)}),
+    ("gradient", {"sample": LearntTrees(draw=without_answers)}),
+    ("descent", {"sample": LearntTrees(steps=200, draw=without_answers)}),
+    ("descent", {"sample": LearntTrees(steps=2)}),
+)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(("name", "fault"), FAULTS)
+def test_claim_fails_when_its_mechanism_is_broken(name, fault):
+    claim = CLAIM[name]
+    broken = dataclasses.replace(claim.measure.__self__, **fault)
+    assert dataclasses.replace(claim, measure=broken.measure).check().verdict == "fails"
+
+
+@pytest.mark.rotating
+def test_a_fixed_order_is_not_adaptive(check_claim):
+    """One who tests each position twice, whatever is named, and is then as clever, gains nothing."""
+
+    def fixed(lab, call):
+        setting, oracle = lab.setting, lab.oracle
+        done, tests = setting.boards.done, len(setting.columns)
+        named = tests + oracle.posterior.argmax(axis=1)
+        actions = np.where(done < 6, done % 3, named)
+        return LegalTablePolicy(setting, "state", np.eye(setting.num_actions)[actions])
+
+    assert check_claim(CLAIM["adaptive"], policy=fixed).verdict == "fails"
+
+
+def test_a_fixed_plan_played_by_itself_earns_what_the_oracle_says():
+    experiment = CLAIM["adaptive"].measure.__self__
+    setting = CausalGraph(positions=4, instance=10_000)
+    earned = dataclasses.replace(experiment, plan=(2, 1), episodes=2**14, tries=2**12).planned(setting, 0)
+    plans = CausalGraphOracle(setting).plans
+    (row,) = np.flatnonzero((plans.tests == (2, 1, 0, 0)).all(axis=1))
+    assert abs(earned.mean() - plans.value[row]) < 4 * earned.std() / math.sqrt(len(earned)) + 1e-3
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.8])
+def test_sequences_that_are_drawn_are_those_that_are_listed(kept):
+    tree = np.array([-1, 0, 1, 1, 0])
+    every, chance = listed(tree, 0.7, kept=kept)
+    drawn, shares = counted(draw(np.random.default_rng(0), tree, 200_000, 0.7, kept=kept))
+    assert chance.sum() == pytest.approx(1) and len(every.query) == 128 == len(drawn.query)
+    assert np.abs(shares - chance).max() < 5 * math.sqrt(chance.max() / 200_000)
+    whole = means(every, chance)
+    # What one kernel leaves: powers of 2 kept - 1 where its sign does not cancel.
+    bias = 2 * kept - 1
+    assert whole.pooled[1, 0] == pytest.approx(0.7 * bias) and whole.context[2, 1] == pytest.approx(0.7**2)
+    assert whole.context[3, 2] == pytest.approx(0.7**3 * bias) and whole.pooled[3, 2] == pytest.approx(0.7**2)
+
+
+def test_a_spanning_forest_takes_the_heaviest_edges_and_leaves_out_what_weighs_nothing():
+    weights = np.zeros((5, 5))
+    for i, j, weight in ((1, 0, 0.9), (2, 1, 0.5), (2, 0, 0.8), (4, 3, 0.1), (3, 0, 0.0)):
+        weights[i, j] = weights[j, i] = weight
+    assert set(spanning_forest(weights)) == {(1, 0), (2, 0), (4, 3)}
+
+
+def test_joining_the_parts_takes_one_true_edge_or_none():
+    """All that would join the parts weighs nothing: positions an odd number of edges apart, neighbours or not."""
+    for tree in all_trees(5):
+        whole = means(*listed(tree, 0.8)).pooled
+        forest = spanning_forest(whole)
+        near = {frozenset(edge) for edge in enumerate(tree[1:].tolist(), 1)}
+        label = list(range(5))
+        for i, j in forest:
+            label = [label[j] if own == label[i] else own for own in label]
+        joins = [{i, j} for i, j in itertools.combinations(range(5), 2) if label[i] != label[j]]
+        assert max(abs(whole[tuple(pair)]) for pair in joins) < 1e-9
+        assert near <= {frozenset(pair) for pair in joins}
+
+
+def test_the_gradient_is_that_of_the_model_as_torch_reads_it():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    data, shares = listed(np.array([-1, 0, 0, 2, 1]), 0.8)
+    model = Model(rng.normal(size=(5, 5)), 0.7)
+    found = gradient(model, data, shares)
+    scores = torch.tensor(model.scores, requires_grad=True)
+    sharp = torch.tensor(model.sharpness, dtype=torch.float64, requires_grad=True)
+    hot, query, answer = (torch.nn.functional.one_hot(torch.tensor((x + 1) // 2), 2).double() for x in data)
+    before = torch.ones(5, 5).tril(-1).bool()
+    attention = torch.softmax(scores.masked_fill(~before, -1e30), dim=1) * before
+    keys = attention @ hot
+    weights = torch.softmax(sharp * torch.einsum("nik,nk->ni", keys, query), dim=1)
+    f = torch.einsum("ni,nik,nk->n", weights, hot, answer)
+    loss = -(torch.tensor(shares) * torch.log(f + 0.01)).sum()
+    loss.backward()
+    assert found.loss == pytest.approx(loss.item()) and found.right == pytest.approx(shares @ f.detach().numpy())
+    assert found.scores == pytest.approx(-scores.grad.numpy(), abs=1e-12)
+    assert found.sharpness == pytest.approx(-sharp.grad.item())
+
+
+def test_the_gradient_on_a_chain():
+    rows = gradient(start(5), *listed(CHAIN, 0.8)).scores * 1e4
+    assert rows[3, :3] == pytest.approx([3.6, -13.8, 10.2], abs=0.05)
+    assert rows.sum(axis=1) == pytest.approx([0] * 5, abs=1e-9) and not np.triu(rows).any()
+
+
+def test_two_stages_lower_the_loss_twice():
+    course = trained(*listed(CHAIN, 0.8), 40, 40)
+    losses = [slope.loss for _, slope in course]
+    assert losses == sorted(losses, reverse=True) and losses[0] - losses[40] > 0.005 < losses[40] - losses[-1]
+    assert course[40][0].sharpness == 0.1 < course[-1][0].sharpness
+    assert course[40][0].attention[[2, 3, 4], [1, 2, 3]].min() > 0.7
+
+
+def test_pictures_and_words():
+    for mode in ("ansi", "rgb_array"):
+        env = gym.make(ID, render_mode=mode, positions=4)
+        env.reset(seed=2)
+        shown = [env.render()]
+        for action in (1, 1, 3, 0, 7):
+            env.step(action)
+            shown.append(env.render())
+        if mode == "ansi":
+            assert "0 of 6 made" in shown[0] and "so far   1<-0 2<-? 3<-?" in shown[0]
+            assert "4 of 6 made" in shown[4] and "pooled -" not in shown[4].split("row 3")[1].split("so far")[0]
+            assert "ended, last action tree 1 0" in shown[5] and "so far   1<-0 2<-1 3<-0" in shown[5]
+            assert len({text.count("\n") for text in shown}) == 1
+        else:
+            assert len({picture.shape for picture in shown}) == 1
+            assert all((one != other).any() for one, other in itertools.pairwise(shown))
+
+
+@pytest.mark.rotating
+def test_studies():
+    study = dataclasses.replace(STUDY["statistics"], run=Statistics(count=4000)).result(seeds=2)
+    (table,), (picture,) = study.tables, study.pictures
+    assert [row[0] for row in table.rows] == [1, 2, 3, 4] and picture.svg.startswith("<svg")
+    assert all(abs(row[1].value - row[2]) < 0.02 and abs(row[3].value - row[4]) < 0.02 for row in table.rows)
+    (chart,) = dataclasses.replace(STUDY["tests"], run=Batches(batches=(1, 4))).result(seeds=4).charts
+    assert all(agreed.inside == agreed.points == 2 for agreed in chart.agreement())
+    attention, loss = dataclasses.replace(STUDY["training"], run=Training(count=20_000)).result(seeds=3).charts
+    assert attention.series[1].y[0] < 0.34 and attention.series[1].y[-1] > 0.7
+    assert loss.series[0].y[40] - loss.series[0].y[-1] > 0.005
+    study = dataclasses.replace(STUDY["plans"], run=Plans(episodes=2**9)).result(seeds=2)
+    values = [row[2].value for row in study.tables[0].rows]
+    assert values == sorted(values) and values[0] < 0 < values[1]
