@@ -19,6 +19,7 @@ SLOW = (
     "label-noise-network",
     "labels-dpo",
     "labels-rate",
+    "memory-order-learning",
     "metastable-raised-small",
     "parity-learners",
     "preference-coverage-level-2",

@@ -139,6 +139,10 @@ class MemoryOrder(BoardSetting):
         """The first board of each step, int64 (T + 1,); the last entry is their number."""
         return np.cumsum([0, *(2**t * math.comb(t + self.K, self.K) for t in range(self.T))])
 
+    def told(self, t: int) -> np.ndarray:
+        """Return the predictions of the bit of step t, after the action: float64 (2^t, states of the memories, 2)."""
+        return predictions(t, self.memories.since[: self.memories.count[t + 1]], self.concentration)
+
     @functools.cached_property
     def problem(self) -> Problem:
         """A node for each board: at step t the prefixes of t bits, with each of them the states of the memories."""
@@ -153,8 +157,7 @@ class MemoryOrder(BoardSetting):
             prefix, here = np.arange(2**t), slice(self.first[t], self.first[t + 1])
             shape = (2**t, count[t])
             leads = after[t, : count[t]]  # (O, A)
-            told = predictions(t, since[: count[t + 1]], self.concentration)
-            bits = np.log2(2 * told)[:, leads]  # (2^t, O, A, 2)
+            bits = np.log2(2 * self.told(t))[:, leads]  # (2^t, O, A, 2)
             paid = np.round((bits - self.price * np.arange(actions)[:, None]) / T, DECIMALS)
             gain[here] = paid.reshape(-1, actions, 2)
             if t + 1 < T:

@@ -1,0 +1,301 @@
+"""Figures on memories of context: what is held when, the posterior over orders, attention that is built and learns."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from theorybench.envs.context.memory_order.attention import gap
+from theorybench.envs.context.memory_order.experiments import NeededSharpness, Texts, built_gap
+from theorybench.envs.context.memory_order.learning import Learning, best_sharpness, learn
+from theorybench.envs.context.memory_order.setting import MemoryOrder
+from theorybench.envs.core.environments.canvas import BAR, EDGE, GIVEN, INK, QUIET, SAID
+from theorybench.envs.core.environments.render import figure_svg
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Level,
+    Picture,
+    Series,
+    Study,
+    StudyResult,
+    Table,
+    measured,
+)
+
+#: Sharpnesses at which the construction is drawn.
+SHARPNESS = np.geomspace(0.5, 2e4, 25)
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """The error of the construction against the sharpness, for contexts of one, two and three bits."""
+
+    orders: tuple[int, ...] = (1, 2, 3)
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Build the attention on fresh texts."""
+        texts, series = Texts(chains=100), []
+        for k in self.orders:
+            runs = [[texts.errors(k, a, run).mean() for a in SHARPNESS] for run in run_seeds(seed, seeds)]
+            series.append(measured(f"k = {k}", SHARPNESS, np.maximum(runs, 1e-9), style="band"))
+        bound = Series(
+            "2 ln T / gap",
+            "predicted",
+            [2 * math.log(texts.length) / gap(k) for k in self.orders],
+            [1 / texts.length] * len(self.orders),
+        )
+        chart = Chart(
+            "How sharp two layers of attention must be to count contexts of k bits",
+            Axis("sharpness a_2", "log"),
+            Axis("mean difference to counting", "log", range=(1e-7, 1.0)),
+            (*series, bound),
+            levels=(Level(1 / texts.length, "1 / T"),),
+            note=f"{texts.chains} texts of T = {texts.length} bits a run. At 2 ln T / gap no error exceeds 1 / T.",
+        )
+        return StudyResult(charts=(chart,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Gaps:
+    """The gap between contexts, and the sharpness that is needed, against their length."""
+
+    most: int = 6  # bits of a context
+    searched: tuple[int, ...] = (1, 2, 3, 4)  # of which the needed sharpness is measured
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Build all contexts, and search for the sharpness."""
+        lengths = range(1, self.most + 1)
+        search = NeededSharpness(prediction=lambda oracle: 1.0)
+        needed = [[math.log10(search.needed(k, run)) for k in self.searched] for run in run_seeds(seed, seeds)]
+        charts = (
+            Chart(
+                "The smallest difference between contexts of k bits",
+                Axis("k"),
+                Axis("gap, 1 - cos", "log"),
+                (
+                    Series("base 3", "predicted", lengths, [gap(k) for k in lengths]),
+                    Series("base 3", "simulated", lengths, [built_gap(k) for k in lengths]),
+                    Series("base 2", "simulated", lengths, [built_gap(k, 2.0) for k in lengths]),
+                ),
+                points="smallest of all pairs",
+                note="It falls about 9-fold with each further bit, so that sharpness costs bits in proportion to k.",
+            ),
+            Chart(
+                "The sharpness that the construction needs",
+                Axis("k"),
+                Axis("log10 of a_2"),
+                (
+                    Series("4.3 / gap", "predicted", self.searched, [math.log10(4.3 / gap(k)) for k in self.searched]),
+                    measured(f"mean error {search.error:g}", self.searched, np.array(needed)),
+                ),
+                note="4.3 is what k = 1 needs.",
+            ),
+        )
+        return StudyResult(charts=charts)
+
+
+def held(lab: Lab) -> np.ndarray:
+    """Return in which share of the episodes the optimum holds each order at each step: float64 (T, K + 1)."""
+    setting, actions = lab.setting, lab.oracle.optimal_policy.actions
+    graph = setting.graph("nodes")
+    reach, chosen = graph.reach(np.eye(setting.K + 1)[actions[graph.node]]), actions[graph.node]
+    return np.array([np.bincount(chosen[at], reach[at], setting.K + 1) for at in graph.depths])
+
+
+def followed(setting: MemoryOrder, actions: np.ndarray, bits: list[int]) -> list[int]:
+    """Return the orders that a policy, int (boards,), holds while it reads some bits."""
+    node, orders, child = 0, [], np.asarray(setting.problem.child).reshape(-1, setting.K + 1, 2)
+    for bit in bits:
+        orders.append(int(actions[node]))
+        node = child[node, orders[-1], bit]
+    return orders
+
+
+def drawn_texts(setting: MemoryOrder, actions: np.ndarray, seed: int, count: int) -> str:
+    """Draw texts of chains with the orders that a policy holds above the bits, as SVG."""
+    from matplotlib.figure import Figure
+
+    rng, T = np.random.default_rng([seed, 7208]), setting.T
+    figure = Figure(figsize=(7.2, 1.1 * count + 0.3), facecolor="white")
+    for number in range(count):
+        m = 1 + number % setting.K
+        kernel = rng.beta(setting.concentration, setting.concentration, 2**m)
+        bits: list[int] = rng.integers(2, size=m).tolist()
+        while len(bits) < T:
+            context = int("".join(map(str, bits[-m:])), 2)
+            bits.append(int(rng.random() < kernel[context]))
+        orders = followed(setting, actions, bits)
+        axes = figure.add_axes((0.12, 1 - (number + 0.95) / (count + 0.2), 0.86, 0.8 / (count + 0.2)))
+        axes.set_xlim(-0.6, T - 0.4)
+        axes.set_ylim(-1.1, setting.K + 0.8)
+        axes.step(np.arange(T + 1) - 0.5, [*orders, orders[-1]], where="post", color=BAR, linewidth=2)
+        for place, bit in enumerate(bits):
+            box = {"boxstyle": "square,pad=0.25", "facecolor": SAID if bit else GIVEN, "edgecolor": EDGE}
+            axes.text(place, -0.75, str(bit), fontsize=8, ha="center", va="center", color=INK, bbox=box)
+        axes.set_yticks(range(setting.K + 1), [f"order {k}" for k in range(setting.K + 1)], fontsize=7, color=QUIET)
+        axes.set_xticks([])
+        axes.text(T - 0.5, setting.K + 0.3, f"chain of order {m}", fontsize=7, ha="right", color=QUIET)
+        for side in ("top", "right", "bottom"):
+            axes.spines[side].set_visible(False)
+    return figure_svg(figure)
+
+
+@dataclasses.dataclass(frozen=True)
+class Orders:
+    """Which orders the optimum holds over time, on average and in single texts."""
+
+    texts: int = 6  # that are drawn
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Follow the optimum."""
+        setting, shares = lab.setting, held(lab)
+        series = [Series(f"order {k}", "predicted", range(setting.T), shares[:, k]) for k in range(setting.K + 1)]
+        chart = Chart(
+            "What the optimum holds",
+            Axis("step"),
+            Axis("share of episodes", range=(0.0, 1.0)),
+            tuple(series),
+            note="Exact. The reference holds the largest order in 9 of 10 steps.",
+        )
+        picture = Picture(
+            "The order that is held, above the text",
+            drawn_texts(setting, lab.oracle.optimal_policy.actions, seed, self.texts),
+            "Orders and kernels are drawn; the optimum sees the bits up to each step alone.",
+        )
+        return StudyResult(charts=(chart,), pictures=(picture,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Posterior:
+    """How soon the bits tell the order of their chain."""
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Average the posterior over the texts of each order."""
+        setting, series = lab.setting, []
+        after = setting.text.posterior(setting.weights)
+        for m in range(1, setting.K + 1):
+            given = setting.text.given[m - 1]
+            means = [
+                float(given[2**t - 1 : 2 ** (t + 1) - 1] @ after[2**t - 1 : 2 ** (t + 1) - 1, m - 1])
+                for t in range(setting.T)
+            ]
+            series.append(Series(f"chains of order {m}", "predicted", range(setting.T), means))
+        chart = Chart(
+            "The posterior of the true order",
+            Axis("bits read"),
+            Axis("mean probability", range=(0.0, 1.0)),
+            tuple(series),
+            note="Exact means over the texts of chains of each order.",
+        )
+        return StudyResult(charts=(chart,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Learnt:
+    """What two stages of gradient descent find, beside counts."""
+
+    learning: Learning = dataclasses.field(default_factory=Learning)
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Learn once for each run."""
+        rows: list[tuple[Cell, ...]] = []
+        for run in run_seeds(seed, seeds):
+            found = learn(self.learning, run)
+            lag, *others = found.lags.tolist()
+            rows.append((run, lag, max(others), found.sharpness, found.before, found.loss, found.counted))
+        best = best_sharpness(self.learning, 10**6)
+        rows.append(("best by counting", None, None, best.sharpness, None, best.loss, best.loss - best.gain))
+        heads = (
+            Column("run", "d"),
+            Column("weight of lag 1", ".4f"),
+            Column("largest other", ".4f"),
+            Column("sharpness", ".2f"),
+            Column("loss before", ".4f"),
+            Column("loss after", ".4f"),
+            Column("counted 1-gram", ".4f"),
+        )
+        note = (
+            "The last two are on the same new chains. A finite sharpness smooths the counts, and is better than they."
+        )
+        return StudyResult(tables=(Table("Attention learns order 1", heads, tuple(rows), note),))
+
+
+@dataclasses.dataclass(frozen=True)
+class Policies:
+    """What rules and the optimum earn, and what they pay."""
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Evaluate them exactly."""
+        oracle, rows = lab.oracle, list[tuple[Cell, ...]]()
+        names = ["objective", "bits", "price_paid", *(f"order_{k}" for k in range(lab.setting.K + 1))]
+        agents: list[tuple[str, dict[str, int]]] = [
+            *((name, {}) for name in ("reference", "longest-context")),
+            *(("longest-context", {"order": k}) for k in range(1, lab.setting.K)),
+            *((name, {}) for name in ("no-memory", "planner-greedy", "bayes-order", "optimal")),
+        ]
+        for name, options in agents:
+            (policy,) = lab.train(name, [seed], 1, **options)
+            values = oracle.evaluate(policy, names)
+            told = "".join(f", {option} {value}" for option, value in options.items())
+            score = oracle.normalise(values["objective"])
+            rows.append((f"{name}{told}", score, *(values[one] for one in names)))
+        rows.append(("mixture over orders, free", None, None, oracle.mixture_bits, *[None] * (len(names) - 2)))
+        heads = (Column("policy", "s"), Column("score"), *(Column(one.replace("_", " "), ".6f") for one in names))
+        title = "What policies earn, in bits per symbol"
+        return StudyResult(tables=(Table(title, heads, tuple(rows), "Exact values; orders are shares of the steps."),))
+
+
+STUDIES = (
+    Study(
+        id="orders",
+        source="ours",
+        title="Which orders are worth holding, and when",
+        text="The optimum waits until there is a context, opens a memory before it is of use, and closes most of them.",
+        run=Orders(),
+        seeds=2,
+    ),
+    Study(
+        id="posterior",
+        source="ours",
+        title="How soon the bits tell their order",
+        text="Twelve bits say little of the order: what is worth holding is what predicts well, not what is true.",
+        run=Posterior(),
+        seeds=2,
+    ),
+    Study(
+        id="built",
+        source="arXiv 2508.07208, the construction for any order",
+        title="Two layers of attention that count contexts",
+        text="Contexts in base 3 are told apart by their angle; the sharpness needed grows 9-fold with each bit.",
+        run=Built(),
+        seeds=5,
+    ),
+    Study(
+        id="gap",
+        source="arXiv 2508.07208, bits of the construction",
+        title="The gap between contexts against their length",
+        text="The closed form of the gap beside all pairs of contexts, and the sharpness that is needed in fact.",
+        run=Gaps(),
+        seeds=5,
+    ),
+    Study(
+        id="learning",
+        source="arXiv 2508.07208, Theorem 4",
+        title="Attention that learns order 1",
+        text="First the first layer finds the last symbol, then the second one its sharpness, which stays finite.",
+        run=Learnt(),
+        seeds=3,
+    ),
+    Study(
+        id="policies",
+        source="ours",
+        title="What policies earn",
+        text="Practice, fixed orders, one-step look-ahead, the posterior over orders, and the optimum.",
+        run=Policies(),
+        seeds=2,
+    ),
+)
