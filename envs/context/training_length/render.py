@@ -1,0 +1,91 @@
+"""Renderings of training lengths: a board beside the errors that it does not show, and the runs of a policy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.context.training_length.setting import LEVELS, TASKS, THRESHOLDS, TrainingLength
+from theorybench.envs.context.training_length.tree import draw_runs
+from theorybench.envs.core.environments.canvas import BAD, EDGE, GOOD, INK, QUIET
+from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
+
+#: What the levels of a jump mean.
+NAMES = (f"<{THRESHOLDS[0]:g}", *(f">{threshold:g}" for threshold in THRESHOLDS))
+
+
+class TrainingLengthRenderer(Renderer):
+    """Which lengths were trained, how much the loss jumped at their start, what was paid, and what is hidden."""
+
+    def text(self, setting: TrainingLength, scene: Scene) -> str:
+        """Describe an episode."""
+        board, task = _board(setting, scene), int(scene.state.hidden[0])
+        last, (frequency, period, margin) = int(setting.last_run(board[None])[0]), TASKS[task]
+        jumps = ["-" if number == 0 else "run" if number > LEVELS else NAMES[number - 1] for number in board]
+        costs = (f"{cost:.3g}" if number else "-" for cost, number in zip(_costs(setting), board, strict=True))
+        rows = [
+            ("length", _columns(map(str, setting.lengths))),
+            ("jump", _columns(jumps)),
+            ("paid", _columns(costs)),
+            ("task", f"frequency {frequency}, period {period}, margin {margin}; hidden from the agent"),
+            (
+                "error",
+                f"{_error(setting, task, last)} at any length, hidden; right if at most {setting.tolerance:g}",
+            ),
+            ("status", status(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def picture(self, setting: TrainingLength, figure: Any, scene: Scene) -> None:
+        """Draw the error after a run of each length, the runs that were made, and their jumps and prices below."""
+        board, task = _board(setting, scene), int(scene.state.hidden[0])
+        figure.set_size_inches(7.2, 4.4)
+        figure.text(0.02, 0.95, headline(setting, scene), fontsize=11, color=INK, weight="bold", parse_math=False)
+        figure.text(0.02, 0.03, status(setting, scene), fontsize=10, color=INK, parse_math=False)
+        axes = figure.add_axes((0.1, 0.27, 0.87, 0.6))
+        places, errors = np.arange(setting.num_lengths), setting.errors[task]
+        axes.set_yscale("log")
+        axes.set_xlim(-0.5, setting.num_lengths - 0.5)
+        axes.set_ylim(1e-3, 3.0)
+        axes.axhspan(1e-3, setting.tolerance, color=GOOD, alpha=0.5, linewidth=0)
+        axes.axhspan(setting.tolerance, 3.0, color=BAD, alpha=0.35, linewidth=0)
+        axes.plot(places, errors, ":", color=QUIET, linewidth=1.2, label="after a run of this length (hidden)")
+        made = board > 0
+        axes.plot(places[made], errors[made], "o", color=INK, markersize=9, label="runs")
+        names = []
+        for length, number, cost in zip(setting.lengths, board.tolist(), _costs(setting), strict=True):
+            jump = "" if not number else "deployed" if number > LEVELS else f"jump {NAMES[number - 1]}"
+            names.append(f"{length}\n{jump}\n{f'paid {cost:.3g}' if number else ''}")
+        axes.set_xticks(places, names, fontsize=8)
+        axes.tick_params(axis="y", labelsize=8)
+        axes.grid(axis="y", color=EDGE, linewidth=0.5)
+        axes.set_ylabel("error at any length", fontsize=9, color=QUIET)
+        frequency, period, margin = TASKS[task]
+        words = f"hidden task: frequency {frequency}, period {period}, margin {margin}"
+        axes.set_title(words, fontsize=9, color=QUIET)
+        axes.legend(loc="upper right", fontsize=8, frameon=False)
+
+    def policies(self, setting: TrainingLength, policies: Mapping[str, Any]) -> Any:
+        """Draw the runs of policies side by side: see `draw_runs`."""
+        return draw_runs(setting, policies)
+
+
+def _board(setting: TrainingLength, scene: Scene) -> np.ndarray:
+    """Return the numbers on the board; of an ended episode the last run alone is known, as 1 + `LEVELS`."""
+    node, boards = int(scene.state.node[0]), setting.boards
+    if node < len(boards):
+        return boards[node]
+    last = node - len(boards) - 1
+    return np.where(np.arange(setting.num_lengths) == last, 1 + LEVELS, 0)
+
+
+def _costs(setting: TrainingLength) -> list[float]:
+    return (setting.price * setting.compute).tolist()
+
+
+def _columns(words: Any) -> str:
+    return "".join(f"{word:<9}" for word in words).rstrip()
+
+
+def _error(setting: TrainingLength, task: int, last: int) -> str:
+    return f"up to {setting.errors[task, last]:.3g}" if last >= 0 else "everything wrong"
