@@ -87,7 +87,7 @@ def _after_one(oracle: TrainingLengthOracle) -> float:
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "plateau",
-        Runs(number=plateau_ratio(PLATEAUS), prediction=lambda oracle: 1.0),
+        Runs(number=plateau_ratio(PLATEAUS), runs=3, prediction=lambda oracle: 1.0),
         source="the bound at finite precision; the constant is ours",
         statement="In hard attention the error at long lengths is half of frequency times period over the length",
         falsified_by="scores that do not grow with ln N, or a learner that interpolates between shares",
@@ -108,7 +108,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "trap",
-        Runs(number=_error(TRAP, 64), prediction=lambda oracle: oracle.error(TRAP, 64)),
+        Runs(
+            number=_error(TRAP, 64), trainer=Trainer(strings=60_000), prediction=lambda oracle: oracle.error(TRAP, 64)
+        ),
         source="Theorem 4.1, the term 2^(p / gamma)",
         statement="Trained below 2^(bits / margin), a model stays wrong at long lengths: attention had leaked",
         falsified_by="hard attention at that length",

@@ -21,7 +21,7 @@ class TrainingLengthRenderer(Renderer):
         """Describe an episode."""
         board, task = _board(setting, scene), int(scene.state.hidden[0])
         last, (frequency, period, margin) = int(setting.last_run(board[None])[0]), TASKS[task]
-        jumps = ["-" if number == 0 else "run" if number > LEVELS else NAMES[number - 1] for number in board]
+        jumps = ["-" if number == 0 else "deployed" if number > LEVELS else NAMES[number - 1] for number in board]
         costs = (f"{cost:.3g}" if number else "-" for cost, number in zip(_costs(setting), board, strict=True))
         rows = [
             ("length", _columns(map(str, setting.lengths))),

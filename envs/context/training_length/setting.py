@@ -90,7 +90,7 @@ class TrainingLength(BoardSetting):
     | by default | .186041 | .591164 | 256: .440249 | .133428 | .708896 |
     | instance 10000 | .185826 | .527113 | 128: .307821 | .022898 | .622124 |
     | instance 10000, 4 lengths | .297847 | .368194 | 128: .307821 | .177622 | .449460 |
-    | 1 bit (attention is hard at every length) | .186124 | .658985 | 128: .442979 | .212717 | .732844 |
+    | 1 bit: attention is hard at every length | .186124 | .658985 | 128: .442979 | .212717 | .732844 |
 
     The oracle also gives `needed(task)`, the shortest run that is right; `error(task, length)`; `open_loop`, the best
     single run, which is the best fixed plan; and `clairvoyant`, the best for one who is shown the task.

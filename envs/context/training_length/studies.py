@@ -174,8 +174,8 @@ class Precision:
             Axis("objective J"),
             tuple(series),
             points="mean of instances, exact for each",
-            note="At 1 bit attention is hard at every length: there is no trap. From 5 bits on, not every task has a "
-            "run that is right.",
+            note="Up to 2 bits attention is hard at every length: there is no trap. From 5 bits on, not every task "
+            "has a run that is right.",
         )
         return StudyResult(charts=(chart,), groups=names)
 

@@ -66,7 +66,7 @@ class _Tree:
                 below = top
                 for child in after[self._way[after, 1] == action].tolist():
                     level, own = int(self._way[child, 2]), float(self._reach[child])
-                    self._box(column + 1, below, own, JUMPS[level], f"level {level}")
+                    self._box(column + 1, below, own, JUMPS[level], str(level))
                     end = max(end, self.grow(child, below, column + 2))
                     below += own
             top += likely

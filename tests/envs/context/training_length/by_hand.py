@@ -96,18 +96,19 @@ class Story:
     def play(self, probs, episodes, rng):
         """Draw tasks, choose by rows of probs (boards (n, num_lengths) -> (n, A)), read jumps: rewards (episodes,)."""
         runs = len(self.lengths)
+        levels = np.zeros((runs + 1, runs, 18), int)
+        for run in range(runs):
+            for last in range(-1, run):
+                levels[last + 1, run] = self.level(last, run)
         task, boards = rng.choice(18, episodes, p=self.prior), np.zeros((episodes, runs), int)
-        last, rewards, on = np.full(episodes, -1), np.zeros(episodes), np.ones(episodes, bool)
-        while on.any():
+        last, rewards, on = np.full(episodes, -1), np.zeros(episodes), np.arange(episodes)
+        while len(on):
             rows = probs(boards[on])
             action = (rng.random((len(rows), 1)) > rows.cumsum(axis=1)).sum(axis=1)
-            for here, chosen in zip(np.flatnonzero(on), action, strict=True):
-                if chosen == runs:
-                    rewards[here] += self.right[task[here], last[here]] if last[here] >= 0 else 0.0
-                    on[here] = False
-                    continue
-                level, off = self.level(int(last[here]), int(chosen))[task[here]], rng.random()
-                level += (off < self.noise / 2) * -1 + (off > 1 - self.noise / 2) * 1
-                rewards[here] -= self.cost[chosen]
-                boards[here, chosen], last[here] = 1 + min(max(level, 0), 5), chosen
+            ends, on, run = on[action == runs], on[action < runs], action[action < runs]
+            rewards[ends] += np.where(last[ends] >= 0, self.right[task[ends], last[ends]], 0.0)
+            off = rng.random(len(on))
+            read = levels[last[on] + 1, run, task[on]] - (off < self.noise / 2) + (off > 1 - self.noise / 2)
+            rewards[on] -= np.array(self.cost)[run]
+            boards[on, run], last[on] = 1 + read.clip(0, 5), run
         return rewards
