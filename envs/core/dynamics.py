@@ -263,7 +263,8 @@ class Dynamics(ABC):
         """A hash of name, version, parameters and the instance's arrays: 16 hexadecimal digits."""
         digest = hashlib.sha256(json.dumps([self.name, self.parameters], sort_keys=True).encode())
         for array in self.tables:
-            digest.update(f"{array.dtype.str}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
         return digest.hexdigest()[:16]
 
     @functools.cached_property

@@ -226,6 +226,8 @@ class LegalTablePolicy(PolicyOfSetting):
         reference = self.setting.reference_probs(observations)
         rows = np.where(reference > 0, self.table[View.of(self.setting, self.view).index(observations)], 0.0)
         total = rows.sum(axis=1, keepdims=True)
+        if (total > 0).all():
+            return np.asarray(rows / total)
         return np.where(total > 0, rows / np.where(total > 0, total, 1.0), reference)
 
 

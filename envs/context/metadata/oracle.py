@@ -9,7 +9,7 @@ from theorybench.envs.context.board import BoardOracle
 from theorybench.envs.context.metadata.setting import Metadata
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty
-from theorybench.envs.core.finite.oracle import TIES, PointPolicy
+from theorybench.envs.core.finite.oracle import PointPolicy
 
 
 class MetadataOracle(BoardOracle[Metadata]):
@@ -29,11 +29,7 @@ class MetadataOracle(BoardOracle[Metadata]):
     @functools.cached_property
     def optimal_policy(self) -> PointPolicy:
         """Do what is best; of acts that are worth the same reading comes first, then a label, then writing."""
-        graph, gathering = self._states, self.setting.gathering
-        worth = graph.worth(graph.optimum[1])
-        best = worth >= worth.max(axis=1, keepdims=True) - TIES
-        preferred = best & gathering
-        return self._taking(np.where(preferred.any(axis=1), preferred.argmax(axis=1), best.argmax(axis=1)))
+        return self._preferring(self.setting.gathering, self._states.worth(self._states.optimum[1]))
 
     @functools.cached_property
     def shown_lengths(self) -> np.ndarray:

@@ -123,57 +123,69 @@ class _Block:
 
     def expand(self, directions: np.ndarray) -> Found:
         """Take every legal action."""
-        problem, node = self.problem, self.node
-        legal = problem.legal[node]
-        going = np.zeros(legal.shape, bool)
-        for action in range(problem.num_actions):
-            rows = np.flatnonzero(legal[:, action])
-            if len(rows):
-                cells = np.unique(problem.cell[action]).tolist()
-                child = [self.child[rows, cell] for cell in cells]
-                over = child[0] >= problem.num_nodes
-                for other in child[1:]:
-                    over &= other == child[0]
-                self.close(rows[over], action, child[0][over].astype(np.int64) - problem.num_nodes)
-                going[rows[~over], action] = True
+        problem, legal = self.problem, self.problem.legal[self.node]
+        ending = self.endings(legal)
+        going = legal & (ending < 0)
+        if not np.array_equal(going, legal):
+            self.close(ending)
         if 0 in problem.certain:
             earned = problem.certain[0]
-            own = earned[0] if len(earned) == 1 else earned[node]
+            own = earned[0] if len(earned) == 1 else earned[self.node]
             self.gains[0] += own if problem.all_legal else np.where(legal, own, 0.0)
         read = legal if problem.uncertain else going  # prices that depend on readings are paid at the end as well
         busy, acts = np.flatnonzero(read.any(axis=1)), np.flatnonzero(read.any(axis=0))
         place = np.ix_(busy, acts)
         return self.open(busy, acts, read[place], going[place], directions)
 
-    def close(self, rows: np.ndarray, action: int, ending: np.ndarray) -> None:
-        """Pay at some points for an action that leads to endings (n,), whatever is read."""
-        problem, pays = self.problem, self.problem.pays
-        if not len(rows):
-            return
-        if problem.same_pays:
-            paid = pays[ending, 0]
-        elif len(problem.jump) > 1:
-            paid = np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
-        elif EACH_STATE * len(pays) * pays.shape[2] <= problem.num_states:
-            paid = self.means[rows, ending]
-        else:
-            point, state, weight = self.possible
-            if len(rows) < len(self.node):
-                place = np.full(len(self.node), -1)
-                place[rows] = np.arange(len(rows))
-                on = place[point] >= 0
-                point, state, weight = place[point[on]], state[on], weight[on]
-            paid = _summed(pays[ending[point], state] * weight[:, None], point, len(rows))
-        own = slice(None) if len(rows) == len(self.node) else rows
-        for total, part in enumerate(paid.T):
-            self.gains[total][own, action] += part
+    def endings(self, legal: np.ndarray) -> np.ndarray:
+        """Return the endings of legal actions that have one whatever is read, int (m, A); -1 for all others."""
+        first = self.child.take(self.problem.cell[:, 0], axis=1) - self.problem.num_nodes
+        over = legal & (first >= 0)
+        for action, cells in enumerate(self.problem.cell):
+            for cell in np.unique(cells[cells != cells[0]]) if over[:, action].any() else ():
+                over[:, action] &= self.child[:, cell] == self.child[:, cells[0]]
+        return np.where(over, first, -1)
 
-    @functools.cached_property
-    def means(self) -> np.ndarray:
-        """What each ending pays on average: float64 (m, E, 1 + outcomes)."""
+    def close(self, ending: np.ndarray) -> None:
+        """Pay for actions that lead to endings (m, A) whatever is read."""
+        problem, still = self.problem, len(self.problem.jump) == 1
+        nothing = np.zeros_like(problem.pays[:1])  # what is last is no ending, number -1
+        pays = np.ascontiguousarray(np.concatenate([problem.pays, nothing]).transpose(2, 0, 1))
+        totals, endings, states = pays.shape
+        if problem.same_pays:
+            for total, paid in enumerate(pays[:, :, 0]):
+                self.gains[total] += paid.take(ending)
+        elif still and (ending == ending[0]).all():
+            for total, paid in enumerate(pays.take(ending[0], axis=1)):
+                self.gains[total] += self.belief @ paid.T
+        elif still and EACH_STATE * totals * endings <= states:
+            place = ending % endings + endings * np.arange(len(ending))[:, None]
+            for total, paid in enumerate(pays):
+                self.gains[total] += (self.belief @ paid.T).take(place)
+        else:
+            for action in np.flatnonzero((ending >= 0).any(axis=0)).tolist():
+                rows = np.flatnonzero(ending[:, action] >= 0)
+                paid = self.paid(rows, action, ending[rows, action])
+                for total, part in enumerate(paid.T):
+                    self.gains[total][rows, action] += part
+
+    def paid(self, rows: np.ndarray, action: int, ending: np.ndarray) -> np.ndarray:
+        """Return what endings (n,) pay on average at some points (n,), float64 (n, 1 + outcomes)."""
         pays = self.problem.pays
-        whole = self.belief @ pays.swapaxes(0, 1).reshape(self.problem.num_states, -1)
-        return np.asarray(whole.reshape(len(self.node), *pays.shape[::2]))
+        if len(self.problem.jump) > 1:
+            return np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
+        point, state, weight = self.listed(rows)
+        return _summed(pays[ending[point], state] * weight[:, None], point, len(rows))
+
+    def listed(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return points, as places among some, states and probabilities where these are positive: (n,) each."""
+        point, state, weight = self.possible
+        if len(rows) == len(self.node):
+            return point, state, weight
+        place = np.full(len(self.node), -1)
+        place[rows] = np.arange(len(rows))
+        on = place[point] >= 0
+        return place[point[on]], state[on], weight[on]
 
     def open(
         self, busy: np.ndarray, acts: np.ndarray, on: np.ndarray, going: np.ndarray, directions: np.ndarray
@@ -206,12 +218,7 @@ class _Block:
         shape = len(busy), len(acts), problem.num_readings
         situation = problem.situation[here[:, None], acts]
         if len(problem.jump) == 1 and len(busy) and self.lists(busy, situation):
-            point, state, weight = self.possible
-            if len(busy) < len(self.node):
-                place = np.full(len(self.node), -1)
-                place[busy] = np.arange(len(busy))
-                within = place[point] >= 0
-                point, state, weight = place[point[within]], state[within], weight[within]
+            point, state, weight = self.listed(busy)
             joint = problem.law[situation[point], state[:, None]]
             joint *= weight[:, None, None]
             joint[~on[point]] = 0.0

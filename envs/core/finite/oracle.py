@@ -93,10 +93,13 @@ class FiniteOracle(Oracle[S]):
             gathering: bool (A,), the actions that gather: that test, read, buy, write down.
         """
         graph = self._states
-        worth = graph.worth(graph.solved(graph.legal & ~gathering)[1])
+        return self._preferring(gathering, graph.worth(graph.solved(graph.legal & ~gathering)[1]))
+
+    def _preferring(self, preferred: np.ndarray, worth: np.ndarray) -> PointPolicy:
+        """Return the policy of the largest worth, float64 (P, A); among equals, the preferred, bool (A,), come first."""
         best = worth >= worth.max(axis=1, keepdims=True) - TIES
-        preferred = best & gathering
-        return self._taking(np.where(preferred.any(axis=1), preferred.argmax(axis=1), best.argmax(axis=1)))
+        chosen = best & preferred
+        return self._taking(np.where(chosen.any(axis=1), chosen.argmax(axis=1), best.argmax(axis=1)))
 
     @functools.cached_property
     def clairvoyant(self) -> float:
@@ -165,7 +168,8 @@ class FiniteOracle(Oracle[S]):
         if not kl:
             return rows, np.zeros(len(rows))
         reference = self.setting.reference_probs(observations)
-        tried = rows if reference.all() else np.where((reference == 0) & (rows <= NEGLIGIBLE), 0.0, rows)
+        illegal = (reference == 0) & (rows > 0)
+        tried = np.where(illegal & (rows <= NEGLIGIBLE), 0.0, rows) if illegal.any() else rows
         return rows, divergence(tried, reference)
 
     def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
