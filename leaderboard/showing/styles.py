@@ -42,6 +42,7 @@ AGENTS = (
     *("max-uct", "evaluate-and-widen", "loss-greedy-mixture", "proportional-mixture", "textbook-steps"),
     *("short-steps", "silver-steps", "anytime-steps", "myopic-steps", "early-stopping", "small-loss", "co-teaching"),
     *("back-off", "chebyshev-steps", "constant-steps", "grpo-entropy"),
+    *("pooled-counts", "gradient-rows", "maximum-likelihood-tree"),
 )
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3

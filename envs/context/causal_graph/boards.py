@@ -11,7 +11,7 @@ class Counts(NamedTuple):
 
     shown: np.ndarray  # int64 (D, kinds), how often each answer was given
     done: np.ndarray  # int64 (D,), how many answers there are
-    after: np.ndarray  # int64 (D, kinds), the board after one more answer; 0 where no more are possible
+    after: np.ndarray  # int32 (D, kinds), the board after one more answer; 0 where no more are possible
     #: int64 (kinds, most + 1): of boards that agree up to some kind, how many with m answers of later kinds come after
     #: those with fewer: the number of a board is the sum over kinds of these, beside where its number of answers begins
     behind: np.ndarray
@@ -42,7 +42,7 @@ def all_counts(kinds: int, most: int) -> Counts:
     is then added again.
     """
     total, each = board_number(kinds, most), np.arange(kinds)
-    shown, after = np.zeros((total, kinds), np.int64), np.zeros((total, kinds), np.int64)
+    shown, after = np.zeros((total, kinds), np.int64), np.zeros((total, kinds), np.int32)
     # The largest answer of each board, the board without it, and where the boards begin that extend it.
     largest, shorter, first = (np.zeros(total, np.int64) for _ in range(3))
     layer, end = slice(0, 1), 1

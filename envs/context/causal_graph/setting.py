@@ -206,7 +206,7 @@ class CausalGraph(BoardSetting):
             law[test, :, :size] = self.answer_law[columns].T
         legal = np.ones((nodes, tests + trees), bool)
         legal[:, :tests] = (done < self.tests)[:, None]
-        ends = np.broadcast_to(nodes + np.arange(trees), (nodes, trees))
+        ends = np.broadcast_to(nodes + np.arange(trees, dtype=np.int32), (nodes, trees))
         pooled_last = tests + self.plug_in(shown, in_context=False)
         naive = np.where(done < self.tests, self.in_turn(done, in_context=False), pooled_last)
         in_context, pooled = (np.arange(kinds + trees) // (kinds // 2) == kind for kind in (0, 1))
@@ -216,7 +216,7 @@ class CausalGraph(BoardSetting):
         return Problem(
             horizon=self.tests + 1,
             num_actions=tests + trees,
-            child=np.concatenate([after, ends], axis=1).astype(np.int32),
+            child=np.concatenate([after, ends], axis=1),
             cell=cell,
             legal=legal,
             law=law,
