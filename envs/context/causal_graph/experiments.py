@@ -149,7 +149,7 @@ class LearntTrees:
 class Adaptive:
     """What choosing tests by what was named earns beyond the best plan that is fixed in advance."""
 
-    plan: tuple[int, ...] = (1, 2, 3)  # how often the plan tests each position in context
+    plan: tuple[int, ...] | None = None  # how often each test is made; None for the best plan of the setting
     episodes: int = 2**16
     tries: int = 2**14  # tests from which the plan learns the law of answers, for each tree and position
 
@@ -160,24 +160,29 @@ class Adaptive:
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Play the optimal policy, and the plan in sequences that are drawn."""
         played = lab.simulate(lab.oracle.optimal_policy, self.episodes, seed).rewards
-        return mean_interval(np.asarray(played) - self.planned(lab.setting, seed))
+        plan = lab.oracle.best_plan[0] if self.plan is None else np.array(self.plan)
+        return mean_interval(np.asarray(played) - self.planned(lab.setting, plan, seed))
 
-    def planned(self, setting: Any, seed: int) -> np.ndarray:
-        """Return what the plan earns in each episode, float64 (episodes,)."""
+    def planned(self, setting: Any, plan: np.ndarray, seed: int) -> np.ndarray:
+        """Return what a plan, int (2 targets,), earns in each episode, float64 (episodes,)."""
         rng = np.random.default_rng(seed_of(seed, 1))
         trees, size = setting.trees, setting.batch
 
-        def asked(of: np.ndarray, target: int) -> np.ndarray:
-            """Return what a test in context names in each of some trees, int (n,)."""
+        def asked(of: np.ndarray, test: int) -> np.ndarray:
+            """Return what a test names in each of some trees, int (n,)."""
+            kind, number = divmod(test, len(setting.targets))
             of = np.repeat(trees[of], size, axis=0)
-            return named(rng, draw(rng, of, len(of), setting.rho), size, target, in_context=True)
+            drawn = draw(rng, of, len(of), setting.rho)
+            return named(rng, drawn, size, setting.targets[number], in_context=kind == 0)
 
         hidden = rng.choice(len(trees), p=setting.prior, size=self.episodes)
         likely, every = np.log(setting.prior)[None], np.repeat(np.arange(len(trees)), self.tries)
-        for target, times in zip(setting.targets, self.plan, strict=True):
+        for test in np.flatnonzero(plan).tolist():
+            candidates = len(setting.columns[test])
             # One more of each, so that what was never named is not impossible.
-            seen = np.bincount(every * target + asked(every, target), minlength=len(trees) * target) + 1
-            law = np.log(seen.reshape(len(trees), target) / (self.tries + target))
-            for _ in range(times):
-                likely = likely + law.T[asked(hidden, target)]
-        return (likely.argmax(axis=1) == hidden) - setting.price * sum(self.plan)
+            seen = np.bincount(every * candidates + asked(every, test), minlength=len(trees) * candidates) + 1
+            law = np.log(seen.reshape(len(trees), candidates) / (self.tries + candidates))
+            for _ in range(plan[test]):
+                likely = likely + law.T[asked(hidden, test)]
+        prices = np.repeat([setting.price, setting.pooled_price], len(setting.targets))
+        return (likely.argmax(axis=1) == hidden) - plan @ prices
