@@ -6,6 +6,7 @@ each law; elsewhere the possible hidden states of each point are listed, and sum
 """
 
 import functools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -266,7 +267,7 @@ def _summed(values: np.ndarray, point: np.ndarray, points: int) -> np.ndarray:
     return whole
 
 
-def _shared(laws: np.ndarray):
+def _shared(laws: np.ndarray) -> Iterator[tuple[int, np.ndarray | None]]:
     """Yield each law and which of the points have it; None for all."""
     if not len(laws):
         return

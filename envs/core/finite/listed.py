@@ -27,15 +27,19 @@ class ListedSetting(FiniteSetting):
     def most_rows(self) -> int:
         """Return a bound of the number of rows from parameters alone, such as worlds times plans."""
 
+    def fewest_rows(self) -> int:
+        """Return a bound from below, likewise: where it is above 10^6, no tables are made."""
+        return 0
+
     def validate(self) -> None:
-        """Refuse more than 10^6 rows: nodes by their number, histories by a count where they may be too many.
+        """Refuse more than 10^6 rows: nodes by their number, histories by a count where bounds leave it open.
 
         Raises:
             ParameterError: there are more than 10^6.
         """
         if self.most_rows() <= MAX_POINTS:
             return
-        if self.rows == "nodes":
+        if self.rows == "nodes" or self.fewest_rows() > MAX_POINTS:
             raise self._refusal()
         self.graph(self.rows)
 

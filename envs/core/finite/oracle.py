@@ -96,7 +96,7 @@ class FiniteOracle(Oracle[S]):
         return self._preferring(gathering, graph.worth(graph.solved(graph.legal & ~gathering)[1]))
 
     def _preferring(self, preferred: np.ndarray, worth: np.ndarray) -> PointPolicy:
-        """Return the policy of the largest worth, float64 (P, A); among equals, the preferred, bool (A,), come first."""
+        """Return the policy of the largest worth, float64 (P, A); of equals the preferred, bool (A,), come first."""
         best = worth >= worth.max(axis=1, keepdims=True) - TIES
         chosen = best & preferred
         return self._taking(np.where(chosen.any(axis=1), chosen.argmax(axis=1), best.argmax(axis=1)))
@@ -164,7 +164,7 @@ class FiniteOracle(Oracle[S]):
 
     def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
-        rows = self.probs(policy, observations)
+        rows = self.probs(policy, observations if isinstance(policy, LOOK_UP) else observations.copy())
         if not kl:
             return rows, np.zeros(len(rows))
         reference = self.setting.reference_probs(observations)
@@ -178,8 +178,7 @@ class FiniteOracle(Oracle[S]):
         It goes backward: the value of a point is the policy's mean of gains and of the values that follow. The
         divergence is left out unless asked for.
         """
-        seen = self.setting.observations(graph)
-        rows, surprise = self.rows(policy, seen if isinstance(policy, LOOK_UP) else seen.copy(), kl=kl)
+        rows, surprise = self.rows(policy, self.setting.observations(graph), kl=kl)
         # An infinite divergence behind what never happens is none: how often one is met is counted apart.
         endless = np.isinf(surprise)
         surprise = np.where(endless, 0.0, surprise)

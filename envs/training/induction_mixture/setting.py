@@ -133,12 +133,16 @@ class InductionMixture(TrainingRun):
     probe_price: float = real(0.01, 0.0, 1.0, "of an evaluation")
     instance: int = instance(0, "the corpora")
 
-    def most_rows(self) -> int:
-        """Return growing mixtures times where they may be tested, times corpora: what readings may tell apart."""
+    def fewest_rows(self) -> int:
+        """Return growing mixtures times where they may be tested: each of these plans may be carried out."""
         sizes = range(self.shares + 1)
         tested = (sum(math.comb(size, tests) for tests in range(self.probes + 1)) for size in sizes)
         plans = (math.comb(self.lengths + size - 1, size) for size in sizes)
-        return self.corpora * sum(map(operator.mul, plans, tested))
+        return sum(map(operator.mul, plans, tested))
+
+    def most_rows(self) -> int:
+        """Return these plans times corpora: what readings may tell apart."""
+        return self.corpora * self.fewest_rows()
 
     # The instance.
 

@@ -193,3 +193,59 @@ def test_the_greedy_planner_is_the_oracles_one_step_look_ahead(monkeypatch):
     (outcome,) = train(agent, ID, {}, [0], 10)
     assert outcome.budget.spent == 0
     assert tb.evaluate(outcome.policy, ID)["objective"] == BoardOracle(Coins()).greedy_value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Known(Coins):
+    """Coins, listed as one sees them who knows what each board says of the coin: with one hidden state."""
+
+    @functools.cached_property
+    def listed(self):
+        heads = np.array([posterior(self, board) for board in self.boards])
+        right = np.array(RIGHT)[self.problem.shown[:, 0]]
+        one = heads * right + (1 - heads) * (1 - right)
+        nodes = np.arange(len(heads))
+        child = self.problem.child.copy()
+        child[:, 3:] = len(heads) + 2 * nodes[:, None] + np.arange(2)
+        pay = np.column_stack([1 - heads, heads]).reshape(-1, 1)
+        return dataclasses.replace(
+            self.problem,
+            child=child,
+            law=np.column_stack([1 - one, one])[:, None],
+            situation=np.column_stack([nodes, *np.full((3, len(nodes)), -1)]),
+            pay=pay,
+            prior=np.ones((1, 1)),
+            begin=None,
+            jump=None,
+            move=None,
+            outcomes={"success": pay, "sharpness": np.zeros((1, 1))},
+        )
+
+
+def test_an_equivalent_problem_of_fewer_hidden_states_has_the_same_values():
+    for parameters in ({}, {"heads": 0.8, "readings": 4}):
+        found, plain = BoardOracle(Known(**parameters)), BoardOracle(Coins(**parameters))
+        assert found.optimal_value == pytest.approx(plain.optimal_value, abs=1e-12)
+        for name in ("optimal_policy", "greedy_policy", "reference_policy"):
+            told = found.evaluate(getattr(found, name))
+            assert told == pytest.approx(plain.evaluate(getattr(plain, name)), abs=1e-12), name
+
+
+class Asked(tb.Policy):
+    """A table that is looked up board by board, and spoils what it was shown."""
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def probs(self, observations):
+        rows = self.policy.probs(observations.copy())
+        observations[:] = 0
+        return rows
+
+
+def test_what_is_known_by_sight_is_what_is_looked_up():
+    setting = Coins(heads=0.6)
+    oracle, table = BoardOracle(setting), np.random.default_rng(1).dirichlet(np.ones(4), setting.state_view().rows)
+    for policy in (LegalTablePolicy(setting, "state", table), oracle.optimal_policy, oracle.reference_policy):
+        known = oracle.evaluate(policy)
+        assert oracle.evaluate(Asked(policy)) == known == BoardOracle(Coins(heads=0.6)).evaluate(policy)
