@@ -26,6 +26,7 @@ TURN = int(os.environ.setdefault("THEORYBENCH_TURN", str(datetime.date.today().t
 #: Parameters of short episodes, of settings whose default ones are long.
 SHORT = {
     "TheoryBench/MemoryOrder-v0": {"T": 6},
+    "TheoryBench/FactMemory-v0": {"T": 4},
     "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
     "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
     "TheoryBench/InductionMixture-v0": {"lengths": 3, "shares": 4},

@@ -9,7 +9,9 @@ register(
     "TheoryBench/FactMemory-v0",
     FactMemory,
     FactMemoryOracle,
+    claims="theorybench.envs.context.fact_memory.claims:CLAIMS",
     budget=20_000,
+    studies="theorybench.envs.context.fact_memory.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=FactMemoryRenderer(),
 )

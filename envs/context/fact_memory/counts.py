@@ -23,14 +23,14 @@ def count_levels(kinds: int, most: int) -> tuple[list[np.ndarray], list[np.ndarr
         thing more of each kind, int64 (N_t, m).
     """
     place = np.arange(kinds - 1)
-    binomial = np.array([[math.comb(top, i + 1) for i in place] for top in range(most + kinds)])
+    binomial = np.array([[math.comb(top, i + 1) for i in place] for top in range(most + kinds)], np.int32)
     levels, longer = [np.zeros((1, kinds), np.int8)], []
     for total in range(most):
         counts = levels[-1]
         top = np.cumsum(counts[:, :-1], axis=1, dtype=np.int64) + place
-        after = np.zeros(counts.shape, np.int64)
-        after[:, 1:] = np.cumsum(binomial[top, place], axis=1)
-        after[:, :-1] += np.cumsum(binomial[top + 1, place][:, ::-1], axis=1)[:, ::-1]
+        after = np.zeros(counts.shape, np.int32)
+        after[:, 1:] = np.cumsum(binomial[top, place], axis=1, dtype=np.int32)
+        after[:, :-1] += np.cumsum(binomial[top + 1, place][:, ::-1], axis=1, dtype=np.int32)[:, ::-1]
         more = np.empty((math.comb(total + kinds, kinds - 1), kinds), np.int8)
         for kind in range(kinds):
             more[after[:, kind]] = counts + (np.arange(kinds) == kind).astype(np.int8)
