@@ -140,7 +140,7 @@ class LearntTrees:
                 attention = trained(*data, self.steps, 0)[-1][0].attention
                 found.append(all(attention[i, tree[i]] >= self.least for i in setting.targets))
             else:
-                rows = gradient(start(setting.positions), *data).scores
+                rows = gradient(start(setting.nodes), *data).scores
                 found.append(all(rows[i, :i].argmax() == tree[i] for i in setting.targets))
         return np.array(found)
 

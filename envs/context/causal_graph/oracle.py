@@ -80,9 +80,9 @@ class CausalGraphOracle(BoardOracle[CausalGraph]):
 #: how many episodes it takes to learn to test: there are no laws.
 DIFFICULTIES = (
     Difficulty(
-        parameter="positions",
+        parameter="nodes",
         values=(3, 4, 5),
-        size="trees, (positions - 1)!",
+        size="trees, (nodes - 1)!",
         size_of=lambda setting: float(len(setting.trees)),
         laws=(),
         parameters={"instance": 10_000},

@@ -64,7 +64,7 @@ class CausalGraphRenderer(Renderer):
     def picture(self, setting: CausalGraph, figure: Any, scene: Scene) -> None:
         """Draw counts of both kinds of tests, and beside them what is named so far and the hidden tree as arcs."""
         counts, named, hidden = _board(setting, scene)
-        each, most = len(setting.targets), setting.positions - 1
+        each, most = len(setting.targets), setting.nodes - 1
         figure.set_size_inches(8.4, 3.4)
         figure.text(0.02, 0.93, headline(setting, scene), fontsize=11, color=INK, weight="bold", parse_math=False)
         figure.text(0.02, 0.04, status(setting, scene), fontsize=10, color=INK, parse_math=False)
@@ -88,10 +88,10 @@ class CausalGraphRenderer(Renderer):
                 spine.set_color(EDGE)
         parts = (
             (0.47, _arcs(setting, counts, named, hidden), "so far, in context" if named is None else "named"),
-            (0.74, [Arc(child, int(hidden[child])) for child in range(1, setting.positions)], "hidden"),
+            (0.74, [Arc(child, int(hidden[child])) for child in range(1, setting.nodes)], "hidden"),
         )
         for left, arcs, title in parts:
-            draw_arcs(figure.add_axes((left, 0.16, 0.25, 0.64)), setting.positions, arcs, title)
+            draw_arcs(figure.add_axes((left, 0.16, 0.25, 0.64)), setting.nodes, arcs, title)
 
 
 def _board(setting: CausalGraph, scene: Scene) -> tuple[list[list[int]], np.ndarray | None, np.ndarray]:
@@ -111,7 +111,7 @@ def _arcs(setting: CausalGraph, counts: list[list[int]], named: np.ndarray | Non
     """Return the arcs of what is named so far, wider the oftener; of a tree at the end, right ones and wrong ones."""
     if named is not None:
         colours = {True: "#3b8a48", False: "#c2571a"}  # right and wrong
-        return [Arc(i, int(named[i]), colours[bool(named[i] == hidden[i])]) for i in range(1, setting.positions)]
+        return [Arc(i, int(named[i]), colours[bool(named[i] == hidden[i])]) for i in range(1, setting.nodes)]
     arcs = [Arc(1, 0, QUIET, 1.0)]
     for target, own in zip(setting.targets, counts[: len(setting.targets)], strict=True):
         best = int(np.argmax(own))

@@ -113,7 +113,7 @@ class CausalGraph(BoardSetting):
     question: ClassVar[str] = "which batches should be looked at, and in which way, to find who attends to whom?"
     lower: ClassVar[str] = "tests"
 
-    positions: int = integer(5, 3, 5, "positions of a sequence; there are (positions - 1)! trees")
+    nodes: int = integer(5, 3, 5, "positions of a sequence, the nodes of a tree; there are (nodes - 1)! trees")
     tests: int = integer(6, 1, 6, "the most tests of an episode")
     batch: int = integer(4, 1, 8, "sequences of a test")
     rho: float = real(0.8, 0.05, 0.99, "correlation of a position with its parent, given the kernel")
@@ -128,7 +128,7 @@ class CausalGraph(BoardSetting):
     @property
     def targets(self) -> range:
         """The positions whose parents are sought."""
-        return range(2, self.positions)
+        return range(2, self.nodes)
 
     @property
     def num_kinds(self) -> int:
@@ -143,7 +143,7 @@ class CausalGraph(BoardSetting):
     @functools.cached_property
     def trees(self) -> np.ndarray:
         """The parents of each position in each tree: int64 (T, positions), -1 for position 0."""
-        return all_trees(self.positions)
+        return all_trees(self.nodes)
 
     @functools.cached_property
     def prior(self) -> np.ndarray:
@@ -196,7 +196,7 @@ class CausalGraph(BoardSetting):
     def problem(self) -> Problem:
         """A node for each board, an ending for each tree that may be named."""
         shown, done, after, _ = self.boards
-        trees, tests, most = len(self.trees), len(self.columns), self.positions - 1
+        trees, tests, most = len(self.trees), len(self.columns), self.nodes - 1
         nodes, kinds = shown.shape
         cell = np.repeat(kinds - tests + np.arange(tests + trees)[:, None], most, axis=1)
         law = np.zeros((tests, trees, most))
@@ -234,7 +234,7 @@ class CausalGraph(BoardSetting):
             **practice(naive, legal),
         )
 
-    def nodes(self, observations: np.ndarray) -> np.ndarray:
+    def nodes_of(self, observations: np.ndarray) -> np.ndarray:
         """Return the boards that are shown, by arithmetic on their numbers: int64 (n,); 0 for what shows none."""
         return self.boards.number(np.asarray(observations).astype(np.int64) - self.num_actions - 1)
 

@@ -81,7 +81,7 @@ class Statistics:
         """Draw the tree and three triangular matrices."""
         from matplotlib.figure import Figure
 
-        figure, n = Figure(figsize=(9.6, 2.8)), setting.positions
+        figure, n = Figure(figsize=(9.6, 2.8)), setting.nodes
         arcs = [Arc(child, int(tree[child])) for child in range(1, n)]
         draw_arcs(figure.add_axes((0.01, 0.1, 0.22, 0.75)), n, arcs, "the tree")
         parts = (
@@ -149,7 +149,7 @@ class Training:
             rng = np.random.default_rng(run)
             tree = setting.trees[rng.integers(len(setting.trees))]
             data = counted(draw(rng, tree, self.count, setting.rho))
-            rows = np.arange(2, setting.positions)
+            rows = np.arange(2, setting.nodes)
             course = trained(*data, self.first, self.second)
             found.append(
                 [(m.attention[rows, tree[rows]].mean(), m.attention[rows, tree[rows]].min(), g.loss) for m, g in course]
@@ -217,7 +217,7 @@ class Plans:
         """Draw how often the optimum tests each position, below a tree."""
         from matplotlib.figure import Figure
 
-        figure, n, each = Figure(figsize=(4.6, 3.6)), setting.positions, len(setting.targets)
+        figure, n, each = Figure(figsize=(4.6, 3.6)), setting.nodes, len(setting.targets)
         tree = shown_tree(setting)
         arcs = [Arc(child, int(tree[child]), QUIET, 1.2) for child in range(1, n)]
         draw_arcs(figure.add_axes((0.14, 0.5, 0.82, 0.42)), n, arcs, "one of the trees")

@@ -190,7 +190,7 @@ class MemoryOrder(BoardSetting):
         named = {"spent": self.price * orders / self.T} | {f"order_{k}": steps[k] for k in orders}
         return {name: np.repeat(table, 2)[None] for name, table in named.items()}
 
-    def nodes(self, observations: np.ndarray) -> np.ndarray:
+    def nodes_of(self, observations: np.ndarray) -> np.ndarray:
         """Return the nodes of boards, by arithmetic: int64 (n,); some node for what is no running board."""
         return self.number(np.asarray(observations).astype(np.int64) - self.num_actions - 1)
 

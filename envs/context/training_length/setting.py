@@ -216,7 +216,7 @@ class TrainingLength(BoardSetting):
         """What one more on each place of a board adds to its number."""
         return np.asarray((LEVELS + 1) ** np.arange(self.num_lengths))
 
-    def nodes(self, observations: np.ndarray) -> np.ndarray:
+    def nodes_of(self, observations: np.ndarray) -> np.ndarray:
         """Return the numbers of boards that observations show: int64 (n,); 0 for what shows none."""
         boards = np.asarray(observations, np.int64) - self.num_actions - 1
         shown = ((boards >= 0) & (boards <= LEVELS)).all(axis=1)

@@ -169,7 +169,7 @@ class FiniteSetting(Setting):
 
     # Public policies.
 
-    def nodes(self, observations: np.ndarray) -> np.ndarray:
+    def nodes_of(self, observations: np.ndarray) -> np.ndarray:
         """Return the nodes that observations of running episodes show: int64 (n,); node 0 for what shows none."""
         if self.state_in_prompt:
             return self._shown.find(observations)
@@ -228,7 +228,7 @@ class FiniteSetting(Setting):
         graphs = self.__dict__.get("_graphs", {}).values()
         graph = next((graph for graph in graphs if getattr(graph, "seen", None) is observations), None)
         if merge == "nodes":
-            return self.nodes(np.asarray(observations)) if graph is None else graph.node
+            return self.nodes_of(np.asarray(observations)) if graph is None else graph.node
         if graph is not None and graph.merge == merge:
             return np.arange(len(graph))
         return self.graph(merge).locate(*self.read(observations))

@@ -112,8 +112,8 @@ def played(setting, probs, count, seed):
         seed: of everything.
     """
     rng = np.random.default_rng(seed)
-    worlds = Worlds(rng, setting.positions, setting.batch, setting.rho, setting.prior, count)
-    targets = list(range(2, setting.positions))
+    worlds = Worlds(rng, setting.nodes, setting.batch, setting.rho, setting.prior, count)
+    targets = list(range(2, setting.nodes))
     whole = [(kind, i) for kind in (True, False) for i in targets]
     first = np.cumsum([0, *(i for _, i in whole)])
     actions = len(whole) + len(worlds.trees)

@@ -85,7 +85,7 @@ def test_a_fixed_order_is_not_adaptive(check_claim):
 
 def test_a_fixed_plan_played_by_itself_earns_what_the_oracle_says():
     experiment = CLAIM["adaptive"].measure.__self__
-    setting = CausalGraph(positions=4, instance=10_000)
+    setting = CausalGraph(nodes=4, instance=10_000)
     few = dataclasses.replace(experiment, episodes=2**14, tries=2**12)
     earned = few.planned(setting, np.array([1, 1, 0, 2]), 0)
     plans = CausalGraphOracle(setting).plans
@@ -165,7 +165,7 @@ def test_two_stages_lower_the_loss_twice():
 
 def test_pictures_and_words():
     for mode in ("ansi", "rgb_array"):
-        env = gym.make(ID, render_mode=mode, positions=4)
+        env = gym.make(ID, render_mode=mode, nodes=4)
         env.reset(seed=2)
         shown = [env.render()]
         for action in (1, 1, 3, 0, 7):

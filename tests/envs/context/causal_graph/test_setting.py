@@ -27,7 +27,7 @@ from theorybench.envs.core.registry import load_module
 
 STORY = load_module(str(Path(__file__).with_name("story.py")))
 ID = "TheoryBench/CausalGraph-v0"
-SMALL = {"positions": 4, "tests": 3, "batch": 2, "instance": 10_000}
+SMALL = {"nodes": 4, "tests": 3, "batch": 2, "instance": 10_000}
 
 
 @functools.cache
@@ -60,7 +60,7 @@ def fixed(oracle, *tests):
             marks=pytest.mark.rotating,
         ),
         (
-            {"positions": 4, "instance": 10_000},
+            {"nodes": 4, "instance": 10_000},
             (0.036596, 0.673688, 0.622271, 0.494978, 0.571442, -0.025200),
             None,
         ),
@@ -69,7 +69,7 @@ def fixed(oracle, *tests):
 def test_the_ground_truth(parameters, numbers, margin):
     oracle = oracle_of(**parameters)
     found = [oracle.reference_value, oracle.optimal_value, oracle.greedy_value]
-    rounds = 2 if "positions" not in parameters else 3
+    rounds = 2 if "nodes" not in parameters else 3
     # With four positions a row of the table is made of two and of six tests.
     rules = [GradientRows(), GradientRows(rounds=rounds), PooledCounts()]
     found += [earned(oracle, rule)["objective"] for rule in rules]
@@ -86,7 +86,7 @@ def test_the_ground_truth(parameters, numbers, margin):
     [
         ({}, 0.094650, 0.293929, 0.188917, 0.315418),
         ({"instance": 10_000}, 0.074011, 0.267992, 0.162735, 0.293814),
-        ({"positions": 4, "instance": 10_000}, 0.249538, 0.621460, 0.461370, None),
+        ({"nodes": 4, "instance": 10_000}, 0.249538, 0.621460, 0.461370, None),
     ],
 )
 def test_the_ground_truth_of_fixed_plans(parameters, nothing, context, pooled, best):
@@ -155,22 +155,22 @@ def test_boards_are_all_counts_and_know_their_numbers(kinds, most):
     "parameters",
     [
         SMALL,
-        {"positions": 3, "tests": 6, "batch": 3, "rho": 0.4, "price": 0.005, "pooled_price": 0.001},
-        {"positions": 4, "tests": 2, "batch": 1, "rho": 0.95, "pooled_price": 0.0, "instance": 3},
-        pytest.param({"positions": 5, "tests": 3, "batch": 2, "instance": 5}, marks=pytest.mark.rotating),
+        {"nodes": 3, "tests": 6, "batch": 3, "rho": 0.4, "price": 0.005, "pooled_price": 0.001},
+        {"nodes": 4, "tests": 2, "batch": 1, "rho": 0.95, "pooled_price": 0.0, "instance": 3},
+        pytest.param({"nodes": 5, "tests": 3, "batch": 2, "instance": 5}, marks=pytest.mark.rotating),
     ],
 )
 def test_the_optimum_is_that_of_the_story(parameters):
     setting = CausalGraph(**parameters)
     prices = {"context": setting.price, "pooled": setting.pooled_price}
-    sizes = setting.positions, setting.tests, setting.batch
+    sizes = setting.nodes, setting.tests, setting.batch
     expected = STORY.optimum(*sizes, setting.rho, prices, setting.prior.tolist())
     assert CausalGraphOracle(setting).optimal_value == pytest.approx(expected, abs=1e-10)
 
 
 def test_no_policy_of_a_small_problem_is_better():
     """One test, then a tree: all 4 first actions and all 2^4 answers to what is read."""
-    setting = CausalGraph(positions=3, tests=1, batch=3, rho=0.6, instance=4)
+    setting = CausalGraph(nodes=3, tests=1, batch=3, rho=0.6, instance=4)
     oracle, found = CausalGraphOracle(setting), []
     for first, *later in itertools.product(range(4), *[(2, 3)] * 4):
         table = np.eye(4)[[first, *later]]
@@ -200,7 +200,7 @@ def test_what_is_learnt_is_what_answers_tell():
 
 
 def test_an_episode_step_by_step():
-    env = gym.make(ID, positions=4)
+    env = gym.make(ID, nodes=4)
     observation, info = env.reset(seed=3)
     assert observation.tolist() == [11] * 10 and info["action_mask"].all()
     setting = env.unwrapped.setting
@@ -233,8 +233,8 @@ def test_an_episode_step_by_step():
     st.floats(0.0, 0.2),
     st.integers(0, 2**31 - 1),
 )
-def test_setting_keeps_its_promises(positions, tests, batch, rho, price, pooled_price, instance):
-    sizes = {"positions": positions, "tests": tests, "batch": batch}
+def test_setting_keeps_its_promises(nodes, tests, batch, rho, price, pooled_price, instance):
+    sizes = {"nodes": nodes, "tests": tests, "batch": batch}
     setting = CausalGraph(**sizes, rho=rho, price=price, pooled_price=pooled_price, instance=instance)
     check_setting(setting, seed=instance % 1000)
     oracle = CausalGraphOracle(setting)
@@ -247,7 +247,7 @@ def test_setting_keeps_its_promises(positions, tests, batch, rho, price, pooled_
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"positions": 6}, "positions"),
+        ({"nodes": 6}, "nodes"),
         ({"tests": 7}, "tests"),
         ({"batch": 0}, "batch"),
         ({"rho": 1.0}, "rho"),
@@ -284,8 +284,8 @@ def test_a_million_worlds_that_are_drawn_earn_what_the_oracle_says():
 def test_rules_learn_nothing_and_pooled_tests_can_be_read():
     found = {}
     for name in ("pooled-counts", "gradient-rows", "maximum-likelihood-tree"):
-        policy = tb.train(ID, name, positions=4, instance=10_000)
-        found[name] = tb.evaluate(policy, ID, positions=4, instance=10_000)["objective"]
+        policy = tb.train(ID, name, nodes=4, instance=10_000)
+        found[name] = tb.evaluate(policy, ID, nodes=4, instance=10_000)["objective"]
     assert found["pooled-counts"] == pytest.approx(-0.025200, abs=1e-6)
     assert found["gradient-rows"] == pytest.approx(0.494978, abs=1e-6)
     assert found["pooled-counts"] + 0.2 < found["maximum-likelihood-tree"] < found["gradient-rows"]
@@ -293,7 +293,7 @@ def test_rules_learn_nothing_and_pooled_tests_can_be_read():
 
 def test_one_round_in_context_leaves_nothing_to_weigh():
     """After one test of each position the most probable tree is the one that was named; ties come later."""
-    oracle = oracle_of(positions=4, instance=10_000)
+    oracle = oracle_of(nodes=4, instance=10_000)
     once = [earned(oracle, rule) for rule in (GradientRows(), MaximumLikelihoodTree(kind="context", rounds=1))]
     assert once[0] == pytest.approx(once[1])
 

@@ -131,7 +131,7 @@ def test_an_episode_is_the_story(setting, random):
     for t in range(setting.T):
         board = [1 + int(bit) for bit in bits] + [0] * (setting.T - t) + opened
         assert seen.tolist() == [setting.num_actions + 1 + number for number in board]
-        (node,) = setting.nodes(seen[None])
+        (node,) = setting.nodes_of(seen[None])
         law = setting.problem.law[setting.problem.situation[node, 0], 0]
         k = random.randrange(setting.K + 1)
         outcomes = list(story.step(bits, memories, k))

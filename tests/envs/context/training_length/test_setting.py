@@ -314,7 +314,7 @@ def test_any_policy_earns_what_the_recursion_says(setting):
     class Random:
         def probs(self, observations):
             rows = np.array([table[tuple(row)] for row in (observations - setting.num_actions - 1).tolist()])
-            legal = setting.problem.legal[setting.nodes(observations)]
+            legal = setting.problem.legal[setting.nodes_of(observations)]
             return rows * legal / (rows * legal).sum(axis=1, keepdims=True)
 
     def decide(last, joint, read):

@@ -43,7 +43,7 @@ class Erratic(tb.Policy):
         return weights / weights.sum()
 
     def probs(self, observations):
-        nodes = self.setting.nodes(observations)
+        nodes = self.setting.nodes_of(observations)
         return np.array([self.row(o, s) for o, s in zip(observations, nodes, strict=True)]).reshape(len(nodes), -1)
 
     def brute(self, context, history, node):
