@@ -264,7 +264,7 @@ class Dynamics(ABC):
         digest = hashlib.sha256(json.dumps([self.name, self.parameters], sort_keys=True).encode())
         for array in self.tables:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
         return digest.hexdigest()[:16]
 
     @functools.cached_property
