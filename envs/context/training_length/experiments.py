@@ -37,7 +37,7 @@ class Trainer:
         """Train at each of some lengths; return the largest error of each model on the same long strings."""
         source = self.source(lab, task)
         asked = source.draw(LONG, self.deployed, rng)
-        share = asked.count / (LONG // task.period)
+        share = asked.ones / (LONG // task.period)
         models = (self.answers(train(source, length, self.strings, rng)) for length in lengths)
         return [float(np.abs(asked.label - model(share)).max()) for model in models]
 
@@ -56,11 +56,11 @@ class Trainer:
         source, n = self.source(lab, task), length // task.period
         model = self.answers(train(source, length, self.strings, rng))
         fresh = source.draw(length, self.strings, rng)
-        met = np.bincount(fresh.count, minlength=n + 1)[fresh.count]
+        met = np.bincount(fresh.ones, minlength=n + 1)[fresh.ones]
         again = met > 1
-        off = ((fresh.label - means(fresh, n)[fresh.count]) ** 2)[again]
+        off = ((fresh.label - means(fresh, n)[fresh.ones]) ** 2)[again]
         spread = off * (met / (met - 1))[again]
-        return float(((fresh.label - model(fresh.count / n)) ** 2).mean()), float(spread.mean())
+        return float(((fresh.label - model(fresh.ones / n)) ** 2).mean()), float(spread.mean())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ def log_scale(length: int) -> float:
 class Sample(NamedTuple):
     """Some strings by what is learnt of them."""
 
-    count: np.ndarray  # int64 (n,), ones among the positions of the phase that matters
+    ones: np.ndarray  # int64 (n,), ones among the positions of the phase that matters
     label: np.ndarray  # float64 (n,)
 
 
@@ -84,8 +84,8 @@ def means(sample: Sample, positions: int) -> np.ndarray:
 
     A number that was never met takes the label of the nearest that was, the smaller of two.
     """
-    met = np.bincount(sample.count, minlength=positions + 1)
-    total = np.bincount(sample.count, sample.label, positions + 1)
+    met = np.bincount(sample.ones, minlength=positions + 1)
+    total = np.bincount(sample.ones, sample.label, positions + 1)
     seen = np.flatnonzero(met)
     nearest = seen[np.abs(np.arange(positions + 1)[:, None] - seen).argmin(axis=1)]
     return np.asarray((total / np.maximum(met, 1))[nearest])

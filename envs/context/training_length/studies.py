@@ -77,7 +77,7 @@ class Lengths:
             ]
         trap = SHOWN["margin 1/2"]
         hard = hard_from(trap, bits)
-        remarks = ()
+        remarks: tuple[Remark, ...] = ()
         if hard in lengths:
             remarks = (Remark("attention is hard", hard, deployed_error(trap, int(hard), bits), "right"),)
         axis = Axis("training length N", "log", ticks=lengths)

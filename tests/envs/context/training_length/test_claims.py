@@ -90,14 +90,14 @@ def test_a_trained_model_is_wrong_by_what_the_formula_says():
     rng = np.random.default_rng(0)
     source = Source(task=TRAP, bits=4)
     model, asked = train(source, 32, 20_000, rng), source.draw(2048, 4096, rng)
-    assert asked.label == pytest.approx(np.sin(8 * asked.count / 1024), abs=1e-5)  # attention is hard
-    error = np.abs(asked.label - model(asked.count / 1024)).max()
+    assert asked.label == pytest.approx(np.sin(8 * asked.ones / 1024), abs=1e-5)  # attention is hard
+    error = np.abs(asked.label - model(asked.ones / 1024)).max()
     assert error == pytest.approx(deployed_error(TRAP, 32, 4), abs=0.02)
     # Shares of ones are uniform, and labels at equal shares spread by what the coins do.
     sample = source.draw(32, 40_000, rng)
-    met = np.bincount(sample.count, minlength=17)
+    met = np.bincount(sample.ones, minlength=17)
     assert np.abs(met / 40_000 - 1 / 17).max() < 4 * math.sqrt(1 / 17 / 40_000)
-    off = sample.label - means(sample, 16)[sample.count]
+    off = sample.label - means(sample, 16)[sample.ones]
     assert np.mean(off**2) == pytest.approx(label_spread(TRAP, 32, 4), rel=0.05)
 
 
