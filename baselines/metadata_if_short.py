@@ -1,8 +1,8 @@
 """Metadata-if-short: buys all labels after a short prompt, and writes at once after a long one. On Metadata alone.
 
-The lesson of arXiv 2504.17562 as a rule: metadata help where the prompt is too short to tell its source, and not where
-it is long enough. `longest` is where the best writing of the tuning instances begins to be worth more than all labels
-less their price. It writes as `never-metadata` does, and spends and logs nothing.
+The lesson of arXiv 2504.17562 as a rule: what matters is whether the prompt is long enough to tell its source. In the
+grammars of instances 0 to 11 all labels are worth their price up to 0, 1, 2 or 3 shown symbols. It writes as
+`never-metadata` does, and spends and logs nothing.
 """
 
 import dataclasses

@@ -1,13 +1,20 @@
-"""Experiments on metadata: texts drawn from the rules, and learners that count what they have seen."""
+"""Experiments on metadata: texts drawn from the rules, learners that count what they have seen, and simulations."""
 
+import dataclasses
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from theorybench.envs.core.evidence.experiments import Predicted, Sampled
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, share_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+
 #: What a learner adds to each count.
 PSEUDO = 0.05
-#: Instances of the claims on many grammars, and texts that are held at a time.
-INSTANCES, TOGETHER = range(12), 2**17
+#: Instances of the claims on many grammars.
+INSTANCES = range(12)
 
 
 class Corpus:
@@ -20,38 +27,49 @@ class Corpus:
 
     Attributes:
         labels: int64 (count,), the labels as a binary number, the first label highest.
-        texts: int64 (count, L), symbols.
+        texts: int8 (count, L), symbols.
+        codes: int64 (count,), the texts as numbers in base q.
     """
 
     def __init__(self, rules: np.ndarray, count: int, rng: np.random.Generator) -> None:
         levels, self.q = len(rules), rules.shape[2]
         self.kinds, self.labels = 2**levels, rng.integers(2**levels, size=count)
-        text = np.zeros((count, 1), np.int64)
-        for level, own in enumerate(rules):
-            label = self.labels[:, None] >> (levels - 1 - level) & 1
-            text = own[label, text, rng.integers(2, size=text.shape)].reshape(count, -1)
-        self.texts = text
+        text = np.zeros((count, 1), np.int8)
+        for level, own in enumerate(rules.astype(np.int8)):
+            label = (self.labels >> (levels - 1 - level) & 1).astype(np.int8)
+            text = own[label[:, None], text, rng.integers(2, size=text.shape, dtype=np.int8)].reshape(count, -1)
+        self.texts, self.codes = text, np.zeros(count, np.int64)
+        for symbol in text.T:
+            self.codes = self.codes * self.q + symbol
 
     def beginnings(self, length: int) -> np.ndarray:
         """Return the first symbols of each text as one number in base q: int64 (count,)."""
-        return self.texts[:, :length] @ self.q ** np.arange(length)[::-1]
+        return self.codes // self.q ** (self.texts.shape[1] - length)
 
 
 class Counter:
-    """A learner that counts beginnings of texts, apart for each way to label.
+    """A learner that counts the beginnings of texts, apart for each way to label.
 
     Args:
         corpus: what it is trained on.
+
+    Attributes:
+        counts: by length, float64 (kinds, q^length).
     """
 
     def __init__(self, corpus: Corpus) -> None:
         self.q, self.kinds, self.L = corpus.q, corpus.kinds, corpus.texts.shape[1]
-        #: by length: float64 (kinds, q^length)
         self.counts = []
         for length in range(self.L + 1):
             cells = self.q**length
             found = np.bincount(corpus.labels * cells + corpus.beginnings(length), minlength=self.kinds * cells)
             self.counts.append(found.reshape(self.kinds, cells).astype(np.float64))
+
+    def next_symbol(self, length: int, *, labelled: bool) -> np.ndarray:
+        """Return its probabilities of what follows each beginning: float64 (kinds or 1, q^length, q)."""
+        counts = self.counts[length + 1]
+        counts = (counts if labelled else counts.sum(axis=0, keepdims=True)).reshape(-1, self.q**length, self.q)
+        return np.asarray((counts + PSEUDO) / (counts + PSEUDO).sum(axis=2, keepdims=True))
 
     def losses(self, corpus: Corpus, *, labelled: bool) -> np.ndarray:
         """Return the loss of each symbol of a corpus in bits, with labels in sight or without: float64 (count, L)."""
@@ -62,34 +80,31 @@ class Counter:
             found[:, length] = -np.log2(chance[kind, corpus.beginnings(length), corpus.texts[:, length]])
         return found
 
-    def next_symbol(self, length: int, *, labelled: bool) -> np.ndarray:
-        """Return its probabilities of what follows each beginning: float64 (kinds or 1, q^length, q)."""
-        counts = self.counts[length + 1]
-        counts = (counts if labelled else counts.sum(axis=0, keepdims=True)).reshape(-1, self.q**length, self.q)
-        return (counts + PSEUDO) / (counts + PSEUDO).sum(axis=2, keepdims=True)
-
     def guess(self, corpus: Corpus, length: int) -> np.ndarray:
         """Return the labels that it has seen most often with each beginning: int64 (count,)."""
         return np.asarray(self.counts[length].argmax(axis=0)[corpus.beginnings(length)])
 
-    def likely(self, corpus: Corpus, length: int, rng: np.random.Generator) -> np.ndarray:
-        """Go on after each beginning by drawing likely symbols: int64 (count,), whole texts in base q."""
-        text = corpus.beginnings(length)
-        for longer in range(length, self.L):
-            levels = np.cumsum(self.next_symbol(longer, labelled=False)[0], axis=1)[text, :-1]
-            text = text * self.q + (levels <= rng.random(len(text))[:, None]).sum(axis=1)
-        return text
 
-    def best(self, corpus: Corpus, length: int) -> np.ndarray:
-        """Go on after each beginning with the text that is most often of its grammar: int64 (count,), in base q.
+#: Goes on after the first symbols of texts: (learner, texts, symbols, generator) to texts in base q, int64 (count,).
+Writer = Callable[[Counter, Corpus, int, np.random.Generator], np.ndarray]
 
-        A text is of those grammars that it was seen with.
-        """
-        seen, begun = self.counts[self.L] > 0, self.counts[length]
-        block = self.q ** (self.L - length)
-        right = np.einsum("kb,kbt->bt", begun, seen.reshape(self.kinds, -1, block))
-        text = corpus.beginnings(length)
-        return np.asarray(text * block + right.argmax(axis=1)[text])
+
+def likely(learner: Counter, corpus: Corpus, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw each symbol as likely as the learner finds it, as a language model does."""
+    text = corpus.beginnings(length)
+    for longer in range(length, learner.L):
+        levels = np.cumsum(learner.next_symbol(longer, labelled=False)[0], axis=1)[text, :-1]
+        text = text * learner.q + (levels <= rng.random(len(text))[:, None]).sum(axis=1)
+    return text
+
+
+def careful(learner: Counter, corpus: Corpus, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Write the text that is of its grammar most often; a text is of those grammars that it was seen with."""
+    seen, begun = learner.counts[learner.L] > 0, learner.counts[length]
+    block = learner.q ** (learner.L - length)
+    right = np.einsum("kb,kbt->bt", begun, seen.reshape(learner.kinds, -1, block))
+    text = corpus.beginnings(length)
+    return np.asarray(text * block + right.argmax(axis=1)[text])
 
 
 def grammatical(rules: np.ndarray) -> np.ndarray:
@@ -110,3 +125,159 @@ def grammatical(rules: np.ndarray) -> np.ndarray:
             size *= size
         found[kind, sorted(becomes[0])] = True
     return found
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Learned(Sampled):
+    """A learner that has counted sampled texts, tested on fresh ones."""
+
+    train: int = 300_000  # texts that are counted
+    test: int = 300_000  # fresh ones
+    writer: Writer = careful  # of what is written
+
+    def corpora(self, lab: Lab, seed: int) -> tuple[Counter, Corpus]:
+        """Train a learner; return it and fresh texts."""
+        rng = np.random.default_rng(seed_of(250417562, seed, self.train))
+        return Counter(Corpus(lab.setting.rules, self.train, rng)), Corpus(lab.setting.rules, self.test, rng)
+
+    def written(self, lab: Lab, seed: int, writer: Writer) -> np.ndarray:
+        """Write after the beginnings of fresh texts; return what is grammatical, bool (lengths 1 to L - 2, test)."""
+        learner, fresh = self.corpora(lab, seed)
+        lawful, rng = grammatical(lab.setting.rules), np.random.default_rng(seed_of(seed, 1))
+        lengths = range(1, learner.L - 1)
+        return np.stack([lawful[fresh.labels, writer(learner, fresh, length, rng)] for length in lengths])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelWorth(Learned):
+    """What all labels save of the loss of a text, in bits."""
+
+    def symbols(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return the loss without labels less that with them: float64 (test, L)."""
+        learner, fresh = self.corpora(lab, seed)
+        return learner.losses(fresh, labelled=False) - learner.losses(fresh, labelled=True)
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return what is saved of each fresh text, (test,)."""
+        return np.asarray(self.symbols(lab, seed).sum(axis=1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probe(Learned):
+    """The share of fresh texts whose labels are guessed from their first symbols."""
+
+    length: int  # symbols that the probe sees
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return which guesses are right, bool (test,)."""
+        learner, fresh = self.corpora(lab, seed)
+        return np.asarray(learner.guess(fresh, self.length) == fresh.labels)
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the share."""
+        return share_interval(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Likelihood(Learned):
+    """How much oftener the careful writer is right than the same learner is that draws likely symbols."""
+
+    usual: Writer = likely  # the other writer
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return the mean difference over lengths for each fresh text, (test,)."""
+        first, second = (self.written(lab, seed, writer).mean(axis=0) for writer in (self.writer, self.usual))
+        return np.asarray(first - second)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flip(Learned):
+    """Up to which shown length all labels are worth more than they cost to one who writes at once."""
+
+    train: int = 2_000_000
+    test: int = 2_000_000
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return how many lengths in a row, from 1 on; the ends are those of all shares."""
+        price = lab.setting.label_price * lab.setting.D
+        shares = [share_interval(hits) for hits in self.written(lab, seed, self.writer)]
+        return Interval(*(float(in_a_row([1 - share[end] > price for share in shares])) for end in (0, 2, 1)))
+
+
+def in_a_row(found: Sequence[bool]) -> int:
+    """Return how many are true before the first that is not."""
+    return len(list(itertools.takewhile(bool, found)))
+
+
+def best_writing(rules: np.ndarray) -> list[float]:
+    """Return the chance of a text of the grammar at best, by shown length 1..L - 2: every text is tried."""
+    levels = len(rules)
+    ways = list(itertools.product((0, 1), repeat=levels))
+    chance: dict[tuple[int, ...], np.ndarray] = {}
+    for kind, way in enumerate(ways):
+        for picks in itertools.product((0, 1), repeat=2**levels - 1):
+            text, left = [0], list(picks)
+            for level in range(levels):
+                text = [symbol for a in text for symbol in rules[level, way[level], a, left.pop()].tolist()]
+            own = chance.setdefault(tuple(text), np.zeros(len(ways)))
+            own[kind] += 1 / (len(ways) * 2 ** (2**levels - 1))
+    found = []
+    for length in range(1, 2**levels - 1):
+        begun: dict[tuple[int, ...], np.ndarray] = {}
+        for text, own in chance.items():
+            begun[text[:length]] = begun.get(text[:length], 0.0) + own
+        best: dict[tuple[int, ...], float] = {}
+        for text, own in chance.items():
+            right = float(begun[text[:length]][own > 0].sum())
+            best[text[:length]] = max(right, best.get(text[:length], 0.0))
+        found.append(sum(best.values()))
+    return found
+
+
+def flips(lab: Lab, seed: int) -> float:
+    """Return in how many instances the worth of all labels passes their price more than once as prompts get longer."""
+    price, several = lab.setting.label_price * lab.setting.D, 0
+    for instance in INSTANCES:
+        wins = [1 - best > price for best in best_writing(lab.at(instance=instance).setting.rules)]
+        several += sum(wins) > in_a_row(wins)
+    return float(several)
+
+
+def falls(lab: Lab, seed: int) -> float:
+    """Return in how many instances a longer prompt is somewhere worse for one who writes at once."""
+    tried = [best_writing(lab.at(instance=instance).setting.rules) for instance in INSTANCES]
+    return float(sum(min(np.diff(best)) < -1e-9 for best in tried))
+
+
+def bought(lab: Lab, price: float, episodes: int, seed: int) -> np.ndarray:
+    """Play the optimal policy at a price of reading; return how many labels each episode bought, (episodes,)."""
+    there = lab.at(read_price=price)
+    played = there.simulate(there.oracle.optimal_policy, episodes, seed)
+    return np.asarray((played.taken & (played.actions == there.setting.num_actions - 1)).sum(axis=1), np.float64)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Substitutes(Sampled):
+    """How many more labels the optimum buys where reading is dear."""
+
+    prices: tuple[float, float] = (0.02, 0.2)
+    episodes: int = 20_000  # at each price
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Return the difference of labels, episode by episode, (episodes,)."""
+        cheap, dear = (bought(lab, price, self.episodes, seed) for price in self.prices)
+        return dear - cheap
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rising(Predicted):
+    """How often in a row the labels that the optimum buys rise with the price of reading."""
+
+    prices: tuple[float, ...] = (0.02, 0.05, 0.08, 0.12, 0.2)
+    episodes: int = 60_000  # at each price
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Count the prices at which more labels are bought than at the price below; the ends are those of intervals."""
+        found = [bought(lab, price, self.episodes, seed) for price in self.prices]
+        steps: list[Any] = [mean_interval(dear - cheap) for cheap, dear in itertools.pairwise(found)]
+        return Interval(*(float(sum(step[end] > 0 for step in steps)) for end in (0, 1, 2)))

@@ -10,6 +10,7 @@ from theorybench.envs.context.metadata.setting import Metadata
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.core.finite.oracle import PointPolicy
+from theorybench.envs.core.policy import LegalTablePolicy
 
 
 class MetadataOracle(BoardOracle[Metadata]):
@@ -31,6 +32,11 @@ class MetadataOracle(BoardOracle[Metadata]):
         """Do what is best; of acts that are worth the same reading comes first, then a label, then writing."""
         return self._preferring(self.setting.gathering, self._states.worth(self._states.optimum[1]))
 
+    @property
+    def language_model(self) -> LegalTablePolicy:
+        """Write on at once as the exact language model of the mixture does: the reference without its softening."""
+        return LegalTablePolicy(self.setting, "state", self.setting.usual)
+
     @functools.cached_property
     def shown_lengths(self) -> np.ndarray:
         """How many symbols each context shows, int64 (contexts,)."""
@@ -38,18 +44,25 @@ class MetadataOracle(BoardOracle[Metadata]):
         return setting.beginnings.length[setting.boards.text[setting.problem.start]]
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics, and those of each shown length."""
+        """Compute all metrics, and those of each shown length; the divergence where it is wanted."""
         graph = self.setting.graph("nodes")
-        return self._by_length(self.values(policy, graph), graph.weight)
+        kl = metrics is None or any(name.endswith("kl") for name in metrics)
+        return self._by_length(self.values(policy, graph, kl=kl), graph.weight)
 
     def _by_length(self, found: np.ndarray, weight: np.ndarray) -> dict[str, float]:
         """Average what contexts have, float64 (contexts, names), over all of them and over those of each length."""
-        values = dict(zip(self._names, (weight @ found).tolist(), strict=True))
+        names = self._names[: found.shape[1]]
+        values = dict(zip(names, (weight @ found).tolist(), strict=True))
         for length in range(1, self.setting.L - 1):
             own = self.shown_lengths == length
             mean = weight[own] @ found[own] / weight[own].sum()
-            values |= {f"length_{length}/{name}": value for name, value in zip(self._names, mean.tolist(), strict=True)}
+            values |= {f"length_{length}/{name}": value for name, value in zip(names, mean.tolist(), strict=True)}
         return values
+
+    @functools.cached_property
+    def clairvoyant(self) -> float:
+        """What one earns who is shown labels and text: 1, for it writes the text that there is."""
+        return 1.0
 
     def information(self, length: int) -> float:
         """Return I(labels; the first symbols of the text), in bits, for 0 to L symbols.

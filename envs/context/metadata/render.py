@@ -60,7 +60,7 @@ def _verdict(setting: Metadata, scene: Scene) -> str:
     if node < nodes:
         return ""
     if node - nodes == len(setting.texts.symbols):
-        return "no text of any grammar that was possible"
+        return "impossible"
     return "grammatical" if setting.problem.pay[node - nodes, int(scene.state.hidden[0])] else "of another grammar"
 
 

@@ -150,7 +150,7 @@ def test_the_optimum_of_longer_texts_is_that_of_a_recursion_on_tuples(instance, 
 @given(SMALL)
 def test_boards_say_all_that_is_known(setting):
     """The graph of the problem in which nothing is hidden is that of the one with hidden labels and texts."""
-    whole, graph = DecisionGraph(setting.problem, "nodes"), DecisionGraph(setting.believed, "nodes")
+    whole, graph = DecisionGraph(setting.problem, "nodes"), DecisionGraph(setting.listed, "nodes")
     assert np.array_equal(whole.node, graph.node) and np.array_equal(whole.legal, graph.legal)
     assert whole.optimum[1] == pytest.approx(graph.optimum[1], abs=1e-12)
     for one, two in zip(whole.children, graph.children, strict=True):

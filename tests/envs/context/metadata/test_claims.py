@@ -1,0 +1,196 @@
+"""Each claim fails in the laboratory that breaks its mechanism; the studies and renderings show what they say."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.context.metadata.experiments import (
+    Corpus,
+    Counter,
+    best_writing,
+    careful,
+    grammatical,
+    in_a_row,
+    likely,
+)
+from theorybench.envs.context.metadata.oracle import MetadataOracle
+from theorybench.envs.context.metadata.setting import Metadata
+from theorybench.envs.context.metadata.studies import Parse, Prices, Rules, Saved, SignFlip, derivation
+from theorybench.envs.core.registry import load_module
+
+ID = "TheoryBench/Metadata-v0"
+HAND = load_module(str(Path(__file__).with_name("by_hand.py")))
+CLAIM = {claim.id.removeprefix("metadata-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
+
+
+def altered(name, **changes):
+    """Change the experiment of a claim."""
+    claim = CLAIM[name]
+    return dataclasses.replace(claim, measure=dataclasses.replace(claim.measure.__self__, **changes).measure)
+
+
+def elsewhere(**parameters):
+    """A laboratory whose setting has other parameters."""
+    return {"kind": lambda setting: dataclasses.replace(setting, **parameters)}
+
+
+DEAF = {"deaf": True}
+#: What breaks each claim: another experiment, or another setting in the laboratory.
+FAULTS = (
+    ("label-worth", {"train": 3000}, {}),
+    ("label-worth", {}, elsewhere(instance=1)),
+    ("flip", {"writer": likely, "test": 100_000}, {}),
+    ("flip", {}, elsewhere(label_price=0.04)),
+    ("flip-other", {"writer": likely, "test": 100_000}, {}),
+    ("flip-other", {}, elsewhere(label_price=0.04)),
+    ("one-flip", {}, {"kind": lambda setting: Metadata(**setting.parameters | {"label_price": 0.05})}),
+    ("worse-with-more", {}, elsewhere(q=2)),
+    ("probe-short", {"length": 2}, {}),
+    ("probe-long", {"length": 7}, {}),
+    ("probe-long", {"train": 300}, {}),
+    ("likelihood", {"usual": careful}, {}),
+    ("substitutes", {}, DEAF),
+    ("rising", {}, DEAF),
+)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(("name", "changes", "fault"), FAULTS)
+def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, changes, fault):
+    assert check_claim(altered(name, **changes), **fault).verdict == "fails"
+
+
+def test_every_claim_is_broken():
+    assert {name for name, *_ in FAULTS} == set(CLAIM)
+
+
+def test_texts_and_grammars_of_experiments_are_those_of_the_story():
+    """Sampled texts have the chances of a convolution; grammars that are read upwards hold its texts."""
+    for instance, D, q in ((0, 2, 3), (5, 2, 4), (0, 3, 3)):
+        setting, told = Metadata(instance=instance, D=D, q=q), HAND.Story(instance, D, q)
+        lawful, base = grammatical(setting.rules), q ** np.arange(2**D)[::-1]
+        for kind, way in enumerate(told.ways):
+            codes = {int(np.array(text) @ base) for text in told.law[way]}
+            assert codes == set(np.flatnonzero(lawful[kind]).tolist())
+        corpus = Corpus(setting.rules, 20_000, np.random.default_rng(0))
+        assert np.array_equal(corpus.texts.astype(int) @ base, corpus.codes)
+        assert lawful[corpus.labels, corpus.codes].all()
+        counts = Counter(corpus).counts[2].sum(axis=0) / 20_000
+        for first in range(q):
+            for second in range(q):
+                expected = told.mass((first, second), ())
+                assert counts[first * q + second] == pytest.approx(expected, abs=5 * np.sqrt(expected / 20_000) + 1e-9)
+
+
+def test_writers_know_what_they_were_taught():
+    """From many texts: the careful one writes what a recursion finds, the other draws as a language model does."""
+    told, setting = HAND.Story(0, 2, 3), Metadata(D=2)
+    assert best_writing(setting.rules) == pytest.approx(
+        [told.mean(lambda text: told.write(text, (), text), [length]) for length in (1, 2)]
+    )
+    oracle, rng = MetadataOracle(setting), np.random.default_rng(0)
+    learner = Counter(Corpus(setting.rules, 200_000, rng))
+    fresh, lawful = Corpus(setting.rules, 50_000, rng), grammatical(setting.rules)
+    model = oracle.evaluate(oracle.language_model)
+    for length in (1, 2):
+        right = [lawful[fresh.labels, writer(learner, fresh, length, rng)].mean() for writer in (careful, likely)]
+        assert right[0] == pytest.approx(oracle.best_write(length), abs=0.01)
+        assert right[1] == pytest.approx(model[f"length_{length}/grammatical"], abs=0.01)
+        assert (learner.guess(fresh, length) == fresh.labels).mean() == pytest.approx(oracle.probe(length), abs=0.01)
+
+
+def test_the_flip_in_many_grammars():
+    """Up to which length labels win: one symbol in instance 10,000, and nowhere in three of the first twelve."""
+    wins = []
+    for instance in (*range(12), 10_000):
+        best = best_writing(Metadata(instance=instance).rules)
+        wins.append(in_a_row([1 - right > 0.24 for right in best]))
+    assert wins[0] == 3 and wins[-1] == 1 and sum(count == 0 for count in wins[:-1]) == 3
+    best = best_writing(Metadata(instance=10_000).rules)
+    assert [1 - right for right in best[:2]] == pytest.approx([0.4375, 0.1875])
+
+
+@pytest.mark.rotating
+def test_every_text_that_is_tried_is_one_of_the_recursion():
+    for instance in (*range(12), 10_000):
+        told = HAND.Story(instance)
+        expected = [told.mean(lambda text, told=told: told.write(text, (), text), [length]) for length in range(1, 7)]
+        assert best_writing(Metadata(instance=instance).rules) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.rotating
+def test_the_study_of_the_flip_shows_where_labels_pay():
+    charts = dataclasses.replace(STUDY["flip"], run=SignFlip(texts=30_000)).result(seeds=3).charts
+    for chart, last in zip(charts, (3, 1), strict=True):
+        exact = next(series for series in chart.series if series.style == "predicted")
+        assert [y > chart.levels[0].y for y in exact.y] == [length <= last for length in exact.x]
+        assert all(one.inside >= one.points - 1 and one.distance < 0.02 for one in chart.agreement())
+
+
+@pytest.mark.rotating
+def test_learners_of_few_texts_save_less():
+    result = dataclasses.replace(STUDY["saved"], run=Saved(sizes=(3000, 100_000), test=30_000)).result(seeds=3)
+    told, few, many = (np.array(series.y) for series in result.charts[0].series)
+    assert told == pytest.approx(
+        [0.247371, 0.588728, 0.169606, 0.389304, 0.070157, 0.252102, 0.18153, 0.345257], abs=1e-5
+    )
+    assert np.abs(many - told).max() < 0.03 and few.sum() < told.sum() - 0.1 and len(result.notes) == 2
+
+
+@pytest.mark.rotating
+def test_the_study_of_texts_draws_derivations():
+    pictures = dataclasses.replace(STUDY["parse"], run=Parse(texts=2)).result(seeds=2).pictures
+    assert len(pictures) == 2 and all("<svg" in picture.svg and "bought" in picture.title for picture in pictures)
+
+
+def test_derivations_lead_to_their_texts():
+    setting, told = Metadata(instance=4), HAND.Story(4)
+    for kind, way in enumerate(told.ways):
+        for text in list(told.law[way])[:: 16 + kind]:
+            tree = derivation(setting.rules, list(way), list(text))
+            assert tree[0] == [0] and tuple(tree[-1]) == text
+            for level, (above, below) in enumerate(itertools.pairwise(tree)):
+                for place, symbol in enumerate(above):
+                    assert below[2 * place : 2 * place + 2] in setting.rules[level, way[level], symbol].tolist()
+
+
+@pytest.mark.rotating
+def test_the_study_of_prices_and_the_table_of_policies():
+    run = Prices(prices=(0.02, 0.08, 0.2), played=(0.02, 0.2), episodes=4000)
+    (chart,) = dataclasses.replace(STUDY["prices"], run=run).result(seeds=3).charts
+    labels, played, read = chart.series
+    assert labels.y == pytest.approx([0, 0.986654, 1.250326], abs=1e-6) and read.y[0] > 2 > read.y[2] == 0
+    assert played.y == pytest.approx([labels.y[0], labels.y[2]], abs=0.1)
+    first, second = dataclasses.replace(STUDY["policies"], run=Rules()).result(seeds=2).tables
+    found = {row[0]: row[1] for row in first.rows}
+    assert found["planner-greedy"] == pytest.approx(0.861198, abs=1e-6)
+    assert {row[0]: row[1] for row in second.rows}["optimal"] == pytest.approx(0.951484, abs=1e-6)
+
+
+def test_renderings_show_what_was_read_written_and_bought():
+    env = gym.make(ID, render_mode="ansi")
+    for prompt in range(30):
+        env.reset(options={"prompt": prompt})
+        first = env.render()
+        env.step(4)
+        shown = env.render()
+        _, reward, over, _, _ = env.step(0)
+        drawn = env.render()
+        if over:
+            assert ("impossible" in drawn) == (reward == 0 and "of another" not in drawn)
+        else:
+            assert " A" in drawn.splitlines()[1] and " A" not in shown.splitlines()[1].split("(")[0]
+        assert first.splitlines()[2].count("·") == 3 and shown.splitlines()[2].count("·") == 2
+        assert len(first.splitlines()) == len(shown.splitlines()) == len(drawn.splitlines())
+        assert max(map(len, drawn.splitlines())) <= 80
+    image = gym.make(ID, render_mode="rgb_array")
+    image.reset(seed=0)
+    before = image.render().shape
+    image.step(3)
+    assert image.render().shape == before
