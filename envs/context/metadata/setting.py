@@ -106,8 +106,9 @@ class Metadata(BoardSetting):
 
     ## References
     Higuchi, Kawata, Nishikawa, Oko, Yamaguchi, Kobayashi, Tokui, Hayashi, Okanohara, Suzuki: When Does Metadata
-    Conditioning (NOT) Work for Language Model Pre-Training? A Study with Context-Free Grammars (arXiv 2504.17562): grammars whose rules have labels, training with and without metadata,
-    short and long prompts, probes. Prices and the decision are ours.
+    Conditioning (NOT) Work for Language Model Pre-Training? A Study with Context-Free Grammars (arXiv 2504.17562):
+    grammars whose rules have labels, training with and without metadata, short and long prompts, probes. Prices and the
+    decision are ours.
 
     ## Version History
     - v0: first version.
