@@ -35,6 +35,20 @@ def _regret(oracle: MemoryOrderOracle) -> float:
     return oracle.evaluate(oracle.optimal_policy, ["regret_bayes"])["regret_bayes"]
 
 
+def _gap(k: int) -> Computed:
+    """Return the gap of contexts of k bits: that of all pairs beside the closed form."""
+    return Computed(value=lambda lab, seed: built_gap(k), prediction=lambda oracle: gap(k))
+
+
+def _kernel(m: int) -> SampleMean:
+    """Return what the kernel of order m costs: on chains that are drawn beside the sum over strings."""
+
+    def predicted(oracle: MemoryOrderOracle) -> float:
+        return redundancy(oracle.setting.T, m, oracle.setting.concentration)
+
+    return SampleMean(sample=Redundancy(order=m), prediction=predicted)
+
+
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "greedy",
@@ -59,7 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
     *(
         claim(
             f"gap-{k}",
-            Computed(value=lambda lab, seed, k=k: built_gap(k), prediction=lambda oracle, k=k: gap(k)),
+            _gap(k),
             source="contexts in base 3 (the gap is derived here)",
             statement=f"Different contexts of {k} bits differ by at least 1 - cos arctan(2 / (3^{k} - 3))",
             falsified_by="base 2",
@@ -83,10 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
     *(
         claim(
             f"redundancy-{m}",
-            SampleMean(
-                sample=Redundancy(order=m),
-                prediction=lambda oracle, m=m: redundancy(oracle.setting.T, m, oracle.setting.concentration),
-            ),
+            _kernel(m),
             source="the price of learning a kernel (ours)",
             statement=f"One who knows the order {m} and must learn the kernel loses this many bits per symbol",
             falsified_by="a predictor that adds 1 to each count in place of a",

@@ -17,7 +17,7 @@ class Openings(NamedTuple):
     """All states of the memories of a text: O of them, those that there may be at step t before the others."""
 
     since: np.ndarray  # int64 (O, K), 0 for an order that is closed, else 1 + the step at which it was opened
-    count: np.ndarray  # int64 (T + 1,), how many there may be at each step, before its action
+    sizes: np.ndarray  # int64 (T + 1,), how many there may be at each step, before its action
     after: np.ndarray  # int64 (T, O, K + 1), the state that each action leaves, at each step
 
 
@@ -29,18 +29,18 @@ def openings(length: int, orders: int) -> Openings:
         orders: K.
     """
     found: list[tuple[int, ...]] = [()]
-    count = [1]
+    sizes = [1]
     for last in range(length):
         for k in range(1, orders + 1):
             found += [(*first, last) for first in itertools.combinations_with_replacement(range(last + 1), k - 1)]
-        count.append(len(found))
+        sizes.append(len(found))
     number = {steps: place for place, steps in enumerate(found)}
     since = np.array([[*(1 + s for s in steps), *[0] * (orders - len(steps))] for steps in found])
     after = np.zeros((length, len(found), orders + 1), np.int64)
     for t in range(length):
-        for place, steps in enumerate(found[: count[t]]):
+        for place, steps in enumerate(found[: sizes[t]]):
             after[t, place] = [number[steps[:k] + (t,) * (k - len(steps))] for k in range(orders + 1)]
-    return Openings(since, np.array(count), after)
+    return Openings(since, np.array(sizes), after)
 
 
 def predictions(length: int, since: np.ndarray, concentration: float) -> np.ndarray:

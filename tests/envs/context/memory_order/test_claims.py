@@ -27,7 +27,7 @@ class Retrospective(MemoryOrder):
     """A memory that is opened holds the pairs of the whole past at once."""
 
     def told(self, t):
-        since = np.minimum(self.memories.since[: self.memories.count[t + 1]], 1)
+        since = np.minimum(self.memories.since[: self.memories.sizes[t + 1]], 1)
         return predictions(t, since, self.concentration)
 
 
@@ -90,7 +90,7 @@ def test_codes_and_tables_have_the_same_mixture():
 
 def test_predictions_place_by_place_are_those_of_the_tables():
     setting, t, rng = MemoryOrder(T=8), 7, np.random.default_rng(0)
-    since = setting.memories.since[: setting.memories.count[t]]
+    since = setting.memories.since[: setting.memories.sizes[t]]
     prefix, state, action = (rng.integers(high, size=500) for high in (2**t, len(since), 3))
     bits = (prefix[:, None] >> np.arange(t)[::-1]) & 1
     tables = setting.told(t)[prefix, setting.memories.after[t, state, action], 1]
