@@ -36,8 +36,8 @@ def draw_arcs(axes: Any, positions: int, arcs: Iterable[Arc], title: str) -> Non
     for child, parent, colour, width, label in arcs:
         middle, peak = (child + parent) / 2, floor + rise * (child - parent)
         curve = Path([(child, floor), (middle, 2 * peak - floor), (parent, floor)], [Path.MOVETO, *[Path.CURVE3] * 2])
-        style = {"arrowstyle": "-|>", "mutation_scale": 9, "color": colour, "linewidth": width}
-        axes.add_patch(FancyArrowPatch(path=curve, **style))
+        arrow = FancyArrowPatch(path=curve, arrowstyle="-|>", mutation_scale=9, color=colour, linewidth=width)
+        axes.add_patch(arrow)
         axes.text(middle, peak + 0.04, label, fontsize=7, color=QUIET, ha="center", parse_math=False)
     for position in range(positions):
         axes.text(position, -0.15, str(position), fontsize=10, color=INK, ha="center", va="center", weight="bold")

@@ -97,7 +97,7 @@ def spanning_forest(weights: np.ndarray) -> list[tuple[int, int]]:
     """Return the edges (i, j), j < i, of the maximum spanning forest of positive weights (positions, positions)."""
     rows, columns = np.tril_indices(len(weights), -1)
     order = np.argsort(-weights[rows, columns], kind="stable")
-    part, edges = list(range(len(weights))), []
+    part, edges = list(range(len(weights))), list[tuple[int, int]]()
     for i, j in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
         if weights[i, j] > NOTHING and part[i] != part[j]:
             gone, edges = part[i], [*edges, (i, j)]
