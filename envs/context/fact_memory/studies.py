@@ -208,7 +208,7 @@ class Policies:
 _SOURCE = "arXiv 2412.06538"
 STUDIES: tuple[Study, ...] = (
     Study(
-        id="capacity",
+        id="facts-capacity",
         source=f"{_SOURCE}, capacity of associative memories; the law and the paths are ours",
         title="Recall against load, and how full a memory should be",
         text=(
@@ -219,7 +219,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=8,
     ),
     Study(
-        id="actions",
+        id="facts-actions",
         source="ours",
         title="What the optimum writes",
         text=(
@@ -230,7 +230,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=2,
     ),
     Study(
-        id="courses",
+        id="facts-courses",
         source=f"{_SOURCE}, sequential learning and hallucination",
         title="Relations first, subjects later",
         text=(
@@ -241,7 +241,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=6,
     ),
     Study(
-        id="policies",
+        id="facts-policies",
         source="ours",
         title="What rules earn",
         text="To write everything is worth nothing; most is won by the right strengths, the rest by looking.",

@@ -14,7 +14,7 @@ from theorybench.envs.context.fact_memory.studies import Capacity, Courses
 
 ID = "TheoryBench/FactMemory-v0"
 CLAIM = {claim.id.removeprefix("fact-memory-"): claim for claim in tb.claims(ID)}
-STUDY = {study.id: study for study in tb.studies(ID)}
+STUDY = {study.id.removeprefix("facts-"): study for study in tb.studies(ID)}
 
 
 def halved(rng, count, d):

@@ -229,8 +229,11 @@ def simulated(oracle, policy, episodes, seed=0):
         strengths[:, t] = np.array([0, 0.5, 1])[action]
         kinds.append(kind)
     mass, load = 2.0 ** (-setting.zipf * np.array(kinds).T), setting.load * (strengths**2).sum(axis=1)
-    known = {(w, q): recall(w, q, setting.D) for w in (0, 0.5, 1) for q in np.unique(load).tolist() if q or not w}
-    right = np.array([[known[w, q] for w in row] for row, q in zip(strengths.tolist(), load.tolist(), strict=True)])
+    right = np.empty_like(strengths)
+    for quarters, w in itertools.product(range(4 * T + 1), (0, 0.5, 1)):
+        here = ((4 * (strengths**2).sum(axis=1)).round() == quarters)[:, None] & (strengths == w)
+        if here.any():
+            right[here] = recall(w, setting.load * quarters / 4, setting.D)
     share = mass / mass.sum(axis=1, keepdims=True)
     return {
         "objective": (share * right).sum(axis=1),
