@@ -183,7 +183,7 @@ class Precision:
 _SOURCE = "arXiv 2510.27015"
 STUDIES: tuple[Study, ...] = (
     Study(
-        id="lengths",
+        id="length-errors",
         source=f"{_SOURCE}, Theorem 4.1; the learner is ours",
         title="Errors and jumps against the training length",
         text=(
@@ -194,7 +194,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=5,
     ),
     Study(
-        id="runs",
+        id="length-runs",
         source="ours",
         title="Trees of runs",
         text="The optimum probes at 16 and 32, reads the task off two jumps, and makes one more run, the right one.",
@@ -202,7 +202,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=2,
     ),
     Study(
-        id="policies",
+        id="length-policies",
         source="ours",
         title="What policies earn",
         text="Practice, the theorem's rule, the best single run and the optimum.",
@@ -210,7 +210,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=2,
     ),
     Study(
-        id="precision",
+        id="length-precision",
         source="ours",
         title="What precision costs",
         text="The more bits attention has, the longer it leaks: the trap reaches further, and all earn less.",

@@ -158,18 +158,18 @@ def test_pictures():
 
 @pytest.mark.rotating
 def test_studies():
-    errors, jumps = dataclasses.replace(STUDY["lengths"], run=Lengths(Trainer(strings=8000))).result(seeds=2).charts
+    errors, jumps = dataclasses.replace(STUDY["length-errors"], run=Lengths(Trainer(strings=8000))).result(seeds=2).charts
     assert all(agreed.distance < 0.02 for agreed in errors.agreement())
     assert all(agreed.distance < 0.004 for agreed in jumps.agreement())
     soft = next(series for series in errors.series if series.group == "margin 1/2")
     assert soft.y[3] > 0.3 > 0.04 > soft.y[4]
-    (picture,) = dataclasses.replace(STUDY["runs"], run=Trees(("train-long",))).result(seeds=2).pictures
+    (picture,) = dataclasses.replace(STUDY["length-runs"], run=Trees(("train-long",))).result(seeds=2).pictures
     assert picture.svg.startswith("<svg") and "train-long, J = 0.200" in picture.svg
-    (table,) = dataclasses.replace(STUDY["policies"], run=Policies((0,))).result(seeds=2).tables
+    (table,) = dataclasses.replace(STUDY["length-policies"], run=Policies((0,))).result(seeds=2).tables
     values = {row[0]: row[1:3] for row in table.rows}
     assert values["reference"][0] == 0.0 and values["optimum"][0] == 1.0
     assert values["best single run"][1] == pytest.approx(0.440249, abs=1e-6)
     assert 0.85 < values["law-fitter"][0] < 0.95
-    (chart,) = dataclasses.replace(STUDY["precision"], run=Precision((1, 8))).result(seeds=2).charts
+    (chart,) = dataclasses.replace(STUDY["length-precision"], run=Precision((1, 8))).result(seeds=2).charts
     for series in chart.series[:3]:
         assert series.y[0] > series.y[1]
