@@ -4,6 +4,8 @@ Predictions come from formulas and from the oracle's tables. Measurements draw s
 attention over random tags, learn its matrix, or play.
 """
 
+import functools
+
 import numpy as np
 
 from theorybench.envs.context.mixture_recall.experiments import (
@@ -65,7 +67,7 @@ CLAIMS: tuple[Claim, ...] = (
             RecallError(
                 sources=sources,
                 sharpness=sharpness,
-                prediction=lambda oracle, place=(sources, sharpness): _error(oracle, *place),
+                prediction=functools.partial(_error, sources=sources, sharpness=sharpness),
             ),
             source="recall by softmax attention (the formula is ours)",
             statement=f"With {sources} sources at sharpness {sharpness} the recalled coefficient is off by the leak",
@@ -104,7 +106,7 @@ CLAIMS: tuple[Claim, ...] = (
             ManyReadings(
                 sources=sources,
                 sharpness=0,
-                prediction=lambda oracle, sources=sources: oracle.without_recall(sources),
+                prediction=functools.partial(MixtureRecallOracle.without_recall, sources=sources),
             ),
             source="recall before prediction (the bound is ours)",
             statement=f"Without sharpening no number of readings of {sources} sources is enough: 2,000 reach the bound",
@@ -141,7 +143,7 @@ CLAIMS: tuple[Claim, ...] = (
                 agent="optimal",
                 sources=sources,
                 action=SHARPEN,
-                prediction=lambda oracle, sources=sources: _sharpness(oracle, sources),
+                prediction=functools.partial(_sharpness, sources=sources),
             ),
             source="more sources need sharper recall (ours)",
             statement=f"The optimum sharpens {count} for {sources} sources",

@@ -58,9 +58,9 @@ def counts_of(kinds: int, most: int) -> Counts:
     return Counts(table, ends, parents, table.sum(axis=1))
 
 
-def leak(sources: int, beta: float) -> float:
-    """Return how much of the attention goes astray, (I - 1) / (e^beta + I - 1)."""
-    return (sources - 1) / (np.exp(beta) + sources - 1)
+def leak(sources: int, beta: np.ndarray) -> np.ndarray:
+    """Return how much of the attention goes astray, (I - 1) / (e^beta + I - 1), for each beta (n,): float64 (n,)."""
+    return np.asarray((sources - 1) / (np.exp(beta) + sources - 1))
 
 
 class Types(NamedTuple):

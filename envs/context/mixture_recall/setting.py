@@ -154,7 +154,7 @@ class MixtureRecall(BoardSetting):
 
     def leaks(self, sources: int) -> np.ndarray:
         """Return the leak at each sharpness: float64 (levels + 1,)."""
-        return np.array([leak(sources, self.step * level) for level in range(self.levels + 1)])
+        return leak(sources, self.step * np.arange(self.levels + 1))
 
     @functools.cached_property
     def counts(self) -> Counts:
