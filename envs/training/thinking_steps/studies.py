@@ -314,7 +314,7 @@ STUDIES: tuple[Study, ...] = (
         source="ours",
         title="What holds a language model back",
         text=(
-            "It can hold the optimum, and samples are not what it lacks: with the exact gradient it ends no better. It "
+            "It can hold the optimum, and samples are not what it lacks: with the exact gradient it ends little better. It "
             "decides too early, everywhere at once; with a bonus for entropy that fades it decides later, and better."
         ),
         run=LanguageModel(),
@@ -327,7 +327,7 @@ STUDIES: tuple[Study, ...] = (
         title="How many episodes it takes to use what is read",
         text=(
             "A search that counts is above the best fixed plan in most runs after 20,000 episodes, and in all of them "
-            "after 60,000; a policy gradient comes near to it."
+            "after 60,000; a policy gradient comes near to the plan, and passes it in few."
         ),
         run=Episodes(),
         parameters={"instance": 10_000},

@@ -34,11 +34,11 @@ def test_undecided_is_the_entropy_of_what_is_done():
 
 @pytest.mark.slow
 def test_a_language_model_can_hold_the_optimum_but_commits_before_it_has_found_it():
-    """On tasks that nothing was chosen on."""
+    """With other seeds than the study's own."""
     names = ("a table", "the language model", "... no samples: the exact gradient", "... shown the optimal actions")
     names += ("... a fading entropy bonus",)
     found = table(names, seed=3)
     table_, plain, exact, shown, late = (found[name] for name in names)
     assert shown[0] > 0.98
-    assert max(plain[0], exact[0]) < 0.6 < 0.75 < min(table_[0], late[0])
-    assert plain[1] < 0.7 * late[1]
+    assert max(plain[0], exact[0]) < 0.75 < min(table_[0], late[0])
+    assert late[0] - plain[0] > 0.2 and max(plain[1], exact[1]) < late[1]
