@@ -314,8 +314,8 @@ STUDIES: tuple[Study, ...] = (
         source="ours",
         title="What holds a language model back",
         text=(
-            "It can hold the optimum, and samples are not what it lacks: with the exact gradient it ends little better. It "
-            "decides too early, everywhere at once; with a bonus for entropy that fades it decides later, and better."
+            "It can hold the optimum, and samples are not what it lacks: the exact gradient takes it little further. "
+            "It decides too early, everywhere at once; with a fading bonus for entropy it decides later, and better."
         ),
         run=LanguageModel(),
         parameters={"thoughts": 3},
