@@ -128,9 +128,9 @@ def ladder_table(ladder: LadderBoard) -> Table:
         )
         for one in ladder.results
     )
-    laws = [f"Theory, {law.strategy}: {law.formula}, {law.growth} ({law.source})." for law in ladder.laws]
+    said = [f"Theory, {law.strategy}: {law.formula}, {law.growth} ({law.source})." for law in ladder.laws]
     sizes = f"{ladder.size}: {ladder.sizes[0]:g} to {ladder.sizes[-1]:g}."
-    return Table(ladder.title, columns, rows, " ".join([sizes, *(laws or [lawless_words(ladder)])]))
+    return Table(ladder.title, columns, rows, " ".join([sizes, *(said or [lawless_words(ladder)])]))
 
 
 def lawless_words(ladder: LadderBoard) -> str:

@@ -48,7 +48,8 @@ class Family(NamedTuple):
 
     def some(self, which: slice | np.ndarray) -> "Family":
         """Return some of the functions."""
-        return self._replace(**{n: v[which] for n, v in self._asdict().items() if isinstance(v, np.ndarray)})
+        curve = None if self.curve is None else self.curve[which]
+        return Family(*(column[which] for column in self[:6]), curve, self.mu)
 
     def start(self, total: np.ndarray) -> np.ndarray:
         """Return z on the straight line at sums of steps (n,): float64 (n, F)."""
@@ -179,12 +180,12 @@ def plan_guarantees(plans: Plans, functions: Family, followed: Family | None = N
             if child[0] >= 0:
                 states[child, :known] = z
                 states[child, known:] = followed.some(slice(known, None)).start(plans.total[child])
-    block, number = np.nonzero(np.arange(steps.shape[1]) < lengths[:, None])
-    found = largest[block, number]
+    block, within = np.nonzero(np.arange(steps.shape[1]) < lengths[:, None])
+    found = largest[block, within]
     if not functions.mu:
-        found = np.fmax(found, Envelope.of(functions).at(sums[block, number]))
+        found = np.fmax(found, Envelope.of(functions).at(sums[block, within]))
     worst = np.full((len(begin), plans.steps), np.inf)
-    worst[block, begin[block] + number] = found
+    worst[block, begin[block] + within] = found
     return worst
 
 
