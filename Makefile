@@ -46,7 +46,7 @@ leaderboard: $(READY) ## train and score every agent on the starter suite; print
 
 # Runs that fail are results, too, and exit code 1 says no more.
 .PHONY: core
-core: $(READY) ## measure the suite core, under two hours on two cores, and write the pages
+core: $(READY) ## measure the suite core, about two hours on two cores, and write the pages
 	$(BIN)/theorybench run --suite core --out results/core || test $$? -eq 1
 	$(BIN)/python docs/measure.py core core-sample
 	$(BIN)/python docs/generate.py

@@ -197,7 +197,7 @@ def first_board(core: Numbers | None) -> str:
             rows.append((title, name, scores.get(False, ""), scores.get(True, "")))
             title = ""
     about = (
-        f"Who leads on chains of thought, curricula and preferences, each setting at three difficulties "
+        f"Who leads on chains of thought, curricula, preferences and training runs, each setting at three difficulties "
         f"({len(core.environments)} environments, {len(core.seeds)} seeds): the interquartile mean of the scores with "
         "its 95 % interval, where 0 is the base model and 1 the optimum. Agents marked * are shown the setting's "
         "structure, such as stages or features, beside tokens; a cell is empty where not all of the environments have "

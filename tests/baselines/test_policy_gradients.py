@@ -318,7 +318,7 @@ def test_a_language_model_plays_dialogues_well_if_it_keeps_trying():
         tb.run(THINKING, agent, seed=3, budget=20_000, **setting).score
         for agent in (f"grpo[{options},scale_rewards=none]", f"grpo-entropy[{options}]")
     )
-    assert plain < 0.6 < 0.75 < late
+    assert late > max(0.7, plain + 0.1)
 
 
 @pytest.mark.rotating

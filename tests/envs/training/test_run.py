@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -62,3 +63,34 @@ def test_habits_are_mostly_the_default_and_always_legal():
     rows = habits(np.array([1, 2]), legal)
     np.testing.assert_allclose(rows["reference"], [[0.0025, 0.9925, 0.0025, 0.0025], [0.005, 0, 0.995, 0]])
     np.testing.assert_allclose(rows["initial"], [[0.125, 0.625, 0.125, 0.125], [0.25, 0, 0.75, 0]])
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "lowered"),
+    [
+        ("InductionMixture", {"lengths": 8, "shares": 10, "probes": 2}, "shares = 10"),
+        (
+            "ThinkingSteps",
+            {
+                "examples": (12, 14, 16, 20, 24, 30, 40, 60),
+                "tasks": 64,
+                "thoughts": 6,
+                "step_sizes": (0.3, 0.4, 0.5, 0.65, 0.8, 2.0),
+            },
+            "thoughts = 6",
+        ),
+    ],
+)
+@pytest.mark.rotating  # up to a million histories are listed before they are too many
+def test_more_than_a_million_histories_are_refused_when_an_environment_is_made(name, parameters, lowered):
+    with pytest.raises(ParameterError, match=f"{lowered}: expected at most 1,000,000 histories.*Lower it"):
+        gym.make(f"TheoryBench/{name}-v0", **parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("StepSizes", {"steps": 31, "orders": 5}), ("LabelNoise", {"checkpoints": 9, "worlds": 64})],
+)
+def test_the_largest_parameters_of_some_settings_stay_below_a_million_histories(name, parameters):
+    setting = gym.make(f"TheoryBench/{name}-v0", **parameters).unwrapped.setting
+    assert 1000 < len(setting.graph("histories")) <= setting.most_rows() < 10**6

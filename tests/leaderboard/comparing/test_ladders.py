@@ -108,12 +108,17 @@ def test_the_board_shows_agents_beside_theory(board):
     assert json.loads(board.to_json())["ladders"][0]["results"][0]["label"] == "rlvr"
 
 
-def test_terminal_and_page_show_it(board):
+def told(board):
+    """Return what the terminal shows of a board."""
     from rich.console import Console
 
-    console = Console(width=100, record=True, file=io.StringIO())
+    console = Console(width=400, record=True, file=io.StringIO())
     console.print(board_lines(board))
-    text = console.export_text()
+    return console.export_text()
+
+
+def test_terminal_and_page_show_it(board):
+    text = told(board)
     assert "Tree along L" in text and "×5 a unit" in text
     page = render_page(board)
     assert "Laws of growth" in page and "theory, direct: (d + 1)^(L + 1)" in page
@@ -150,6 +155,28 @@ def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path
     text = picture(board, tmp_path / "ladders.svg").read_text("utf-8")
     words = "rlvr ×", "not learnt within 6,000", "The full task alone", "Easier sub-tasks first"
     assert not [said for said in words if f"<!-- {said}" not in text]
+
+
+def test_a_ladder_without_a_law_shows_costs_and_what_grows(tmp_path):
+    """Decisions of a training run: nothing says how many episodes they take, only what makes them harder."""
+    place = {"id": "ThinkingSteps", "ladder": "d", "label": "Thinking", "parameters": {"thoughts": 3}, "budget": 600}
+    assert not sweep(suite(environments=[place], agents=["max-uct"]), tmp_path).failed
+    board = make_board(load_records(tmp_path), draws=20)
+    (ladder,) = board.ladders
+    assert ladder.laws == () and ladder.results[0].theory is None and len(ladder.results[0].points) == 4
+    assert "Theory has no law of episodes here. What grows is the thoughts that a digit costs" in told(board)
+    chart = ladder_chart(ladder, "log")
+    assert chart.remarks == () and {one.style for one in chart.series} <= {"line", "censored"}
+    solved = dataclasses.replace(
+        ladder.results[0], growth=Growth(Interval(5.0, 4.0, 6.0), Interval(3.0, 2.0, 4.0), 0.5)
+    )
+    few = dataclasses.replace(solved, growth=Growth(None, None, None))
+    for result, said in ((solved, "size^3"), (few, "learns every level" if few.top == ladder.sizes[-1] else "")):
+        ((_, words),) = ladder_chart(dataclasses.replace(ladder, results=(result,)), "log").sayings
+        assert said in words
+    text = picture(board, tmp_path / "ladders.svg").read_text("utf-8")
+    assert "theory" not in text and "not learnt within 600" in text
+    assert "Theory has no law" in render_page(board)
 
 
 def test_the_reproduction_asks_for_the_same_runs(board):
