@@ -85,6 +85,7 @@ DIFFICULTIES = (
         size="trees, (nodes - 1)!",
         size_of=lambda setting: float(len(setting.trees)),
         laws=(),
+        grows="how many tests it takes to know a tree: ln(trees) over the information of a test",
         parameters={"instance": 10_000},
     ),
 )

@@ -30,6 +30,7 @@ DIFFICULTIES = (
         size="boards",
         size_of=lambda setting: setting.most_rows(),
         parameters={"instance": 10_000},
-        laws=(),  # how many boards there are is known, how many episodes it takes to learn what to write is not
+        laws=(),
+        grows="what must be left out: the load of writing everything grows with T, that of the optimum hardly does",
     ),
 )

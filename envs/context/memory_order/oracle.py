@@ -44,6 +44,7 @@ DIFFICULTIES = (
         size="boards",
         size_of=lambda setting: setting.most_rows(),
         laws=(),
+        grows="what the second order is worth: the longer the text, the more of its contexts have been seen before",
         parameters={"instance": 10_000},
     ),
 )

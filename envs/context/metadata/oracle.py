@@ -123,6 +123,7 @@ DIFFICULTIES = (
         size="boards",
         size_of=lambda setting: float(len(setting.boards.source)),
         parameters={"instance": 10_000},
-        laws=(),  # the paper says when labels help, not how many episodes it takes to find out
+        laws=(),
+        grows="what a label tells: with more symbols fewer texts are grammatical under several grammars",
     ),
 )

@@ -51,6 +51,7 @@ DIFFICULTIES = (
         size="readings needed, 1 / (a_2 (1 - l))^2",
         size_of=_needed,
         parameters={"instance": 10_000},
-        laws=(),  # theory tells how many readings tell the signs apart, not how many episodes it takes to learn that
+        laws=(),
+        grows="how many readings tell spread from peaked: 1 / (a_2 (1 - l))^2",
     ),
 )

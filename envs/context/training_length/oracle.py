@@ -73,6 +73,7 @@ DIFFICULTIES = (
         size="boards",
         size_of=lambda setting: setting.most_rows(),
         laws=(),
+        grows="the price of a mistake: the longest run costs 2^num_lengths times the shortest",
         parameters={"instance": 10_000},
     ),
 )
