@@ -22,7 +22,7 @@ def rules_of(setting: str) -> list[str]:
 
 
 def worth_table() -> str:
-    """Return what practice, one step of look-ahead and the optimum earn in each setting, with its default parameters."""
+    """Return what practice, one step of look-ahead and the optimum earn with default parameters."""
     rows = []
     for id in families()["context"].settings:
         entry, name = lookup(id), id.partition("/")[2]

@@ -27,7 +27,7 @@ INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
 #: Marks, as plotly names them: of groups, and of agents with a style of their own, a row of the table below each; of
 #: variants of an agent and of agents that are not in the table.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "octagon")
-ROWS = (*SYMBOLS, "diamond-tall")
+ROWS = (*SYMBOLS, "diamond-tall", "hourglass")
 OTHERS = ("cross", "x", "star", "pentagon", "hexagon", "triangle-right")
 #: The agents that ship, ten with one mark and different colours. New ones are added at the end: styles never change.
 AGENTS = (
@@ -42,7 +42,9 @@ AGENTS = (
     *("max-uct", "evaluate-and-widen", "loss-greedy-mixture", "proportional-mixture", "textbook-steps"),
     *("short-steps", "silver-steps", "anytime-steps", "myopic-steps", "early-stopping", "small-loss", "co-teaching"),
     *("back-off", "chebyshev-steps", "constant-steps", "grpo-entropy"),
-    *("pooled-counts", "gradient-rows", "maximum-likelihood-tree"),
+    *("pooled-counts", "gradient-rows", "maximum-likelihood-tree", "train-long", "doubling", "law-fitter"),
+    *("longest-context", "no-memory", "bayes-order", "write-all", "class-threshold", "mean-pool", "recall-then-read"),
+    *("mixture-lm", "always-metadata", "never-metadata", "metadata-if-short"),
 )
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3

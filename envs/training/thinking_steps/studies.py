@@ -185,7 +185,7 @@ class Policies:
 
 #: What is trained on dialogues, and what of it is changed, one thing at a time: (agent, episodes, hyper-parameters).
 _EPISODES, _UPDATES = 20_000, 312
-_EXACT, _MODEL = "theorybench.agents.training.exact_ascent:ExactAscent", {"policy": "llama", "start": "uniform"}
+_EXACT, _MODEL = "exact-ascent", {"policy": "llama", "start": "uniform"}
 _PLAIN = _MODEL | {"scale_rewards": "none"}
 _TABLE = {"start": "uniform", "scale_rewards": "none"}
 LEARNERS: dict[str, tuple[str, int, dict[str, Any]]] = {

@@ -5,7 +5,7 @@ or whether the gradient itself leads elsewhere. This privileged agent lists all 
 descends the cross-entropy to the optimal actions ("optimum") or ascends J itself ("value"): both exact, by as many
 steps of Adam as it is told. It spends no episode and is never ranked:
 
-    theorybench run --envs ThinkingSteps --agents "theorybench.agents.training.exact_ascent:ExactAscent[policy=llama]"
+    theorybench run --envs ThinkingSteps --agents "exact-ascent[policy=llama]"
 """
 
 import dataclasses
@@ -17,9 +17,7 @@ import torch
 from theorybench.agents.api.agent import Agent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.policies.catalogue import PolicyOptions
-from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.finite.graph import DecisionGraph
-from theorybench.envs.core.finite.setting import FiniteSetting
 from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.streams import root_key
 from theorybench.envs.core.validation import choice, integer, real
@@ -34,6 +32,7 @@ class ExactAscent(Agent, PolicyOptions):
 
     feedback: ClassVar[str] = "none"
     privileged: ClassVar[bool] = True
+    settings: ClassVar[tuple[str, ...]] = ("InductionMixture", "StepSizes", "LabelNoise", "ThinkingSteps")
     num_envs = 1
 
     aim: str = choice("value", ("value", "optimum"), "what is ascended: J, or the likelihood of the optimal actions")
@@ -44,12 +43,9 @@ class ExactAscent(Agent, PolicyOptions):
         """Take the steps.
 
         Raises:
-            AgentError: the setting's histories cannot be listed.
-            ParameterError: there are more than 10^6 of them.
+            ParameterError: there are more than 10^6 histories.
         """
         setting = envs.unwrapped.setting
-        if not isinstance(setting, FiniteSetting):
-            raise AgentError(f"ExactAscent lists histories, which {setting.name} has no list of")
         graph, softmax = setting.graph("histories"), self.build(setting)
         encoded = torch.from_numpy(softmax.encode(setting.observations(graph)))
         legal = torch.from_numpy(graph.legal)
