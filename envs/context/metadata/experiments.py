@@ -67,8 +67,8 @@ class Counter:
 
     def next_symbol(self, length: int, *, labelled: bool) -> np.ndarray:
         """Return its probabilities of what follows each beginning: float64 (kinds or 1, q^length, q)."""
-        counts = self.counts[length + 1]
-        counts = (counts if labelled else counts.sum(axis=0, keepdims=True)).reshape(-1, self.q**length, self.q)
+        found = self.counts[length + 1]
+        counts = (found if labelled else found.sum(axis=0, keepdims=True)).reshape(-1, self.q**length, self.q)
         return np.asarray((counts + PSEUDO) / (counts + PSEUDO).sum(axis=2, keepdims=True))
 
     def losses(self, corpus: Corpus, *, labelled: bool) -> np.ndarray:
@@ -128,7 +128,7 @@ def grammatical(rules: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Learned(Sampled):
+class Learned(Predicted):
     """A learner that has counted sampled texts, tested on fresh ones."""
 
     train: int = 300_000  # texts that are counted
@@ -149,7 +149,7 @@ class Learned(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelWorth(Learned):
+class LabelWorth(Learned, Sampled):
     """What all labels save of the loss of a text, in bits."""
 
     def symbols(self, lab: Lab, seed: int) -> np.ndarray:
@@ -163,7 +163,7 @@ class LabelWorth(Learned):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Probe(Learned):
+class Probe(Learned, Sampled):
     """The share of fresh texts whose labels are guessed from their first symbols."""
 
     length: int  # symbols that the probe sees
@@ -179,7 +179,7 @@ class Probe(Learned):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Likelihood(Learned):
+class Likelihood(Learned, Sampled):
     """How much oftener the careful writer is right than the same learner is that draws likely symbols."""
 
     usual: Writer = likely  # the other writer
@@ -216,16 +216,16 @@ def best_writing(rules: np.ndarray) -> list[float]:
     chance: dict[tuple[int, ...], np.ndarray] = {}
     for kind, way in enumerate(ways):
         for picks in itertools.product((0, 1), repeat=2**levels - 1):
-            text, left = [0], list(picks)
+            grown, left = [0], list(picks)
             for level in range(levels):
-                text = [symbol for a in text for symbol in rules[level, way[level], a, left.pop()].tolist()]
-            own = chance.setdefault(tuple(text), np.zeros(len(ways)))
+                grown = [symbol for a in grown for symbol in rules[level, way[level], a, left.pop()].tolist()]
+            own = chance.setdefault(tuple(grown), np.zeros(len(ways)))
             own[kind] += 1 / (len(ways) * 2 ** (2**levels - 1))
     found = []
     for length in range(1, 2**levels - 1):
         begun: dict[tuple[int, ...], np.ndarray] = {}
         for text, own in chance.items():
-            begun[text[:length]] = begun.get(text[:length], 0.0) + own
+            begun[text[:length]] = begun.get(text[:length], np.zeros(len(ways))) + own
         best: dict[tuple[int, ...], float] = {}
         for text, own in chance.items():
             right = float(begun[text[:length]][own > 0].sum())

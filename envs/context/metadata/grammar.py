@@ -69,11 +69,11 @@ def list_beginnings(texts: Texts, q: int) -> Beginnings:
         starts.append(np.flatnonzero(fresh))
     sizes = np.array([len(own) for own in starts])
     first = np.concatenate([[0], np.cumsum(sizes)])
-    length, text = np.repeat(np.arange(L + 1), sizes), np.concatenate(starts)
+    shown, text = np.repeat(np.arange(L + 1), sizes), np.concatenate(starts)
     chance = np.concatenate([np.add.reduceat(texts.chance, own, axis=1) for own in starts], axis=1).T
-    symbols = np.where(np.arange(L) < length[:, None], texts.symbols[text], -1)
-    longer = np.full((len(length), q), -1)
-    child = np.arange(1, len(length))
-    parent = np.concatenate(above[1:]) + first[length[1:] - 1]
-    longer[parent, symbols[child, length[1:] - 1]] = child
-    return Beginnings(first, length, symbols, chance, longer)
+    symbols = np.where(np.arange(L) < shown[:, None], texts.symbols[text], -1)
+    longer = np.full((len(shown), q), -1)
+    child = np.arange(1, len(shown))
+    parent = np.concatenate(above[1:]) + first[shown[1:] - 1]
+    longer[parent, symbols[child, shown[1:] - 1]] = child
+    return Beginnings(first, shown, symbols, chance, longer)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -259,7 +259,13 @@ class Metadata(BoardSetting):
         child[child >= nodes] = nodes + len(row)
         child[row, column] = nodes + np.arange(len(row))
         pay = np.append(np.where(column < q, right, 1.0), 0.0)[:, None]
-        changed = {"law": law.reshape(-1, 1, q), "situation": situation, "jump": None, "move": None, "begin": None}
+        changed: dict[str, Any] = {
+            "law": law.reshape(-1, 1, q),
+            "situation": situation,
+            "jump": None,
+            "move": None,
+            "begin": None,
+        }
         prior = self.problem.prior.sum(axis=1, keepdims=True)
         outcomes = {"success": pay, "grammatical": pay}
         return dataclasses.replace(self.problem, child=child, pay=pay, prior=prior, outcomes=outcomes, **changed)
