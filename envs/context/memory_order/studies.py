@@ -49,7 +49,7 @@ class Built:
             [1 / texts.length] * len(self.orders),
         )
         chart = Chart(
-            "How sharp two layers of attention must be to count contexts of k bits",
+            "How sharp attention must be to count k bits",
             Axis("sharpness a_2", "log"),
             Axis("mean difference to counting", "log", range=(1e-7, 1.0)),
             (*series, bound),

@@ -30,7 +30,18 @@ READINGS, CONTEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), 2_000
 class Leaks:
     """The leak against the inverse temperature, with key-query matrices on their way from zero."""
 
-    every: int = 20  # steps of gradient descent between points
+    shown: tuple[int, ...] = (
+        0,
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        200,
+    )  # steps of gradient descent at which there is a point
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Draw the formula, and learn one matrix for each number of sources."""
@@ -38,9 +49,9 @@ class Leaks:
         for sources in SOURCES:
             name = f"{sources} sources"
             series.append(Series(name, "predicted", BETAS, leak(sources, BETAS)))
-            learner = LearnedRecall(sources=sources, steps=200, prediction=lambda oracle: 1.0)
+            learner = LearnedRecall(sources=sources, steps=self.shown[-1], prediction=lambda oracle: 1.0)
             _, leaks, betas = learner.run(setting, np.random.default_rng([seed, sources]))
-            series.append(Series(name, "simulated", betas[:: self.every], leaks[:: self.every]))
+            series.append(Series(name, "simulated", np.array(betas)[[*self.shown]], np.array(leaks)[[*self.shown]]))
         chart = Chart(
             "How much of the attention goes astray",
             Axis("inverse temperature beta", range=(0.0, 6.0)),

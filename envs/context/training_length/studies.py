@@ -93,7 +93,7 @@ class Lengths:
                 remarks=remarks,
             ),
             Chart(
-                "Jump of the loss at the start of a run, after one of half its length",
+                "Jump of the loss after a run of half the length",
                 axis,
                 Axis("mean distance of labels and answers", "log"),
                 tuple(drawn["jump"]),
