@@ -23,6 +23,7 @@ from theorybench.agents.api.agent import ConfiguredAgent, Log
 from theorybench.agents.api.budget import Budget
 from theorybench.agents.api.rollout import Episodes, rollout
 from theorybench.envs.core.arrays import find_rows, row_keys
+from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.selection import Candidates
 from theorybench.envs.core.setting import Setting
@@ -50,6 +51,9 @@ class RewardModel:
         Args:
             setting: of the rollouts; the same actions after the same observation lead to the same one.
             rollouts: at least one episode.
+
+        Raises:
+            AgentError: episodes begin at prefixes that others pass through, so that there is no tree.
         """
         taken = [part.taken for part in rollouts]
         seen = np.concatenate([part.observations[steps] for part, steps in zip(rollouts, taken, strict=True)])
@@ -59,6 +63,9 @@ class RewardModel:
         depth = np.arange(len(seen)) - np.repeat(begin, lengths)
         _, first, node = np.unique(row_keys(seen), return_index=True, return_inverse=True)
         m, num_actions = len(first), setting.num_actions
+        if np.isin(node[begin], node[depth > 0]).any():
+            why = "guided policies need a tree, and episodes of {} begin at boards that others pass through"
+            raise AgentError(why.format(setting.name))
         edge = node * num_actions + actions
         child = np.full(m * num_actions, -1)
         later = np.flatnonzero(depth > 0)

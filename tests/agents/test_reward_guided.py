@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from theorybench.agents import RewardGuidedPolicy, RewardModel, make_agent, rollout, train
+from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
 
@@ -253,3 +254,8 @@ def test_a_large_tree_takes_seconds():
         oracle = lookup(TREE).oracle(lookup(TREE).make_setting(parameters))
         values = oracle.evaluate(outcome.policy, ["pass@1"])
         assert "pass@1_se" not in values and values["pass@1"] > oracle.reference_value
+
+
+def test_settings_without_a_tree_of_prefixes_are_refused():
+    with pytest.raises(AgentError, match="need a tree, and episodes of Metadata-v0 begin at boards that others pass"):
+        train(make_agent("dprm-sample"), "TheoryBench/Metadata-v0", {"D": 2}, [0], 600)
