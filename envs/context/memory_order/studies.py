@@ -283,7 +283,7 @@ STUDIES = (
         seeds=5,
     ),
     Study(
-        id="learning",
+        id="order-learning",
         source="arXiv 2508.07208, Theorem 4",
         title="Attention that learns order 1",
         text="First the first layer finds the last symbol, then the second one its sharpness, which stays finite.",
@@ -291,7 +291,7 @@ STUDIES = (
         seeds=3,
     ),
     Study(
-        id="policies",
+        id="order-policies",
         source="ours",
         title="What policies earn",
         text="Practice, fixed orders, one-step look-ahead, the posterior over orders, and the optimum.",

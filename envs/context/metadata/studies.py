@@ -270,7 +270,7 @@ STUDIES: tuple[Study, ...] = (
         seeds=5,
     ),
     Study(
-        id="policies",
+        id="metadata-policies",
         source="ours",
         title="What policies earn",
         text="Rules that practice suggests, the rule that the paper suggests, one-step look-ahead and the optimum.",

@@ -167,7 +167,7 @@ def test_the_study_of_prices_and_the_table_of_policies():
     labels, played, read = chart.series
     assert labels.y == pytest.approx([0, 0.986654, 1.250326], abs=1e-6) and read.y[0] > 2 > read.y[2] == 0
     assert played.y == pytest.approx([labels.y[0], labels.y[2]], abs=0.1)
-    first, second = dataclasses.replace(STUDY["policies"], run=Rules()).result(seeds=2).tables
+    first, second = dataclasses.replace(STUDY["metadata-policies"], run=Rules()).result(seeds=2).tables
     found = {row[0]: row[1] for row in first.rows}
     assert found["planner-greedy"] == pytest.approx(0.861198, abs=1e-6)
     assert {row[0]: row[1] for row in second.rows}["optimal"] == pytest.approx(0.951484, abs=1e-6)
