@@ -88,6 +88,7 @@ def render(name: str) -> str:
     - `oracle(label, value)`: of a level, by its parameter's value; `regularised(oracle, beta)`: the score of the best
       table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
     - `result(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table, by column;
+      `costs(label, agent)`: the median run's episodes level by level; `sizes(label)`: of the levels;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
@@ -100,6 +101,13 @@ def render(name: str) -> str:
         table = ladder_table(ladders[label])
         written = ([cell(*pair) for pair in zip(row, table.columns, strict=True)] for row in table.rows)
         return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in written]
+
+    def cells_of(label: str, agent: str) -> dict[str, str]:
+        return next(row for row in rows(label) if row["agent"] == agent)
+
+    def costs(label: str, agent: str) -> str:
+        medians = (point.median for point in result(label, agent).points)
+        return ", ".join("-" if median is None else f"{median:,.0f}" for median in medians)
 
     def oracle(label: str, value: float) -> Any:
         ladder = ladders[label]
@@ -126,7 +134,9 @@ def render(name: str) -> str:
         regularised=_regularised,
         steep=math.log2(oracle("Relative budget", 0.2).first_reward_queries())
         - math.log2(oracle("Relative budget", 0.4).first_reward_queries()),
-        cells=lambda label, agent: next(row for row in rows(label) if row["agent"] == agent),
+        cells=cells_of,
+        costs=costs,
+        sizes=lambda label: ", ".join(f"{size:.3g}" for size in ladders[label].sizes),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,
         made=tables.provenance(data.Provenance(**kept["provenance"])),

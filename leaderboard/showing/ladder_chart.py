@@ -123,7 +123,11 @@ def _direct_rates(ladder: LadderBoard) -> list[tuple[str, str]]:
             )
             found = one.growth.factor if shape == "exponential" else one.growth.exponent
             said = f"stops at {one.top:.2g}" if one.top else "learns nothing"
-            said = "learns every level" if one.top == ladder.sizes[-1] else said
+            if one.top == ladder.sizes[-1]:
+                learnt = sum(point.median is not None for point in one.points)
+                said = "learns " + (
+                    "every level" if learnt == len(one.points) else f"{learnt} of {len(one.points)} levels"
+                )
             if found is not None:
                 said = f"×{short(found)} a unit" if shape == "exponential" else f"size^{short(found)}"
             words.append((one.label, f"{one.label} {said}"))

@@ -171,7 +171,17 @@ def test_a_ladder_without_a_law_shows_costs_and_what_grows(tmp_path):
         ladder.results[0], growth=Growth(Interval(5.0, 4.0, 6.0), Interval(3.0, 2.0, 4.0), 0.5)
     )
     few = dataclasses.replace(solved, growth=Growth(None, None, None))
-    for result, said in ((solved, "size^3"), (few, "learns every level" if few.top == ladder.sizes[-1] else "")):
+    found = [dataclasses.replace(point, median=10.0, solved=2) for point in few.points]
+    none = [dataclasses.replace(point, median=None, solved=0) for point in few.points]
+    cases = [(solved, "size^3")]
+    for points, words in (
+        (found, "learns every level"),
+        ([found[0], none[1], *found[2:]], "learns 3 of 4 levels"),
+        ([*found[:2], *none[2:]], "stops at 22"),
+        (none, "learns nothing"),
+    ):
+        cases.append((dataclasses.replace(few, points=tuple(points)), words))
+    for result, said in cases:
         ((_, words),) = ladder_chart(dataclasses.replace(ladder, results=(result,)), "log").sayings
         assert said in words
     text = picture(board, tmp_path / "ladders.svg").read_text("utf-8")
