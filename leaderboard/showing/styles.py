@@ -27,7 +27,7 @@ INK, QUIET, RULE = "#16181d", "#6b7280", "#d5d9e0"
 #: Marks, as plotly names them: of groups, and of agents with a style of their own, a row of the table below each; of
 #: variants of an agent and of agents that are not in the table.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "octagon")
-ROWS = (*SYMBOLS, "diamond-tall", "hourglass")
+ROWS = (*SYMBOLS, "diamond-tall", "triangle-left")
 OTHERS = ("cross", "x", "star", "pentagon", "hexagon", "triangle-right")
 #: The agents that ship, ten with one mark and different colours. New ones are added at the end: styles never change.
 AGENTS = (
