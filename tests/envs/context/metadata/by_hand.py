@@ -159,10 +159,11 @@ def play(story, policy, episodes, rng):
         told = now[:, L:-1]
         agrees = ((told[:, None] == 0) | (told[:, None] == binary + 1)).all(axis=2)
         alive = np.zeros(len(going), bool)
-        for row, (t, m) in enumerate(zip(length, source, strict=True)):
-            symbols = now[row, :t] - 1
-            own = possible[m][:, symbols[:m] @ base[L - m :]] & possible[t][:, symbols @ base[L - t :]]
-            alive[row] = (own & agrees[row]).any()
+        for t, m in {*zip(length.tolist(), source.tolist(), strict=True)}:
+            rows = np.flatnonzero((length == t) & (source == m))
+            symbols = now[rows, :t] - 1
+            own = possible[m][:, symbols[:, :m] @ base[L - m :]] & possible[t][:, symbols @ base[L - t :]]
+            alive[rows] = (own & agrees[rows].T).any(axis=0)
         whole = alive & (length == L)
         right[going[whole]] = possible[L][way[going[whole]], (now[whole, :L] - 1) @ base]
         going = going[alive & ~whole]
