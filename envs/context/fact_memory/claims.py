@@ -154,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
             policy="optimal_policy", prediction=lambda oracle: _load_growth(oracle, "optimal_policy"), episodes=2**14
         ),
         source="saturation (ours)",
-        statement="The load that the optimum comes to grows by less than 40 % where the stream doubles",
+        statement="The load that the optimum comes to grows by less than half where the stream doubles",
         falsified_by="a policy that writes everything",
         formula="expected final load at T = 8 over that at T = 4, by the oracle",
         resolution=0.15,
