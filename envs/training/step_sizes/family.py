@@ -8,19 +8,30 @@ All is computed in z = x sqrt((1 - mu) lambda/2), where f = g (2 z - g) plus a m
 What makes the table of all plans cheap, for mu = 0: as long as x >= d after every step, x = 1 - lambda d S depends on
 the sum S of the steps alone and f is c (1 - c S) - c d/2, c = lambda d, a straight line in S. These lines bound f from
 below for every S, so that the largest f is the largest of the upper envelope of all lines, at S, and of the functions
-that have left the line, the only ones that are followed step by step.
+that have left the line, the only ones that are followed step by step. And of these few are ever the largest: `DECIDING`
+holds them, found by following all of them through all plans that the parameters allow; a test does it again.
 """
 
 import functools
-import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from theorybench.envs.training.step_sizes.schedules import Plans, first_steps, growing_plans, tail
+from theorybench.envs.training.step_sizes.schedules import Plans, block_steps, growing_plans
 
-#: Plans that are followed at a time.
-TOGETHER = 32
+#: Numbers of plans times functions that are moved at a time, few enough for a processor's cache.
+HELD = 2**15
+#: Which functions may be the largest once they have left the straight line, in growing plans of up to 31 steps of up to
+#: 5 orders, for mu = 0: for lambda = k/16 those with d between two numbers, and the one with lambda = 1 and no kink.
+DECIDING = {
+    9: (0.025, 0.055),
+    11: (0.021, 0.104),
+    12: (0.018, 0.060),
+    13: (0.016, 0.046),
+    14: (0.016, 0.118),
+    15: (0.012, 0.307),
+    16: (0.012, 0.529),
+}
 
 
 class Family(NamedTuple):
@@ -35,9 +46,33 @@ class Family(NamedTuple):
     curve: np.ndarray | None  # float64 (F,), mu/((1 - mu) lambda): mu x^2/2 in units of z^2; None for mu = 0
     mu: float
 
-    def start(self, total: np.ndarray, some: slice = slice(None)) -> np.ndarray:
-        """Return z of some functions on the straight line at sums of steps (n,): float64 (some, n)."""
-        return self.weight[some, None] - (self.weight * self.slope)[some, None] * total
+    def some(self, which: slice | np.ndarray) -> "Family":
+        """Return some of the functions."""
+        return self._replace(**{n: v[which] for n, v in self._asdict().items() if isinstance(v, np.ndarray)})
+
+    def start(self, total: np.ndarray) -> np.ndarray:
+        """Return z on the straight line at sums of steps (n,): float64 (n, F)."""
+        return self.weight - total[:, None] * (self.weight * self.slope)
+
+    def clipped(self, z: np.ndarray) -> np.ndarray:
+        """Return g, float64 (n, F), at z."""
+        g = np.minimum(z, self.high)
+        return np.maximum(g, self.low, out=g)
+
+    def move(self, z: np.ndarray, g: np.ndarray, step: np.ndarray) -> None:
+        """Take a step of lengths (n, 1), in place."""
+        gradient = g * self.rate
+        if self.curve is not None:
+            gradient += self.mu * z
+        gradient *= step
+        z -= gradient
+
+    def worst(self, z: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the largest f: float64 (n,)."""
+        value = z - g
+        value += z
+        value *= g
+        return np.asarray((value if self.curve is None else value + self.curve * z**2).max(axis=1))
 
 
 def family(mu: float = 0.0, curvatures: int = 16, smallest: float = 0.005, kinks: int = 39) -> Family:
@@ -57,15 +92,23 @@ def family(mu: float = 0.0, curvatures: int = 16, smallest: float = 0.005, kinks
     return Family(weight, rate, low, high, slope, leave, curve if mu else None, mu)
 
 
+def deciding(functions: Family) -> Family:
+    """Return the functions of the default family, mu = 0, that need be followed through growing plans."""
+    k, d = np.rint(16 * functions.rate), functions.high / functions.weight
+    kept = (k == 16) & (functions.slope == 0)
+    for number, (low, high) in DECIDING.items():
+        kept |= (k == number) & (low < d) & (d < high)
+    return functions.some(kept)
+
+
 def guarantees(schedules: np.ndarray, functions: Family) -> np.ndarray:
     """Return W_t, the largest f(x_t) of a family, after each step of some schedules: float64 (n, T), as schedules."""
-    z = functions.start(np.zeros(len(schedules))).T
-    g, worst = np.minimum(z, functions.high), np.empty(schedules.shape)
+    z, worst = functions.start(np.zeros(len(schedules))), np.empty(schedules.shape)
+    g = functions.clipped(z)
     for t, step in enumerate(schedules.T[:, :, None]):
-        z -= step * (functions.rate * g if functions.curve is None else functions.rate * g + functions.mu * z)
-        g = np.clip(z, functions.low, functions.high)
-        value = g * (2 * z - g)
-        worst[:, t] = (value if functions.curve is None else value + functions.curve * z**2).max(axis=1)
+        functions.move(z, g, step)
+        g = functions.clipped(z)
+        worst[:, t] = functions.worst(z, g)
     return worst
 
 
@@ -100,119 +143,53 @@ class Envelope(NamedTuple):
         return np.asarray(self.level[line] - self.slope[line] * total)
 
 
-def plan_guarantees(plans: Plans, functions: Family) -> np.ndarray:
+def plan_guarantees(plans: Plans, functions: Family, followed: Family | None = None) -> np.ndarray:
     """Return W_t for every t within every block of all plans: float64 (B, steps), infinite at other t.
 
-    Every block goes on from the states in which the blocks before left all functions.
+    Every block goes on from where the block before it left the functions.
+
+    Args:
+        plans: all growing plans.
+        functions: the family.
+        followed: those of them that may be the largest off the straight line; None for all.
     """
-    worst, sums = (np.full((len(plans.source), plans.steps), fill) for fill in (-np.inf, np.nan))
-    states = np.empty((len(plans.time), len(functions.rate)))
-    states[0], descent, inner = functions.start(np.zeros(1))[:, 0], Descent(functions), plans.child >= 0
-    depths = (inner & (plans.source >= level.start) & (plans.source < level.stop) for level in plans.levels)
-    for group in (*depths, ~inner):
-        own = np.flatnonzero(group)
-        own = own[np.lexsort((plans.total[plans.source[own]], plans.time[plans.source[own]], plans.action[own]))]
-        cuts = np.searchsorted(plans.action[own], np.arange(plans.action.max() + 2))
-        for action, (begin, end) in enumerate(itertools.pairwise(cuts)):
-            for first in range(begin, end, TOGETHER):
-                blocks = own[first : min(end, first + TOGETHER)]
-                node, child = plans.source[blocks], plans.child[blocks]
-                time, total = plans.time[node], plans.total[node]
-                steps = tail(action)[: plans.steps - 1 - time[0]]
-                steps = np.column_stack([first_steps(action, total), np.tile(steps, (len(node), 1))])
-                reached = np.cumsum(np.column_stack([total, steps]), axis=1)
-                values = descent.follow(states, node, reached, steps)
-                row, number = np.nonzero(time[:, None] + np.arange(steps.shape[1]) < plans.steps)
-                place = blocks[row], time[row] + number
-                worst[place], sums[place] = values[row, number], reached[row, number + 1]
-                if child[0] >= 0:
-                    states[child] = descent.states(plans.total[child])
+    followed = functions if followed is None else followed
+    before, begin = plans.total[plans.source], plans.time[plans.source]
+    steps, lengths = block_steps(plans), plans.end - begin
+    sums, largest = before[:, None] + np.cumsum(steps, axis=1), np.empty_like(steps)
+    states = np.empty((len(plans.time), len(followed.rate)))
+    states[0] = followed.start(np.zeros(1))
+    # Blocks after which nothing is decided come last, the others with what they go on from behind them.
+    depth = np.searchsorted([level.stop for level in plans.levels], plans.source, "right")
+    depth[plans.child < 0] = len(plans.levels)
+    order = np.lexsort((before, lengths, plans.action, depth))
+    alike = np.flatnonzero(np.diff(depth[order]) | np.diff(plans.action[order])) + 1
+    together = max(1, HELD // len(followed.rate))
+    for group in np.split(order, alike):
+        for first in range(0, len(group), together):
+            own = group[first : first + together]
+            known = np.searchsorted(followed.leave, sums[own, lengths[own] - 1].max(), "right")
+            left, child = followed.some(slice(known)), plans.child[own]
+            z = states[plans.source[own], :known]
+            g = left.clipped(z)
+            for number in range(lengths[own].max()):
+                left.move(z, g, steps[own, number, None])
+                g = left.clipped(z)
+                largest[own, number] = left.worst(z, g)
+            if child[0] >= 0:
+                states[child, :known] = z
+                states[child, known:] = followed.some(slice(known, None)).start(plans.total[child])
+    block, number = np.nonzero(np.arange(steps.shape[1]) < lengths[:, None])
+    found = largest[block, number]
     if not functions.mu:
-        worst = np.fmax(worst, Envelope.of(functions).at(sums))
-    return np.where(np.isnan(sums), np.inf, worst)
-
-
-class Descent:
-    """Gradient descent on all functions of a family, `TOGETHER` plans at a time.
-
-    Arrays are (F, TOGETHER), so that the functions that have left the straight line are one piece of memory, and
-    numbers of a function are repeated: broadcasting rows as short as these costs more than the arithmetic.
-    """
-
-    def __init__(self, functions: Family) -> None:
-        self.functions, self._followed = functions, 0
-        names = ("rate", "low", "high", "curve") if functions.mu else ("rate", "low", "high")
-        self._rate, self._low, self._high, *self._curve = (
-            np.repeat(getattr(functions, name)[:, None], TOGETHER, axis=1) for name in names
-        )
-        self._z, self._g, self._v = (np.empty_like(self._rate) for _ in range(3))
-
-    def follow(self, states: np.ndarray, node: np.ndarray, sums: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        """Take the steps of a block.
-
-        Args:
-            states: float64 (N, F), z at each node.
-            node: int64 (n,), where each plan is before.
-            sums: float64 (n, k + 1), the sums of steps before and after each.
-            steps: float64 (n, k), the same from the second on.
-
-        Returns:
-            The largest f after each step, float64 (n, k), of the functions that have left the straight line somewhere.
-        """
-        n, (first, *rest) = len(node), steps.T
-        padding = np.zeros(TOGETHER - n)
-        counts, values = np.searchsorted(self.functions.leave, sums.max(axis=0), "right"), []
-        known = counts[0]
-        self._z[:known, :n], self._z[:known, n:] = states[node, :known].T, 0.0
-        self._gradient(slice(known))
-        for number, step in enumerate([np.concatenate([first, padding]), *(step[0] for step in rest)]):
-            fresh = slice(known, counts[number + 1])
-            if known < fresh.stop:
-                self._z[fresh] = self.functions.start(np.concatenate([sums[:, number], padding]), fresh)
-                self._gradient(fresh)
-                known = fresh.stop
-            self._move(known, step)
-            values.append(self._worst(known)[:n])
-        self._followed = known
-        return np.column_stack(values)
-
-    def states(self, total: np.ndarray) -> np.ndarray:
-        """Return z behind the last block, where the sums of steps are `total` (n,): float64 (n, F)."""
-        on_line = slice(self._followed, None)
-        self._z[on_line, : len(total)] = self.functions.start(total, on_line)
-        return self._z[:, : len(total)].T
-
-    def _gradient(self, some: slice) -> None:
-        """Compute g = clip(z, low, high)."""
-        np.minimum(self._z[some], self._high[some], out=self._g[some])
-        np.maximum(self._g[some], self._low[some], out=self._g[some])
-
-    def _move(self, known: int, step: Any) -> None:
-        """Take a step on the first functions."""
-        z, v = self._z[:known], self._v[:known]
-        np.multiply(self._g[:known], self._rate[:known], out=v)
-        if self._curve:
-            v += self.functions.mu * z
-        v *= step
-        z -= v
-        self._gradient(slice(known))
-
-    def _worst(self, known: int) -> np.ndarray:
-        """Return the largest f of the first functions: float64 (TOGETHER,)."""
-        z, g, v = self._z[:known], self._g[:known], self._v[:known]
-        np.subtract(z, g, out=v)
-        v += z
-        v *= g
-        for curve in self._curve:
-            v += curve * z**2
-        while known > TOGETHER:  # halves, since a maximum along the first axis goes row by row
-            half = known // 2
-            np.maximum(v[:half], v[known - half : known], out=v[:half])
-            known -= half
-        return np.asarray(v[:known].max(axis=0))
+        found = np.fmax(found, Envelope.of(functions).at(sums[block, number]))
+    worst = np.full((len(begin), plans.steps), np.inf)
+    worst[block, begin[block] + number] = found
+    return worst
 
 
 @functools.cache
 def guarantee_table(steps: int, orders: int, mu: float) -> np.ndarray:
     """Return the guarantees of all growing plans on the default family; no instance changes them."""
-    return plan_guarantees(growing_plans(steps, orders), family(mu))
+    functions = family(mu)
+    return plan_guarantees(growing_plans(steps, orders), functions, None if mu else deciding(functions))

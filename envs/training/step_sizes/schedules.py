@@ -94,3 +94,13 @@ def growing_plans(steps: int, orders: int) -> Plans:
     time, total, last = (np.concatenate(column) for column in zip(*nodes, strict=True))
     source, action, child, end = (np.concatenate(column) for column in zip(*blocks, strict=True))
     return Plans(steps, time, total, last, tuple(levels), source, action, child, end)
+
+
+def block_steps(plans: Plans) -> np.ndarray:
+    """Return the steps of all blocks, uncut: float64 (B, the longest), 0 behind the end of each."""
+    before, longest = plans.total[plans.source], int(block_lengths(int(plans.action.max())).max())
+    steps = np.zeros((len(before), longest))
+    for action in range(int(plans.action.max()) + 1):
+        own, rest = plans.action == action, tail(action)
+        steps[own, 0], steps[own, 1 : len(rest) + 1] = first_steps(action, before[own]), rest
+    return steps

@@ -12,7 +12,7 @@ import theorybench as tb
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
-from theorybench.envs.training.step_sizes.family import family, guarantees
+from theorybench.envs.training.step_sizes.family import family, guarantees, plan_guarantees
 from theorybench.envs.training.step_sizes.oracle import StepSizesOracle
 from theorybench.envs.training.step_sizes.schedules import schedule, silver
 from theorybench.envs.training.step_sizes.setting import StepSizes
@@ -92,6 +92,17 @@ def test_guarantees_are_those_of_the_definition(mu):
         np.testing.assert_allclose(setting.gains[own].sum(axis=0), np.log(textbook / found), atol=6e-7)
     if not mu:
         np.testing.assert_allclose(textbook[:3], [0.166643, 0.099958, 0.071284], atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [9, pytest.param(31, marks=pytest.mark.rotating)])
+def test_few_functions_decide(steps):
+    """Plans of fewer steps or orders are among those of 31 and 5, the largest that the parameters allow."""
+    setting = StepSizes(steps=steps)
+    everywhere = plan_guarantees(setting.plans, family())
+    np.testing.assert_allclose(setting.guarantees, everywhere, rtol=1e-12)
+    reached = np.isfinite(everywhere)
+    lines = plan_guarantees(setting.plans, family(), family().some(slice(1)))[reached]
+    assert (everywhere[reached] / lines).max() > 2  # straight lines alone do not
 
 
 #: Parameters, J* under each law where they are known, their mean, and J of the reference.
