@@ -284,16 +284,18 @@ class Dynamics(ABC):
         """The smallest integer type that holds every token."""
         return smallest_integer(self.num_symbols)
 
-    def on(self, array: Any) -> Any:
-        """Return `tables` on the back end and device of an array (copied once)."""
+    def on(self, array: Any, name: str = "tables") -> Any:
+        """Return `tables`, or what has another name, on the back end and device of an array (copied once)."""
+        held = getattr(self, name)
         if isinstance(array, np.ndarray):
-            return self.tables
+            return held
         import torch
 
         cache = self.__dict__.setdefault("_tables_on", {})
-        if array.device not in cache:
-            cache[array.device] = type(self.tables)(*(torch.as_tensor(t, device=array.device) for t in self.tables))
-        return cache[array.device]
+        if (name, array.device) not in cache:
+            copied = type(held)(*(torch.as_tensor(table, device=array.device) for table in held))
+            cache[name, array.device] = copied
+        return cache[name, array.device]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return this setting, since it is frozen: copies of environments, as in tree search, share its tables."""

@@ -58,6 +58,7 @@ class Batch:
         self._stage = self._hint = None
         self._streams: Streams | None = None
         self._resumed = np.zeros(n, np.bool_)  # episodes of a copy: a meter charges the first step of each again
+        self._legal: tuple[Any, Any] = (None, None)  # a state, and what is legal there
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what copies and pickles hold: the array namespace by name."""
@@ -167,7 +168,11 @@ class Batch:
             self.steps = xp.zeros_like(rng.keys)
             self.ended = xp.zeros_like(rng.keys, dtype=xp.bool)
             return
+        known, mask = self._legal
+        known = known is self.state and mask is not None
         self._write(rows, fresh)
+        if known:
+            self._legal = self.state, self._put(mask, rows, self.setting.action_mask(fresh))
         self.steps[rows] = 0
         self.ended[rows] = False
 
@@ -177,11 +182,17 @@ class Batch:
 
     def masks(self) -> Any:
         """Return the legal actions of all environments, a fresh bool array (n, num_actions)."""
-        mask = self.setting.action_mask(self.state)
+        mask = self._mask()
         if mask is not None:
-            return mask
+            return self.xp.asarray(mask, copy=True)
         shape = (self.n, self.setting.num_actions)
         return self.xp.ones(shape, dtype=self.xp.bool, device=self.device)
+
+    def _mask(self) -> Any:
+        """Return what the setting says is legal in the present state, asked once; to be read alone."""
+        if self._legal[0] is not self.state:
+            self._legal = self.state, self.setting.action_mask(self.state)
+        return self._legal[1]
 
     def actions(self, given: Any, count: int) -> Any:
         """Check actions: int64 (count,), or (count, 2) for pairs.
@@ -223,13 +234,13 @@ class Batch:
             self._charge(rows)
         whole = isinstance(rows, slice)
         state = self.state if whole else type(self.state)(*(field[rows] for field in self.state))
-        mask = self.setting.action_mask(state)
+        mask = self._mask()
         steps = self.steps[rows] + 1
         assert self._streams is not None
         state, rewards, terminated = self.setting.transition(state, actions, self._streams.step(rows, steps))
         invalid = None
         if mask is not None:
-            invalid = ~self.xp.take_along_axis(mask, actions[:, None], axis=1)[:, 0]
+            invalid = ~self.xp.take_along_axis(mask[rows], actions[:, None], axis=1)[:, 0]
             rewards = self.xp.where(invalid, self.xp.zeros_like(rewards), rewards)
             terminated = terminated | invalid
             if self.meter is not None:

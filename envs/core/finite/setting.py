@@ -26,6 +26,18 @@ class FiniteState(NamedTuple):
     tokens: Any  # (n, tokens) of the observation's type, the dialogue; no columns where a board is shown
 
 
+class Gathered(NamedTuple):
+    """What transitions gather from beside `FiniteTables`, of which it is made: shorter ways to the same numbers."""
+
+    levels: np.ndarray  # float64 (R - 1, laws * X), a contiguous row for each threshold
+    certain: np.ndarray  # int64 (laws * X,), the reading of each law; empty where some leave it to chance
+    cell: np.ndarray  # int64 (A * R,); empty where it is 0, 1, ...
+    gain: np.ndarray  # float64 (D * cells,); empty where no step earns anything
+    pay: np.ndarray  # float64 (E * X,), without negative zeros
+    shown: np.ndarray  # (boards + 1 or contexts, columns) of the observation's type
+    reply: np.ndarray  # (replies, R) of the observation's type
+
+
 class FiniteSetting(Setting):
     """A setting that is declared by a `Problem`; a subclass states its parameters and `problem`, and little else.
 
@@ -85,6 +97,21 @@ class FiniteSetting(Setting):
         """The problem, laid flat."""
         return self.problem.tables(self._first_number + 1, self._first_reading + 1, boards=self.state_in_prompt)
 
+    @functools.cached_property
+    def gathered(self) -> Gathered:
+        """The tables, as transitions gather from them; the fingerprint does not know it."""
+        tables, dtype, nothing = self.tables, self.observation_dtype, np.zeros(0)
+        sure = np.isin(tables.law, (0.0, 1.0)).all()  # a draw from [0, 1) reaches 0 always and 1 never
+        return Gathered(
+            levels=np.ascontiguousarray(tables.law.T),
+            certain=(tables.law == 0).sum(axis=1) if sure else nothing.astype(np.int64),
+            cell=nothing.astype(np.int64) if (tables.cell == np.arange(len(tables.cell))).all() else tables.cell,
+            gain=tables.gain if tables.gain.any() else nothing,
+            pay=tables.pay + 0.0,
+            shown=tables.shown.astype(dtype),
+            reply=np.ascontiguousarray(tables.reply.T.astype(dtype)),
+        )
+
     # Dynamics.
 
     def initial(self, rng: Stream, n: int, *, prompts: Any = None, stage: Any = None, hint: Any = None) -> FiniteState:
@@ -95,45 +122,58 @@ class FiniteSetting(Setting):
             context = prompts // (tables.begin.shape[0] // tables.start.shape[0])
             hidden = xp.take(tables.begin, prompts)
         else:
-            drawn = _level(xp, tables.prior[None, :], rng.of(prompts).uniform(0))
+            drawn = xp.searchsorted(tables.prior, rng.of(prompts).uniform(0), side="right")
             context, hidden = drawn // states, drawn % states
         shape, dtype = (n, self.response_length), getattr(xp, self.observation_dtype.name)
         tokens = xp.zeros((n, 0), dtype=dtype, device=prompts.device)
         if not self.state_in_prompt:
             empty = xp.zeros(shape, dtype=dtype, device=prompts.device)
-            tokens = xp.concat([xp.astype(xp.take(tables.shown, context, axis=0), dtype), empty], axis=1)
+            tokens = xp.concat([xp.take(self.on(prompts, "gathered").shown, context, axis=0), empty], axis=1)
         return FiniteState(prompts, xp.take(tables.start, context), hidden, prompts * 0, tokens)
 
     def transition(self, state: FiniteState, actions: Any, rng: Stream) -> tuple[FiniteState, Any, Any]:
         """Move the hidden state, read, move the node, and pay."""
         xp, tables, problem = namespace(actions), self.on(actions), self.problem
+        short: Gathered = self.on(actions, "gathered")
         nodes, states, hidden, draw = problem.num_nodes, problem.num_states, state.hidden, 0
-        node = xp.where(state.node < nodes, state.node, 0)
+        node = self._node(state)
         row = node * self.num_actions + actions
         if len(problem.jump) > 1:
             quantiles = problem.jump.shape[2]
             moved = (xp.take(tables.move, row) * states + hidden) * quantiles + rng.integers(0, quantiles)
             hidden, draw = xp.take(tables.jump, moved), 1
-        law = xp.take(tables.law, xp.take(tables.situation, row) * states + hidden, axis=0)
-        reading = _level(xp, law, rng.uniform(draw)) if law.shape[1] else xp.zeros_like(actions)
-        cell = node * problem.child.shape[1] + xp.take(tables.cell, actions * problem.num_readings + reading)
+        cell = actions
+        if problem.num_readings > 1:
+            law = xp.take(tables.situation, row) * states + hidden
+            sure = short.certain.shape[0]
+            reading = xp.take(short.certain, law) if sure else _reading(xp, short.levels, law, rng.uniform(draw))
+            cell = actions * problem.num_readings + reading
+        else:
+            reading = xp.zeros_like(actions)
+        cell = node * problem.child.shape[1] + (xp.take(short.cell, cell) if short.cell.shape[0] else cell)
         after = xp.take(tables.child, cell)
-        over, rewards = after >= nodes, xp.take(tables.gain, cell)
-        paid = xp.take(tables.pay, xp.where(over, after - nodes, 0) * states + hidden)
-        rewards = rewards + xp.where(over, paid, xp.zeros_like(paid))
+        over = after >= nodes
+        paid = xp.take(short.pay, xp.where(over, after - nodes, 0) * states + hidden)
+        rewards = xp.where(over, paid, xp.zeros_like(paid))
+        if short.gain.shape[0]:
+            rewards = xp.take(short.gain, cell) + rewards
         tokens = state.tokens if self.state_in_prompt else self._appended(state, actions, reading)
         return FiniteState(state.prompt, after, hidden, state.position + 1, tokens), rewards, over
 
+    def _node(self, state: FiniteState) -> Any:
+        """Return the nodes of episodes, node 0 for those that have ended."""
+        return state.node * (state.node < self.problem.num_nodes)
+
     def _appended(self, state: FiniteState, actions: Any, reading: Any) -> Any:
         """Return the tokens with an action and what was read."""
-        xp, tables = namespace(actions), self.on(actions)
+        xp, replies = namespace(actions), self.on(actions, "gathered").reply
         tokens = xp.asarray(state.tokens, copy=True)
         flat, width = xp.reshape(tokens, (-1,)), tokens.shape[1]
-        place = xp.arange(actions.shape[0], device=actions.device) * width + self.prompt_length
+        place = xp.arange(self.prompt_length, tokens.shape[0] * width, width, device=actions.device)
         place = place + state.position * (1 + self.num_reply_tokens)
         flat[place] = xp.astype(actions + 1, tokens.dtype)
-        for reply in range(self.num_reply_tokens):
-            flat[place + 1 + reply] = xp.astype(xp.take(tables.reply[:, reply], reading), tokens.dtype)
+        for number in range(self.num_reply_tokens):
+            flat[place + 1 + number] = xp.take(replies[number], reading)
         return tokens
 
     def observe(self, state: FiniteState) -> Any:
@@ -142,16 +182,13 @@ class FiniteSetting(Setting):
         if not self.state_in_prompt:
             return xp.asarray(state.tokens, copy=True)
         nodes = self.problem.num_nodes
-        shown = xp.take(self.on(state.node).shown, xp.where(state.node < nodes, state.node, nodes), axis=0)
-        return xp.astype(shown, getattr(xp, self.observation_dtype.name))
+        return xp.take(self.on(state.node, "gathered").shown, xp.where(state.node < nodes, state.node, nodes), axis=0)
 
     def action_mask(self, state: FiniteState) -> Any:
         """Return what is legal at each node; None where everything always is."""
         if self.problem.all_legal:
             return None
-        xp = namespace(state.node)
-        node = xp.where(state.node < self.problem.num_nodes, state.node, 0)
-        return xp.take(self.on(state.node).legal, node, axis=0)
+        return namespace(state.node).take(self.on(state.node).legal, self._node(state), axis=0)
 
     # Public policies.
 
@@ -276,6 +313,9 @@ class FiniteView(StateView):
         return seen
 
 
-def _level(xp: Any, thresholds: Any, uniforms: Any) -> Any:
-    """Count the thresholds (n or 1, k) that uniforms (n,) reach: int64 (n,)."""
-    return xp.sum(xp.astype(thresholds <= uniforms[:, None], xp.int64), axis=1)
+def _reading(xp: Any, levels: Any, law: Any, uniforms: Any) -> Any:
+    """Count the thresholds of some laws (n,) that uniforms (n,) reach: int64 (n,)."""
+    reading = xp.zeros_like(law)
+    for level in levels:
+        reading = reading + (xp.take(level, law) <= uniforms)
+    return reading
