@@ -123,7 +123,8 @@ class FiniteSetting(Setting):
             hidden = xp.take(tables.begin, prompts)
         else:
             drawn = xp.searchsorted(tables.prior, rng.of(prompts).uniform(0), side="right")
-            context, hidden = drawn // states, drawn % states
+            context = drawn // states
+            hidden = drawn - context * states
         shape, dtype = (n, self.response_length), getattr(xp, self.observation_dtype.name)
         tokens = xp.zeros((n, 0), dtype=dtype, device=prompts.device)
         if not self.state_in_prompt:
