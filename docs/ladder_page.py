@@ -16,7 +16,7 @@ from theorybench.leaderboard.comparing.ladders import LadderBoard, LadderResult,
 from theorybench.leaderboard.records.record import json_value
 from theorybench.leaderboard.running.config import Suite, named_suite
 from theorybench.leaderboard.running.matrix import plan
-from theorybench.leaderboard.showing.words import cell, ladder_table
+from theorybench.leaderboard.showing.words import cell, ladder_table, lawless_words
 
 
 def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def render(name: str) -> str:
         ladder = ladders[label]
         laws = [f"- theory, {law.strategy}: `{law.formula}`, {law.growth} ({law.source})" for law in ladder.laws]
         lines = [{**row, "agent": pages[row["agent"]]} for row in rows(label)]
-        return "\n".join([*laws, "", tables.table(tuple(lines[0]), [tuple(line.values()) for line in lines])])
+        return "\n".join([*(laws or [lawless_words(ladder)]), "", tables.table(tuple(lines[0]), [tuple(line.values()) for line in lines])])
 
     return template(f"{name}.md.j2").render(
         ladder=shown,

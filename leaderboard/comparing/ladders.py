@@ -93,8 +93,9 @@ class LadderBoard:
     sizes: tuple[float, ...]  # of the levels
     budget: int  # episodes of a run
     target: float  # score that counts as learnt
-    laws: tuple[LawLine, ...]  # what theory says
+    laws: tuple[LawLine, ...]  # what theory says of the episodes
     results: tuple[LadderResult, ...]  # of the agents
+    grows: str = ""  # what theory says grows where it has no law of episodes
 
     @property
     def title(self) -> str:
@@ -158,6 +159,7 @@ def _ladder(groups: Sequence[Group], draws: int) -> LadderBoard | None:
         budget=first.budget,
         target=rung.target,
         laws=laws,
+        grows=difficulty.grows,
         results=tuple(sorted(results, key=lambda one: (-one.top, _cost_at_top(one), one.label))),
     )
 

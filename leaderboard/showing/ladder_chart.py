@@ -111,16 +111,17 @@ def _remark(law: LawLine, ladder: LadderBoard, scale: SizeScale) -> Remark:
 def _direct_rates(ladder: LadderBoard) -> list[tuple[str, str]]:
     """Say how fast the cost of the agents grows that train on the full task alone.
 
-    By the law that their runs follow where that is clear, else by theory's.
+    By the law that their runs follow where that is clear, else by theory's, or as a power of the size.
     """
     law = next((law for law in ladder.laws if law.strategy == "direct"), None)
     words = []
     for one in ladder.results:
-        if law is not None and one.strategy == "direct":
+        if (law is not None or not ladder.laws) and one.strategy == "direct":
             verdict = one.growth.verdict
-            shape = "polynomial" if verdict == "no growth" else verdict if verdict in _LAWS else law.growth
+            shape = verdict if verdict in _LAWS else "polynomial" if law is None or verdict == "no growth" else law.growth
             found = one.growth.factor if shape == "exponential" else one.growth.exponent
             said = f"stops at {one.top:.2g}" if one.top else "learns nothing"
+            said = "learns every level" if one.top == ladder.sizes[-1] else said
             if found is not None:
                 said = f"×{short(found)} a unit" if shape == "exponential" else f"size^{short(found)}"
             words.append((one.label, f"{one.label} {said}"))

@@ -128,9 +128,15 @@ def ladder_table(ladder: LadderBoard) -> Table:
         )
         for one in ladder.results
     )
-    theory = " ".join(f"Theory, {law.strategy}: {law.formula}, {law.growth} ({law.source})." for law in ladder.laws)
-    sizes = f"{ladder.size}: {ladder.sizes[0]:g} to {ladder.sizes[-1]:g}"
-    return Table(ladder.title, columns, rows, f"{sizes}. {theory}" if theory else f"{sizes}.")
+    laws = [f"Theory, {law.strategy}: {law.formula}, {law.growth} ({law.source})." for law in ladder.laws]
+    sizes = f"{ladder.size}: {ladder.sizes[0]:g} to {ladder.sizes[-1]:g}."
+    return Table(ladder.title, columns, rows, " ".join([sizes, *(laws or [lawless_words(ladder)])]))
+
+
+def lawless_words(ladder: LadderBoard) -> str:
+    """Say that theory has no law of episodes along a ladder, and what it says grows there."""
+    none = "Theory has no law of episodes here."
+    return f"{none} What grows is {ladder.grows}." if ladder.grows else none
 
 
 def rate(law: str, factor: float, exponent: float) -> str:

@@ -46,7 +46,8 @@ class Difficulty:
         values: of this parameter, the easiest first; at least three.
         size: what the growth is measured against, as people read it, such as "picks L + 1".
         size_of: the size as a function of the setting, positive and increasing; None for the value itself.
-        laws: what theory says, at most one for each strategy.
+        laws: what theory says of the episodes, at most one for each strategy.
+        grows: what theory says grows where it has no law of the episodes, as people read it.
         parameters: of the setting, the same on all levels.
 
     Raises:
@@ -57,6 +58,7 @@ class Difficulty:
     values: tuple[int | float, ...]
     size: str
     laws: tuple[Law, ...]
+    grows: str = ""
     size_of: Callable[[Any], float] | None = None
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 

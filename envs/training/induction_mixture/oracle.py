@@ -12,7 +12,11 @@ DIFFICULTIES = (
         values=(1, 2, 3, 4),
         size="most triggers",
         parameters={"lengths": 7, "spacing": 2, "shares": 10, "probes": 0, "instance": 10_000},
-        laws=(),  # theory tells what data cost, K (K + 1) / 2, and not how many episodes it takes to find the mixture
+        laws=(),
+        grows=(
+            "the least cost of data that teach K triggers to be looked up, as K (K + 1)/2 "
+            "(arXiv 2512.18634, Proposition 8)"
+        ),
     ),
 )
 

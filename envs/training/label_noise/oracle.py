@@ -28,6 +28,7 @@ DIFFICULTIES = (
         size="samples per dimension n/d",
         size_of=lambda setting: 1 / setting.ratio,
         laws=(),
+        grows="what is lost by training to the end: noisy labels are memorised at the cost of the signal (our mean field)",
         parameters={"instance": 10_000},
     ),
     Difficulty(
@@ -35,6 +36,7 @@ DIFFICULTIES = (
         values=(1.0, 4.0, 16.0, 64.0),
         size="largest over least learning rate",
         laws=(),
+        grows="what readings are worth: no fixed time of the drop and of the stop suits all rates (our mean field)",
         parameters={"instance": 10_000},
     ),
 )

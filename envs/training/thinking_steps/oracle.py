@@ -29,6 +29,10 @@ DIFFICULTIES = (
         size="condition number of the Marchenko-Pastur law",
         size_of=lambda setting: condition(setting.examples[0], setting.d),
         parameters={"examples": (48,), "instance": 10_000},
-        laws=(),  # how many thoughts are needed is known, how many episodes it takes to learn the plan is not
+        laws=(),
+        grows=(
+            "the thoughts that a digit costs: as the condition number with one step size, as its root with the best "
+            "several (Chebyshev)"
+        ),
     ),
 )

@@ -152,6 +152,28 @@ def test_a_picture_names_theory_the_measured_laws_and_the_agents(board, tmp_path
     assert not [said for said in words if f"<!-- {said}" not in text]
 
 
+def test_a_ladder_without_a_law_shows_costs_and_what_grows(tmp_path):
+    """Decisions of a training run: nothing says how many episodes they take, only what makes them harder."""
+    easy = {"thoughts": 1, "examples": [48], "tasks": 2, "step_sizes": [0.3, 0.65], "instance": 3}
+    place = {"id": "ThinkingSteps", "ladder": "d", "label": "Thinking", "parameters": easy, "budget": 600}
+    assert not sweep(suite(environments=[place], agents=["max-uct"]), tmp_path).failed
+    board = make_board(load_records(tmp_path), draws=20)
+    (ladder,) = board.ladders
+    assert ladder.laws == () and ladder.results[0].theory is None and len(ladder.results[0].points) == 4
+    told = "".join(board_lines(board, 200))
+    assert "Theory has no law of episodes here. What grows is the thoughts that a digit costs" in told
+    chart = ladder_chart(ladder, "log")
+    assert chart.remarks == () and {one.style for one in chart.series} <= {"line", "censored"}
+    solved = dataclasses.replace(ladder.results[0], growth=Growth(Interval(5.0, 4.0, 6.0), Interval(3.0, 2.0, 4.0), 0.5))
+    few = dataclasses.replace(solved, growth=Growth(None, None, None))
+    for result, said in ((solved, "size^3"), (few, "learns every level" if few.top == ladder.sizes[-1] else "")):
+        ((_, words),) = ladder_chart(dataclasses.replace(ladder, results=(result,)), "log").sayings
+        assert said in words
+    text = picture(board, tmp_path / "ladders.svg").read_text("utf-8")
+    assert "theory" not in text and "not learnt within 600" in text
+    assert "Theory has no law" in render_page(board)
+
+
 def test_the_reproduction_asks_for_the_same_runs(board):
     again = make_suite(tomllib.loads(configuration(board)))
     assert plan(again).keys == plan(suite()).keys
