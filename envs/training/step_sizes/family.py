@@ -49,7 +49,8 @@ class Family(NamedTuple):
     def some(self, which: slice | np.ndarray) -> "Family":
         """Return some of the functions."""
         curve = None if self.curve is None else self.curve[which]
-        return Family(*(column[which] for column in self[:6]), curve, self.mu)
+        weight, rate, low, high, slope, leave = (column[which] for column in self[:6])
+        return Family(weight, rate, low, high, slope, leave, curve, self.mu)
 
     def start(self, total: np.ndarray) -> np.ndarray:
         """Return z on the straight line at sums of steps (n,): float64 (n, F)."""
