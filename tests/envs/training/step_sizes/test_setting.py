@@ -120,7 +120,8 @@ def test_values_are_those_of_independent_code(parameters, laws, best, reference)
     oracle = gym.make(ID, **parameters).unwrapped.oracle
     found = oracle.evaluate(oracle.optimal_policy)
     assert found["objective"] == pytest.approx(best, abs=1e-6)
-    assert oracle.optimal_value == oracle.open_loop == found["objective"]
+    assert oracle.optimal_value == oracle.open_loop == pytest.approx(found["objective"], abs=1e-12)
+    assert oracle.score(oracle.optimal_policy) == 1.0
     assert oracle.reference_value == pytest.approx(reference, abs=1e-6)
     if laws:
         assert [found[f"law_{law}"] for law in range(4)] == pytest.approx(laws, abs=1e-6)
