@@ -122,6 +122,7 @@ def test_values_are_those_of_independent_code(parameters, laws, best, reference)
     assert found["objective"] == pytest.approx(best, abs=1e-6)
     assert oracle.optimal_value == pytest.approx(oracle.open_loop, abs=1e-12)
     assert oracle.optimal_value == pytest.approx(found["objective"], abs=1e-12)
+    assert oracle.score(oracle.optimal_policy) == pytest.approx(1.0, abs=1e-12)
     assert oracle.reference_value == pytest.approx(reference, abs=1e-6)
     if laws:
         assert [found[f"law_{law}"] for law in range(4)] == pytest.approx(laws, abs=1e-6)
