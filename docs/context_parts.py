@@ -47,10 +47,10 @@ def learners_table(numbers: Numbers) -> str:
         kinds: dict[str, list[str]] = {"rule": [], "planner-greedy": [], "table": [], "network": []}
         for row in found:
             agent = told[row.agent].agent
-            if agent in rules:
-                kind = "rule"
-            elif agent in kinds:
+            if agent in kinds:
                 kind = agent
+            elif agent in rules:
+                kind = "rule"
             elif agent_class(agent).feedback == "reward":
                 kind = "network" if "network" in row.agent or agent.startswith("sb3") else "table"
             else:

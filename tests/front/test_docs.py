@@ -25,7 +25,7 @@ from theorybench.leaderboard.running.config import named_suite
 
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.
-QUICK = ("random", "reference", "best-of-n", "dpo-offline", "evaluate-and-widen")
+QUICK = ("random", "reference", "best-of-n", "dpo-offline", "evaluate-and-widen", "mixture-lm")
 FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) not in ("References", "Rules")]
 
