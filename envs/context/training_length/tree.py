@@ -9,7 +9,7 @@ from theorybench.envs.context.training_length.setting import TrainingLength
 from theorybench.envs.core.environments.canvas import BAD, GOOD, INK
 
 #: Boxes that are less likely are not drawn; those that are less likely than this have no name.
-DRAWN, NAMED = 0.001, 0.025
+DRAWN, NAMED = 0.004, 0.025
 #: Faces of runs, the shortest first, and of jumps, the smallest first.
 RUNS = ("#e3ecf6", "#c8daee", "#a9c4e2", "#86aad3", "#648fc2", "#4474ad")
 JUMPS = ("#fbf3e6", "#f8e6c9", "#f4d6a6", "#efc483", "#e7ae5f", "#dc963b")
