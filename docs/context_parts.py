@@ -4,7 +4,7 @@ from typing import Any
 
 import reference_tables as tables
 from families import families
-from reference_data import Environment, Numbers
+from reference_data import Numbers
 
 from theorybench.agents.api.loading import agent_class, list_agents
 from theorybench.envs.core.registry import lookup
@@ -37,16 +37,15 @@ def worth_table() -> str:
 
 def learners_table(numbers: Numbers) -> str:
     """Return, for each environment, the best rule, one step of look-ahead, and the best table, network and search."""
-    rows = []
+    rows, agents = [], {agent.label: agent.agent for agent in numbers.agents}
     for environment in numbers.environments:
         found = sorted(
             (row for row in numbers.rows if row.environment == environment.label), key=lambda row: -row.score
         )
-        rules = rules_of(_setting(environment))
-        told = {row.agent: agent for row in found for agent in numbers.agents if agent.label == row.agent}
+        rules = rules_of(environment.env_id.partition("/")[2].partition("-v")[0])
         kinds: dict[str, list[str]] = {"rule": [], "planner-greedy": [], "table": [], "network": []}
         for row in found:
-            agent = told[row.agent].agent
+            agent = agents[row.agent]
             if agent in kinds:
                 kind = agent
             elif agent in rules:
@@ -61,7 +60,3 @@ def learners_table(numbers: Numbers) -> str:
         rows.append((environment.label, *(best[0] if best else "" for best in kinds.values())))
     heads = ("environment", "best rule", "one step of look-ahead", "best table", "best network")
     return tables.table(heads, rows)
-
-
-def _setting(environment: Environment) -> str:
-    return environment.env_id.partition("/")[2].partition("-v")[0]
