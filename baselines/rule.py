@@ -1,0 +1,65 @@
+"""Rule: plays one of the rules that a setting about sources of supervision states, by name: `rule[name=theory]`.
+
+A rule is a fixed function of what has been bought and read: what people do by default, or what a theorem advises.
+Every such setting has "habit", common practice, which is the reference without its slips; its page tells the others,
+such as "theory" of WeakToStrong, and its oracle holds them as policies (`oracle.rules`). A rule learns nothing and
+spends nothing.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents import rule as rules
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.validation import Range
+from theorybench.envs.supervision.purchases import HABIT, PurchaseSetting
+
+
+def known_rules() -> dict[str, set[str]]:
+    """Return the names of the registered settings that have each rule, by its name."""
+    found: dict[str, set[str]] = {HABIT: {PurchaseSetting.__name__}}
+    for cls in (lookup(env_id).setting for env_id in list_envs()):
+        if issubclass(cls, PurchaseSetting):
+            for name in (HABIT, *cls.rule_names):
+                found.setdefault(name, set()).add(cls.__name__)
+    return found
+
+
+class _Settings:
+    """`Rule.settings`: those that have the rule of an agent; of the class, all that have rules."""
+
+    def __get__(self, agent: "Rule | None", owner: type | None = None) -> tuple[str, ...]:
+        return tuple(sorted(known_rules()[HABIT if agent is None else agent.name]))
+
+
+_NAME = Range(
+    "the name of a rule of a registered setting",
+    lambda name: isinstance(name, str) and name in known_rules(),
+    "which rule is played, such as theory; habit is common practice",
+    "name",
+    search=(),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule(rules.Rule):
+    """A rule of the setting, by name; spends nothing."""
+
+    settings = _Settings()  # type: ignore[assignment]
+
+    name: str = dataclasses.field(default=HABIT, metadata={"range": _NAME})
+
+    def __post_init__(self) -> None:
+        """Refuse a name that no setting has, and list those that there are."""
+        try:
+            super().__post_init__()
+        except ParameterError as error:
+            fix = f"Rules are {', '.join(sorted(known_rules()))}."
+            raise ParameterError(error.field, error.value, error.allowed, fix) from None
+
+    def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
+        return np.asarray(setting.rule(self.name)[graph.node])

@@ -1,0 +1,115 @@
+"""What decisions about sources of supervision have in common: prices, what people do, and rules to compare with."""
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.errors import UnknownNameError
+from theorybench.envs.core.finite.listed import ListedSetting
+from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
+from theorybench.envs.core.finite.problem import softened
+
+#: What the reference policy spreads over all legal actions; the rest is common practice.
+REFERENCE_SHARE = 0.05
+#: The share of the uniform policy on legal actions where agents start; the rest is the reference.
+INITIAL_SHARE = 0.5
+#: The name of the rule that every setting has: common practice, which is the reference without its slips.
+HABIT = "habit"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PurchaseSetting(ListedSetting):
+    """A dialogue of purchases and readings that ends with a judgement.
+
+    Nodes are *situations*: all that matters of what was bought and read, whatever the order of purchases. The view of
+    tables has a row for each. A prompt index is a pair of what is shown and of a world that stays hidden, all equally
+    likely. A subclass has parameters, `problem`, `most_rows`, and its rules: their names in `rule_names`, and what they
+    do in `_rule`.
+    """
+
+    track: ClassVar[str] = "supervision"
+    rows: ClassVar[str] = "nodes"
+    #: rules of thumb and of theory, in the order in which pictures and tables show them
+    rule_names: ClassVar[tuple[str, ...]] = ()
+
+    def rule(self, name: str) -> np.ndarray:
+        """Return the action of a rule at each situation: int64 (D,).
+
+        Args:
+            name: one of `rule_names`, or "habit" for common practice.
+
+        Raises:
+            UnknownNameError: no such rule; those that there are are named.
+        """
+        if name == HABIT:
+            return self.problem.reference.argmax(axis=1)
+        if name not in self.rule_names:
+            raise UnknownNameError(f"rule of {type(self).__name__}", name, (HABIT, *self.rule_names))
+        return np.asarray(self._rule(name), np.int64)
+
+    @abstractmethod
+    def _rule(self, name: str) -> np.ndarray:
+        """Return the action of one of `rule_names` at each situation, from what is seen there: int (D,)."""
+
+
+P = TypeVar("P", bound=PurchaseSetting)
+
+
+class PurchaseOracle(FiniteOracle[P]):
+    """Exact answers about a `PurchaseSetting`, for every policy; beside these, `rules` by name."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        **FiniteOracle.metrics,
+        "cost": "expected sum of the prices that are paid",
+        "clairvoyant": "what the best policy earns that is shown the hidden world; the same whatever is evaluated",
+        "actions_0": "expected number of times that action 0 is taken; likewise actions_1, actions_2, ...",
+    }
+
+    @functools.cached_property
+    def rules(self) -> dict[str, PointPolicy]:
+        """The setting's rules as policies, by name: they see observations alone, and learn nothing."""
+        setting = self.setting
+        return {name: PointPolicy(setting, "nodes", setting.rule(name)) for name in setting.rule_names}
+
+    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Compute all metrics; the clairvoyant's value where it is wanted."""
+        values = super().measure(policy, metrics)
+        if metrics is None or "clairvoyant" in metrics:
+            values["clairvoyant"] = self.clairvoyant
+        return values
+
+
+def practice(usual: np.ndarray, legal: np.ndarray) -> dict[str, Any]:
+    """Return the public policies of a problem by what people do in its situations.
+
+    Args:
+        usual: int (D,), the usual action.
+        legal: bool (D or 1, A).
+
+    Returns:
+        `reference`, .95 on what is usual and .05 spread over the legal actions, so that divergences from it are finite;
+        and `initial`, where agents start, half of the reference and half spread likewise: float64 (D, A) each.
+    """
+    reference = softened(usual, legal, REFERENCE_SHARE)
+    return {"reference": reference, "initial": softened(reference, legal, INITIAL_SHARE)}
+
+
+def priced(prices: np.ndarray, cell: np.ndarray) -> dict[str, Any]:
+    """Return what a problem pays for its actions, and what it counts of them.
+
+    Args:
+        prices: float64 (A,), >= 0.
+        cell: int (A, R), the column of each action and reading, as in `Problem`.
+
+    Returns:
+        `gain`, the prices as losses, and `tallies`: "cost", and "actions_0", "actions_1", ..., how often each action is
+        taken: float64 (1, columns) each.
+    """
+    taken = np.zeros((len(prices), int(cell.max()) + 1))
+    np.put_along_axis(taken, cell, 1.0, axis=1)
+    cost = np.asarray(prices, np.float64)[None] @ taken
+    counts = {f"actions_{action}": row[None] for action, row in enumerate(taken)}
+    return {"gain": 0.0 - cost, "tallies": {"cost": cost, **counts}}
