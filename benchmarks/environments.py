@@ -35,6 +35,7 @@ GOALS = {
     "TheoryBench/LabelNoise-v0": 5e6,
     "TheoryBench/StepSizes-v0": 5e6,
     "TheoryBench/ThinkingSteps-v0": 5e6,
+    "TheoryBench/WeakToStrong-v0": 5e6,
 }
 
 

@@ -34,6 +34,7 @@ SHORT = {
     "TheoryBench/ThinkingSteps-v0": {"d": 4, "tasks": 4, "thoughts": 3},
     "TheoryBench/TrainingLength-v0": {"num_lengths": 3},
     "TheoryBench/Metadata-v0": {"D": 2},
+    "TheoryBench/WeakToStrong-v0": {"teachers": 2, "budget": 4},
 }
 
 

@@ -11,11 +11,14 @@ from theorybench.envs.core.errors import UnknownNameError
 from theorybench.envs.core.finite.listed import ListedSetting
 from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
 from theorybench.envs.core.finite.problem import softened
+from theorybench.envs.core.finite.walks import blocks
 
 #: What the reference policy spreads over all legal actions; the rest is common practice.
 REFERENCE_SHARE = 0.05
 #: The share of the uniform policy on legal actions where agents start; the rest is the reference.
 INITIAL_SHARE = 0.5
+#: Numbers that are held at a time: situations and endings, times worlds.
+HELD = 2**25
 #: The name of the rule that every setting has: common practice, which is the reference without its slips.
 HABIT = "habit"
 
@@ -73,6 +76,35 @@ class PurchaseOracle(FiniteOracle[P]):
         """The setting's rules as policies, by name: they see observations alone, and learn nothing."""
         setting = self.setting
         return {name: PointPolicy(setting, "nodes", setting.rule(name)) for name in setting.rule_names}
+
+    @functools.cached_property
+    def clairvoyant(self) -> float:
+        """The optimum of one who is shown the world at the beginning; not attainable.
+
+        It is found backward over situations, for all worlds at once; readings are still drawn.
+        """
+        problem, graph = self.setting.problem, self.setting.graph("nodes")
+        nodes, possible = problem.num_nodes, problem.law.any(axis=1)  # (laws, R)
+        endings, found = np.arange(problem.num_endings), 0.0
+        for worlds in blocks(problem.num_states, HELD // (nodes + len(endings))):
+            likelihood, weight = problem.likelihood[:, worlds], problem.prior[:, worlds]
+            value = np.concatenate([np.empty((nodes, weight.shape[1])), problem.paid(endings, worlds)])
+            for level in reversed(graph.depths):
+                here = graph.node[level]
+                best = np.full((len(here), weight.shape[1]), -np.inf)
+                for action, cells in enumerate(problem.cell):
+                    law, worth = problem.situation[here, action], np.zeros_like(best)
+                    for reading in np.flatnonzero(possible[np.unique(law)].any(axis=0)):
+                        rows = np.flatnonzero(possible[law, reading])
+                        later = value.take(problem.child[here[rows], cells[reading]], axis=0)
+                        later += problem.gain[here[rows], cells[reading], None]
+                        later *= likelihood.take(law[rows] * problem.num_readings + reading, axis=0)
+                        worth[rows] += later
+                    worth[~problem.legal[here, action]] = -np.inf
+                    np.maximum(best, worth, out=best)
+                value[here] = best
+            found += float((weight * value[problem.start]).sum())
+        return found
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute all metrics; the clairvoyant's value where it is wanted."""

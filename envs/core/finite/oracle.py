@@ -253,12 +253,12 @@ class FiniteOracle(Oracle[S]):
         keys = environment_keys(0, SAMPLES, "estimate", setting.fingerprint)
         state: Any = setting.initial(Stream(keys, 0, setting.world, np), SAMPLES)
         episode, columns = np.arange(SAMPLES), {name: np.zeros(SAMPLES) for name in self._names}
-        start = problem.start
-        context = (
-            (state.node[:, None] == start).argmax(1)
-            if setting.state_in_prompt
-            else setting.read(setting.observe(state))[0]
-        )
+        if problem.begin.size:  # several contexts may look alike
+            context = state.prompt // problem.begin.shape[1]
+        elif setting.state_in_prompt:
+            context = (state.node[:, None] == problem.start).argmax(1)
+        else:
+            context = setting.read(setting.observe(state))[0]
         for step in range(1, setting.horizon + 1):
             rows, surprise = self.rows(policy, setting.observe(state))
             columns["kl"][episode] += surprise
@@ -274,7 +274,7 @@ class FiniteOracle(Oracle[S]):
                 columns[name][episode] += np.where(legal, (chance * added).sum(axis=1), 0.0)
             ended = legal & over
             for name, outcome in problem.outcomes.items():
-                table = np.broadcast_to(outcome, problem.pay.shape)
+                table = np.broadcast_to(outcome, (problem.num_endings, problem.num_states))
                 columns[name][episode[ended]] = table[state.node[ended] - problem.num_nodes, state.hidden[ended]]
             on = legal & ~over
             episode, state = episode[on], type(state)(*(field[on] for field in state))

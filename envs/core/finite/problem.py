@@ -33,7 +33,7 @@ class FiniteTables(NamedTuple):
     move: np.ndarray  # int64 (D * A,), how the hidden state moves
     jump: np.ndarray  # int64 (moves * X * quantiles,), where a hidden state goes
     gain: np.ndarray  # float64 (D * cells,), the reward of a step
-    pay: np.ndarray  # float64 (E * X,), what is paid at the end
+    pay: np.ndarray  # float64 (E * X,), what is paid at the end; of rows of `pay` where endings pay sums of these
     shown: np.ndarray  # int64 (boards + 1 or contexts, columns), tokens; the last board, of endings, is blank
     reply: np.ndarray  # int64 (R, replies), the tokens with which the environment shows a reading
 
@@ -53,6 +53,9 @@ class Problem:
     child: np.ndarray  # int (D, cells)
     pay: np.ndarray  # float64 (E, X)
     num_actions: int
+    #: int (E, k), the rows of `pay` whose sum each ending pays, where it is made of parts that many share; None for row
+    #: e at ending e
+    terms: Any = None
     law: Any = None  # float64 (laws, X, R), rows summing to 1; None where nothing is ever read (R = 1)
     #: int (D or 1, A), -1 for an action after which nothing is read, which is reading 0; None for law a after action a
     situation: Any = None
@@ -149,7 +152,8 @@ class Problem:
             if len(have) != len(shape) or any(want not in (None, size) for size, want in zip(have, shape, strict=True)):
                 raise ParameterError(f"{name}.shape", have, f"{shape}, None being any length")
         ranges = (
-            ("child", self.child, nodes + len(self.pay)),
+            ("terms", np.zeros(0) if self.terms is None else self.terms, len(self.pay)),
+            ("child", self.child, nodes + self.num_endings),
             ("situation", self.situation, len(self.law)),
             ("move", self.move, len(self.jump)),
             ("jump", self.jump, X),
@@ -175,6 +179,11 @@ class Problem:
     def num_nodes(self) -> int:
         """D, the nodes where something is decided."""
         return len(self.child)
+
+    @property
+    def num_endings(self) -> int:
+        """E."""
+        return len(self.pay if self.terms is None else self.terms)
 
     @property
     def num_states(self) -> int:
@@ -254,8 +263,19 @@ class Problem:
     @functools.cached_property
     def pays(self) -> np.ndarray:
         """What endings pay, and their outcomes: float64 (E, X, 1 + outcomes)."""
-        outcomes = [np.broadcast_to(outcome, self.pay.shape) for outcome in self.outcomes.values()]
-        return np.stack([self.pay, *outcomes], axis=2)
+        outcomes = [np.broadcast_to(outcome, (self.num_endings, self.num_states)) for outcome in self.outcomes.values()]
+        return np.stack([self.paid(np.arange(self.num_endings)), *outcomes], axis=2)
+
+    def paid(self, endings: np.ndarray, states: slice = slice(None)) -> np.ndarray:
+        """Return what endings (n,) pay in some hidden states, all of them unless told otherwise: float64 (n, X)."""
+        pay = self.pay[:, states]
+        if self.terms is None:
+            return np.asarray(pay[endings])
+        first, *others = np.asarray(self.terms)[endings].T
+        paid = pay.take(first, axis=0)
+        for rows in others:
+            paid += pay.take(rows, axis=0)
+        return np.asarray(paid)
 
     def kernel(self, move: int) -> Any:
         """Return the law of a move of the hidden state, float64 (X, X), sparse where X is large."""

@@ -15,6 +15,10 @@ from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import Stream
 from theorybench.envs.core.views import StateView
 
+#: Numbers up to which sums of `Problem.terms` are made once, and not at each step.
+MOST_SUMMED = 2**22
+
+
 
 class FiniteState(NamedTuple):
     """n episodes."""
@@ -34,6 +38,7 @@ class Gathered(NamedTuple):
     cell: np.ndarray  # int64 (A * R,); empty where it is 0, 1, ...
     gain: np.ndarray  # float64 (D * cells,); empty where no step earns anything
     pay: np.ndarray  # float64 (E * X,), without negative zeros
+    terms: np.ndarray  # int64 (k, E), the rows of `pay` that each ending sums; empty where each has a row of its own
     shown: np.ndarray  # (boards + 1 or contexts, columns) of the observation's type
     reply: np.ndarray  # (replies, R) of the observation's type
 
@@ -113,14 +118,18 @@ class FiniteSetting(Setting):
     @functools.cached_property
     def gathered(self) -> Gathered:
         """The tables, as transitions gather from them; the fingerprint does not know it."""
-        tables, dtype, nothing = self.tables, self.observation_dtype, np.zeros(0)
+        problem, tables, dtype, nothing = self.problem, self.tables, self.observation_dtype, np.zeros(0)
+        summed = problem.terms is not None and problem.num_endings * problem.num_states <= MOST_SUMMED
+        pay = problem.paid(np.arange(problem.num_endings)).ravel() if summed else tables.pay
+        terms = np.zeros((0, 0), np.int64) if problem.terms is None or summed else np.asarray(problem.terms, np.int64)
         sure = np.isin(tables.law, (0.0, 1.0)).all()  # a draw from [0, 1) reaches 0 always and 1 never
         return Gathered(
             levels=np.ascontiguousarray(tables.law.T),
             certain=(tables.law == 0).sum(axis=1) if sure else nothing.astype(np.int64),
             cell=nothing.astype(np.int64) if (tables.cell == np.arange(len(tables.cell))).all() else tables.cell,
             gain=tables.gain if tables.gain.any() else nothing,
-            pay=tables.pay + 0.0,
+            pay=pay + 0.0,
+            terms=np.ascontiguousarray(terms.T),
             shown=tables.shown.astype(dtype),
             reply=np.ascontiguousarray(tables.reply.T.astype(dtype)),
         )
@@ -168,7 +177,11 @@ class FiniteSetting(Setting):
         cell = node * problem.child.shape[1] + (xp.take(short.cell, cell) if short.cell.shape[0] else cell)
         after = xp.take(tables.child, cell)
         over = after >= nodes
-        paid = xp.take(short.pay, xp.where(over, after - nodes, 0) * states + hidden)
+        ending = xp.where(over, after - nodes, 0)
+        first = xp.take(short.terms[0], ending) if short.terms.shape[0] else ending
+        paid = xp.take(short.pay, first * states + hidden)
+        for rows in short.terms[1:]:
+            paid = paid + xp.take(short.pay, xp.take(rows, ending) * states + hidden)
         rewards = xp.where(over, paid, xp.zeros_like(paid))
         if short.gain.shape[0]:
             rewards = xp.take(short.gain, cell) + rewards
