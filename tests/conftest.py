@@ -35,6 +35,7 @@ SHORT = {
     "TheoryBench/TrainingLength-v0": {"num_lengths": 3},
     "TheoryBench/Metadata-v0": {"D": 2},
     "TheoryBench/WeakToStrong-v0": {"teachers": 2, "budget": 4},
+    "TheoryBench/OffPolicyValue-v0": {"looks": 2},
 }
 
 

@@ -47,11 +47,14 @@ class ListedSetting(FiniteSetting):
         """List the decisions of the problem once: by "nodes", "histories" or "beliefs".
 
         Raises:
-            ParameterError: more than 10^6 of them; names the parameter to lower.
+            ParameterError: more than 10^6 of them; names the parameter to lower where they are the setting's rows, and
+                is `TooLarge` otherwise.
         """
         try:
             return super().graph(rows)
         except TooLarge:
+            if rows != self.rows:
+                raise
             raise self._refusal() from None
 
     def _refusal(self) -> ParameterError:

@@ -19,7 +19,6 @@ from theorybench.envs.core.views import StateView
 MOST_SUMMED = 2**22
 
 
-
 class FiniteState(NamedTuple):
     """n episodes."""
 
