@@ -45,6 +45,11 @@ class KTO(LabelAgent):
     desirable_weight: float = real(1.0, 0.0, 1000.0, "weight of good labels")
     undesirable_weight: float = real(1.0, 0.0, 1000.0, "weight of bad labels")
 
+    @property
+    def anchored(self) -> bool:
+        """Whether the loss reads the anchor: its baseline does."""
+        return True
+
     def rows(self, trainer: Trainer, episodes: Episodes) -> Samples:
         """Return labelled responses and as many mismatched ones; counts are of the one and of the other.
 
@@ -60,7 +65,8 @@ class KTO(LabelAgent):
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Mean over labelled responses."""
         logs, good, (labelled, mismatched) = log_ratios(log_probs, data), data.rewards > 0, data.values.unbind(-1)
-        baseline = ((mismatched * logs).sum() / mismatched.sum().clamp(min=1.0)).detach().clamp(min=0.0)
+        away = mismatched * log_ratios(data.anchor, data)
+        baseline = (away.sum() / mismatched.sum().clamp(min=1.0)).clamp(min=0.0)
         rewards = self.beta * (logs - baseline)
         missed = torch.exp(torch.nn.functional.logsigmoid(torch.where(good, -rewards, rewards)))
         weights = torch.where(good, labelled * self.desirable_weight, labelled * self.undesirable_weight)

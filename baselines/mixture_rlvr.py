@@ -38,6 +38,11 @@ class MixtureRLVR(Curriculum, GradientAgent):
     baseline: str = choice("leave-one-out", ("none", "leave-one-out"), "what is subtracted from the reward")
     kl: float = kl_weight(0.0, "weight of KL(pi || pi_ref) in the reward")
 
+    @property
+    def anchored(self) -> bool:
+        """Whether the reward contains the policy's own log-probabilities."""
+        return self.kl != 0
+
     def run(self, trainer: Trainer) -> None:
         """Roll out, update, until the budget is spent."""
         tasks = sub_tasks(trainer.setting, self.curriculum)
@@ -52,7 +57,7 @@ class MixtureRLVR(Curriculum, GradientAgent):
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
         likelihood = log_probs.sum(-1)
-        weights = data.rewards - self.kl * (likelihood - data.reference.sum(-1)).detach()
+        weights = data.rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
         if self.baseline == "leave-one-out":
             weights = leave_one_out(weights, data.values)
         return -(weights * likelihood).mean()

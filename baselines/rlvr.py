@@ -54,6 +54,11 @@ class RLVR(GradientAgent):
         """Episodes of each prompt."""
         return self.group_size + self.reject_easy
 
+    @property
+    def anchored(self) -> bool:
+        """Whether the reward contains the policy's own log-probabilities."""
+        return self.kl != 0
+
     def run(self, trainer: Trainer) -> None:
         """Roll out, update, until the budget is spent."""
         while trainer.remaining >= self.episodes_per_update:
@@ -63,7 +68,7 @@ class RLVR(GradientAgent):
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
         likelihood = log_probs.sum(-1)
-        rewards = data.rewards - self.kl * (likelihood - data.reference.sum(-1)).detach()
+        rewards = data.rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
         blocks = rewards.reshape(-1, self.block)[:, : self.group_size]
         solved = (data.rewards.reshape(-1, self.block)[:, self.group_size :] > 0).to(rewards.dtype)
         kept = torch.prod(1.0 - solved, dim=1, keepdim=True)

@@ -9,7 +9,7 @@ from theorybench.agents.api.loading import agent_class
 from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.reward_guided import RewardGuidedAgent
 from theorybench.agents.rule import Rule
-from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.gradient import TrainedAgent
 from theorybench.baselines.dpo_on_policy import DPOOnPolicy
 from theorybench.baselines.grpo import GRPO
 from theorybench.baselines.rlvr import RLVR
@@ -45,7 +45,7 @@ def kind(name: str) -> str:
         return "Curricula"
     if issubclass(cls, RewardGuidedAgent):
         return "Test time"
-    if not issubclass(cls, GradientAgent):
+    if not issubclass(cls, TrainedAgent):
         return "External" if getattr(cls, "requires", ()) else "Search"
     return "Policy gradient" if feedback == "reward" else "Preferences"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from reference_data import Numbers
 
+from theorybench.agents.api.agent import hyperparameters
 from theorybench.agents.api.loading import agent_class
 from theorybench.leaderboard.running.config import named_suite
 from theorybench.leaderboard.running.matrix import plan
@@ -43,7 +44,7 @@ def defaults(name: str) -> dict[str, Any]:
     """Return the hyper-parameters of an agent that has some, as JSON holds them."""
     cls = agent_class(name)
     values = {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
-    return json.loads(json.dumps(values))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(hyperparameters(cls()))) if dataclasses.is_dataclass(cls) else {}
 
 
 def changed(numbers: Numbers) -> set[tuple[str, str]]:

@@ -164,12 +164,25 @@ class ConfiguredAgent(Agent):
 
 
 def hyperparameters(agent: Any) -> dict[str, Any]:
-    """Return an agent's hyper-parameters as JSON values: its dataclass fields, or what it was made with."""
+    """Return an agent's hyper-parameters as JSON values: its dataclass fields, or what it was made with.
+
+    A field that is at its default and is not read, since it belongs to another optimiser, say, is no choice that anyone
+    made, and is left out: the runs of an agent that came to have it later are still the same runs.
+    """
     if dataclasses.is_dataclass(agent) and not isinstance(agent, type):
-        values = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent)}
+        values = {field.name: getattr(agent, field.name) for field in dataclasses.fields(agent) if _told(agent, field)}
     else:
         values = dict(getattr(agent, "made_with", {}))
     return {name: _plain(value) for name, value in sorted(values.items())}
+
+
+def _told(agent: Any, field: "dataclasses.Field[Any]") -> bool:
+    """Return whether a field is read, or was changed."""
+    declared = field.metadata.get("range")
+    if declared is None or declared.only is None:
+        return True
+    name, value = declared.only
+    return bool(getattr(agent, name) == value or getattr(agent, field.name) != field.default)
 
 
 def changed_hyperparameters(agent: Any) -> dict[str, Any]:

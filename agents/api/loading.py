@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,9 @@ from theorybench.envs.core.setting import Setting
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
 GROUP = "theorybench.agents"
+#: The file beside the sources of agents which says of edited ones that they compute what they did: by module, the digest
+#: of its source as it is and the one that its records carry.
+SAME = "digests.toml"
 
 
 def list_agents() -> list[str]:
@@ -260,13 +264,25 @@ def ships(reference: str) -> bool:
 def agent_digest(agent: Any) -> str:
     """Return a hash of the source file an agent's class stands in: 16 hexadecimal digits.
 
-    A record carries it, so that an agent which was edited is another agent.
+    A record carries it, so that an agent which was edited is another agent, but for one that computes what it did: a
+    file `digests.toml` beside the source may say so, for the source as it is now alone.
     """
     cls = type(agent)
     try:
-        source = Path(inspect.getsourcefile(cls) or "").read_bytes()
+        path = Path(inspect.getsourcefile(cls) or "")
+        source = path.read_bytes()
     except (OSError, TypeError):
-        source = f"{cls.__module__}.{cls.__qualname__}".encode()
+        return _digest(f"{cls.__module__}.{cls.__qualname__}".encode())
+    same, digest = path.with_name(SAME), _digest(source)
+    try:
+        return str(tomllib.loads(same.read_text(encoding="utf-8"))[path.stem].get(digest, digest))
+    except (FileNotFoundError, NotADirectoryError, KeyError):
+        return digest
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AttributeError) as error:
+        raise ConfigurationError(f"cannot read {same}: {error}") from error
+
+
+def _digest(source: bytes) -> str:
     return hashlib.sha256(source).hexdigest()[:16]
 
 

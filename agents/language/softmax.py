@@ -4,7 +4,8 @@
    disk. Every run begins with the same weights; only the data differ.
 2. Parameters are the weights times the width. An optimiser that moves each number by its step size, as Adam does, then
    moves a layer's outputs by a few times that, at any width: the step size that suits a table suits a model. Plain
-   gradient descent would move the weights less, by a factor of the width squared: do not use it with models.
+   gradient descent would move the weights less, by a factor of the width squared: do not use it with models. MeZO
+   compares losses at a distance that is multiplied by the width as well.
 3. Nothing is read twice. Of the observations of an update equal ones are read once, and the output for a prefix of
    another is taken from the longer one: causal attention does not see later words. When sampling, keys and values are
    kept, once for each distinct prefix.
@@ -47,6 +48,7 @@ class LanguageSoftmax(SoftmaxClass):
         self.shape, self.vocabulary = shape, Vocabulary(setting)
         self.model = pretrained(setting, shape=shape, size=size, kind=start)
         self.decoder = Decoder.of(self.model)
+        self.unit = float(self.decoder.width)  # parameters are weights times it
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
         """Words, how many of them are of the response, and which actions are legal: int64 (n, words + 1 + A)."""

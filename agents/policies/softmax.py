@@ -50,6 +50,7 @@ class SoftmaxClass(ABC):
     """
 
     mapped: ClassVar[bool] = True  # whether its functions can be mapped over runs by `torch.func.vmap`
+    unit: float = 1.0  # of the parameters: what 1 is to a table
 
     def __init__(self, setting: Setting, start: str = "initial") -> None:
         self.setting, self.origin = setting, SettingPolicy(setting, start)

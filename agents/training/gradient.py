@@ -1,4 +1,4 @@
-"""Base class of the agents that descend a loss: their common hyper-parameters and training."""
+"""Base classes of the agents of the shared trainer: their common hyper-parameters and training."""
 
 import dataclasses
 from abc import abstractmethod
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from theorybench.agents.api.agent import ConfiguredAgent, Log
-from theorybench.agents.api.budget import Budget
+from theorybench.agents.api.budget import Budget, batch_of
 from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.policies.sizes import SHAPES
 from theorybench.agents.training.samples import Samples
@@ -19,14 +19,8 @@ from theorybench.envs.core.validation import integer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GradientAgent(ConfiguredAgent, TrainerOptions):
-    """An agent that descends a loss; several seeds train together.
-
-    A subclass defines `run`, which collects data and updates, and `loss`, a pure function of (log-probabilities,
-    Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together
-    are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid, logaddexp or std, which round
-    differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
-    """
+class TrainedAgent(ConfiguredAgent, TrainerOptions):
+    """An agent of the shared trainer; several seeds train together. A subclass defines `run`."""
 
     episodes_per_update: int = integer(64, 1, 1_000_000, "episodes of each gradient step", search=(32, 256))
 
@@ -53,10 +47,6 @@ class GradientAgent(ConfiguredAgent, TrainerOptions):
     def run(self, trainer: Trainer) -> None:
         """Collect data and update until the budget is spent."""
 
-    @abstractmethod
-    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
-        """Return the loss of one run, a scalar; `log_probs` is shaped like `data.actions`."""
-
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Train one run."""
         return self.train_runs(envs, [budget], [seed], [log])[0]
@@ -75,6 +65,25 @@ class GradientAgent(ConfiguredAgent, TrainerOptions):
         Returns:
             One policy for each run.
         """
-        trainer = Trainer(envs, budgets, seeds, logs, self)
-        self.resolve_defaults(trainer.setting).run(trainer)
+        resolved = self.resolve_defaults(batch_of(envs).setting)
+        trainer = Trainer(envs, budgets, seeds, logs, resolved)
+        resolved.run(trainer)
         return [trainer.policy(run) for run in range(trainer.runs)]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientAgent(TrainedAgent):
+    """An agent that descends a loss.
+
+    A subclass defines `run`, which collects data and updates, and `loss`, a pure function of (log-probabilities,
+    Samples) for one run: no branch on data, 0/1 weights in place of filtering, no random call. Runs trained together
+    are those trained alone bit for bit, unless the loss uses torch's softplus, sigmoid, logaddexp or std, which round
+    differently at the end of an array: logsigmoid, exp, log, log1p and log_softmax do not.
+
+    Where the loss holds a number fixed that depends on the policy, it takes `data.anchor` for the log-probabilities,
+    and the class says that it is `anchored`: `.detach()` would hold it fixed for autograd alone.
+    """
+
+    @abstractmethod
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return the loss of one run, a scalar; `log_probs` is shaped like `data.actions`."""

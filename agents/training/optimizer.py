@@ -1,5 +1,6 @@
-"""Gradient descent of many runs at once: each run's parameters follow its own gradient, independently of the others."""
+"""Descent of many runs at once: each run's parameters follow its own gradient, independently of the others."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -14,28 +15,22 @@ Function = Callable[[torch.Tensor, Samples], torch.Tensor]
 OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
 
-class BatchedOptimizer:
-    """Parameters of R runs and their optimiser.
+class Descent(ABC):
+    """Parameters of R runs, and how they go down a loss.
 
     Args:
         start: floating (R, ...).
-        optimizer: "adam" or "sgd".
-        learning_rate: step size.
-        max_norm: clip each run's gradient to this norm; infinity for none.
         mapped: whether losses can be mapped over the runs; else they are computed one after another.
 
     Attributes:
         parameters: tensor (R, ...) of the type of `start`.
     """
 
-    def __init__(
-        self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float, *, mapped: bool = True
-    ) -> None:
-        self.parameters = torch.from_numpy(np.array(start)).requires_grad_()
-        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
-        self._learning_rate, self._max_norm = learning_rate, max_norm
+    def __init__(self, start: np.ndarray, *, mapped: bool = True) -> None:
+        self.parameters = torch.from_numpy(np.array(start))
         self._mapped = mapped
 
+    @abstractmethod
     def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
         """Take one step.
 
@@ -44,6 +39,35 @@ class BatchedOptimizer:
             data: of all runs.
             rate: of the learning rate, the part that this step takes.
         """
+
+    def each(self, function: Function, data: Samples) -> torch.Tensor:
+        """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
+        if self._mapped:
+            return torch.func.vmap(function)(self.parameters, data)
+        return torch.stack([function(own, data.of(run)) for run, own in enumerate(self.parameters)])
+
+
+class BatchedOptimizer(Descent):
+    """Descent by a stock optimiser on the gradients of autograd.
+
+    Args:
+        start: floating (R, ...).
+        optimizer: "adam" or "sgd".
+        learning_rate: step size.
+        max_norm: clip each run's gradient to this norm; infinity for none.
+        mapped: as for `Descent`.
+    """
+
+    def __init__(
+        self, start: np.ndarray, optimizer: str, learning_rate: float, max_norm: float, *, mapped: bool = True
+    ) -> None:
+        super().__init__(start, mapped=mapped)
+        self.parameters.requires_grad_()
+        self._stock = OPTIMIZERS[optimizer]([self.parameters], lr=learning_rate)
+        self._learning_rate, self._max_norm = learning_rate, max_norm
+
+    def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
+        """Take one step along the clipped gradient."""
         for group in self._stock.param_groups:
             group["lr"] = rate * self._learning_rate
         self._stock.zero_grad()
@@ -54,9 +78,3 @@ class BatchedOptimizer:
             factor = torch.clamp(self._max_norm / (norms + 1e-12), max=1.0)
             gradient.mul_(factor.reshape(-1, *(1,) * (gradient.ndim - 1)))
         self._stock.step()
-
-    def each(self, function: Function, data: Samples) -> torch.Tensor:
-        """Apply a function of the parameters and the data of one run to every run, (R, ...)."""
-        if self._mapped:
-            return torch.func.vmap(function)(self.parameters, data)
-        return torch.stack([function(own, data.of(run)) for run, own in enumerate(self.parameters)])

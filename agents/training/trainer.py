@@ -6,6 +6,7 @@ run, so that a run is the same, bit for bit, whether it is trained alone or with
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,18 +20,19 @@ from theorybench.agents.api.rollout import Episodes, collect, sample
 from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.agents.policies.softmax import SMALLEST, RowSoftmax
 from theorybench.agents.training.critic import Critic
-from theorybench.agents.training.optimizer import BatchedOptimizer
+from theorybench.agents.training.mezo import Mezo
+from theorybench.agents.training.optimizer import BatchedOptimizer, Descent
 from theorybench.agents.training.samples import Samples
 from theorybench.envs.core.errors import BudgetExhausted
 from theorybench.envs.core.policy import Policy, SettingPolicy, checked_probs
 from theorybench.envs.core.streams import PROMPT_LIMIT, combine, root_key, uniforms
-from theorybench.envs.core.validation import choice, real
+from theorybench.envs.core.validation import choice, integer, real
 
 #: Observations whose reference probabilities are held at a time.
 _PART = 2**16
 
-#: Label of the stream of a critic's weights; draws have the labels 1, 2, ....
-CRITIC = -1
+#: Labels of the streams of a critic's weights and of the directions of MeZO; draws have the labels 1, 2, ....
+CRITIC, DIRECTIONS = -1, -2
 
 #: (log-probabilities of the taken actions, Samples) of one run -> scalar.
 Loss = Callable[[torch.Tensor, Samples], torch.Tensor]
@@ -40,9 +42,20 @@ Loss = Callable[[torch.Tensor, Samples], torch.Tensor]
 class TrainerOptions(PolicyOptions):
     """Which policy class is trained, and by which optimiser: fields of agents."""
 
-    optimizer: str = choice("adam", ("adam", "sgd"), "stock torch optimiser")
+    optimizer: str = choice("adam", ("adam", "sgd", "mezo"), "stock torch optimiser, or mezo: forward passes alone")
     learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True, search=())
+    perturbation: float = real(
+        1e-3, 0.0, 1.0, "mezo: how far apart losses are compared", open_low=True, search=(), only=("optimizer", "mezo")
+    )
+    directions: int = integer(
+        1, 1, 1024, "mezo: directions of each step, two losses each", search=(), only=("optimizer", "mezo")
+    )
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the loss reads `Samples.anchor`: what it would call `.detach()` for the sake of autograd alone."""
+        return False
 
 
 class Trainer:
@@ -58,6 +71,7 @@ class Trainer:
     Attributes:
         setting: the setting.
         softmax: the policy class.
+        optimizer: of the parameters of the policies.
     """
 
     def __init__(
@@ -72,13 +86,20 @@ class Trainer:
         self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
-        rate, norm = options.learning_rate, options.max_gradient_norm
-        self._optimizer = BatchedOptimizer(first, options.optimizer, rate, norm, mapped=self.softmax.mapped)
+        self._anchored = options.anchored
+        self.optimizer = self._make_optimizer(first, options)
+
+    def _make_optimizer(self, first: np.ndarray, options: TrainerOptions) -> Descent:
+        rate, norm, mapped = options.learning_rate, options.max_gradient_norm, self.softmax.mapped
+        if options.optimizer != "mezo":
+            return BatchedOptimizer(first, options.optimizer, rate, norm, mapped=mapped)
+        keys, far = combine(self._keys, np.full(self.runs, DIRECTIONS)), options.perturbation * self.softmax.unit
+        return Mezo(first, keys, rate, norm, perturbation=far, directions=options.directions, mapped=mapped)
 
     @property
     def parameters(self) -> torch.Tensor:
         """Parameters of the policies, (R, ...)."""
-        return self._optimizer.parameters
+        return self.optimizer.parameters
 
     # Data.
 
@@ -106,6 +127,7 @@ class Trainer:
         hint: int | None = None,
         policy: Policy | None = None,
         given: np.ndarray | None = None,
+        uniforms: np.ndarray | None = None,
     ) -> Episodes:
         """Roll out `episodes` episodes of each run.
 
@@ -118,6 +140,8 @@ class Trainer:
             policy: a fixed policy to sample from; None for each run's own.
             given: for pairs only, int64 (R, episodes, 2): fixed responses, -1 where the policy samples. The
                 log-probabilities are always the policy's.
+            uniforms: float64 (R, episodes * horizon), twice as many for pairs: what actions are drawn by; None to draw
+                them. The same numbers give policies that differ little mostly the same actions.
 
         Returns:
             Episodes (R * episodes), run by run.
@@ -132,7 +156,7 @@ class Trainer:
         if prompts is not None:
             prompts = np.repeat(prompts, group_size, axis=1).ravel()
         pairs = 2 if self._batch.pairs else 1
-        drawn = self.uniforms(episodes * self.setting.horizon * pairs)
+        drawn = self.uniforms(episodes * self.setting.horizon * pairs) if uniforms is None else uniforms
         drawn = drawn.reshape(self.runs * episodes, self.setting.horizon, pairs)
         read = self.softmax.reader(self.parameters.detach())
         given = None if given is None else given.reshape(-1, 2)
@@ -198,6 +222,7 @@ class Trainer:
             rewards=by_run(episodes.rewards),
             values=nothing.expand(*lead) if values is None else by_run(values),
             returns=nothing.expand(*lead, horizon),
+            anchor=nothing.expand(*lead, *episodes.actions.shape[1:]),
         )
 
     def minibatches(self, data: Samples, count: int, group_size: int = 1) -> Iterator[Samples]:
@@ -234,7 +259,7 @@ class Trainer:
         return picked if pair else picked[..., 0]
 
     def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float = 1.0, **scalars: Any) -> None:
-        """Take one step down each run's own gradient, then report the policies that are due.
+        """Take one step down each run's own loss, then report the policies that are due.
 
         Args:
             loss: the loss of one run.
@@ -244,12 +269,26 @@ class Trainer:
             scalars: further numbers to report, (R,) each.
         """
 
-        def one(parameters: torch.Tensor, part: Samples) -> torch.Tensor:
-            return loss(self.log_probs(parameters, part), part)
-
-        self._optimizer.step(one, data, rate)
+        self.optimizer.step(functools.partial(self._loss_of_one, loss), self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
+
+    def anchored(self, data: Samples) -> Samples:
+        """Return data whose anchor stays as it is within a step, where the optimiser and the loss need it.
+
+        Autograd has it for nothing, see `_loss_of_one`; finite differences pay one forward pass.
+        """
+        if not (self._anchored and isinstance(self.optimizer, Mezo)):
+            return data
+        with torch.no_grad():
+            return data._replace(anchor=self.optimizer.each(self.log_probs, data))
+
+    def _loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Return the loss of one run as a function of its parameters."""
+        logs = self.log_probs(parameters, data)
+        if not isinstance(self.optimizer, Mezo):
+            data = data._replace(anchor=logs.detach())
+        return loss(logs, data)
 
     def fit(self, loss: Loss, data: Samples, *, steps: int, size: int, group_size: int = 1) -> None:
         """Descend a loss on fixed data, by mini-batch steps whose size falls linearly with the remaining budget.

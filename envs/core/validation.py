@@ -29,6 +29,8 @@ class Range:
     #: what `theorybench tune` tries: (low, high) of a number, some choices, () for the default alone, or None to let it
     #: derive a span of numbers from the default
     search: tuple[Any, ...] | None = None
+    #: the parameter and its value with which alone this one is read, or None where it always is
+    only: tuple[str, str] | None = None
 
 
 def _field(
@@ -39,8 +41,9 @@ def _field(
     kind: str,
     bounds: tuple[Any, ...] = (),
     search: tuple[Any, ...] | None = None,
+    only: tuple[str, str] | None = None,
 ) -> Any:
-    declared = Range(allowed, check, meaning, kind, bounds, search)
+    declared = Range(allowed, check, meaning, kind, bounds, search, only)
     return dataclasses.field(default=default, metadata={"range": declared})
 
 
@@ -48,12 +51,25 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def integer(default: int, low: int, high: int, meaning: str, *, search: tuple[int, ...] | None = None) -> Any:
-    """Declare an integer parameter in low..high, both included; `search` is what `theorybench tune` tries."""
+def integer(
+    default: int,
+    low: int,
+    high: int,
+    meaning: str,
+    *,
+    search: tuple[int, ...] | None = None,
+    only: tuple[str, str] | None = None,
+) -> Any:
+    """Declare an integer parameter in low..high, both included.
+
+    `search` is what `theorybench tune` tries, `only` see `Range`.
+    """
     allowed, bounds = f"an integer in {low}..{high}", (low, high)
-    return _field(
-        default, allowed, lambda v: _is_integer(v) and low <= v <= high, meaning, "integer", bounds, search=search
-    )
+
+    def check(value: object) -> bool:
+        return _is_integer(value) and low <= value <= high  # type: ignore[operator]
+
+    return _field(default, allowed, check, meaning, "integer", bounds, search, only)
 
 
 def real(
@@ -65,10 +81,11 @@ def real(
     open_low: bool = False,
     names: tuple[str, ...] = (),
     search: tuple[float, ...] | None = None,
+    only: tuple[str, str] | None = None,
 ) -> Any:
     """Declare a finite real parameter in [low, high], or (low, high] with `open_low`; or one of `names`.
 
-    `search` is what `theorybench tune` tries.
+    `search` is what `theorybench tune` tries, `only` see `Range`.
     """
 
     def check(value: object) -> bool:
@@ -80,7 +97,7 @@ def real(
 
     allowed = "".join(f"{name!r} or " for name in names)
     allowed += f"a finite number in {'(' if open_low else '['}{low:g}, {high:g}]"
-    return _field(default, allowed, check, meaning, "real", (low, high), search=search)
+    return _field(default, allowed, check, meaning, "real", (low, high), search, only)
 
 
 def choice(default: str, choices: tuple[str, ...], meaning: str, *, search: tuple[str, ...] = ()) -> Any:

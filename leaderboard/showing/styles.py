@@ -45,6 +45,7 @@ AGENTS = (
     *("pooled-counts", "gradient-rows", "maximum-likelihood-tree", "train-long", "doubling", "law-fitter"),
     *("longest-context", "no-memory", "bayes-order", "write-all", "class-threshold", "mean-pool", "recall-then-read"),
     *("mixture-lm", "always-metadata", "never-metadata", "metadata-if-short", "rule"),
+    *("mezo-reward", "mezo-wins"),
 )
 #: How far colours move from row to row of the table, so that relatives in different rows differ.
 _SHIFT = 3

@@ -59,7 +59,7 @@ def trainer_of(envs, seeds=(0,), *, budget=10**6, logs=None, policy="auto", num_
     return Trainer(envs, budgets, list(seeds), logs, options)
 
 
-def samples(actions, rewards, reference=None, values=None, sampled=None):
+def samples(actions, rewards, reference=None, values=None, sampled=None, anchor=None):
     """Make the Samples of N episodes of one step: actions and log-probabilities (N,), or (N, 2) for pairs."""
     actions = torch.as_tensor(actions)[:, None]
     blank = torch.zeros(len(actions), 1, dtype=torch.float64)
@@ -77,4 +77,5 @@ def samples(actions, rewards, reference=None, values=None, sampled=None):
         rewards=torch.as_tensor(rewards),
         values=blank[:, 0] if values is None else torch.as_tensor(values),
         returns=blank,
+        anchor=logs(anchor),
     )

@@ -120,12 +120,13 @@ class Data:
     values = torch.tensor([0.0, 0, 1, 1, 1, 2])
     rewards = torch.tensor([1.0, 0, 1, 1, 0, 1])
     reference = -torch.ones(6, 2)
+    anchor = torch.arange(12.0).reshape(6, 2)
 
 
 @pytest.mark.parametrize("kl", [0.0, 0.3])
 @pytest.mark.parametrize("name", ["mixture-rlvr", "adaptive-curriculum[review=0.5]"])
 def test_rewards_less_their_kl_term_are_compared_within_a_sub_task(name, kl):
-    agent, likelihood = make_agent(name, kl=kl), torch.arange(12.0).reshape(6, 2)
+    agent, likelihood = make_agent(name, kl=kl), Data.anchor
     rewards = Data.rewards.numpy() - kl * (likelihood.sum(1).numpy() + 2.0)
     expected = -(compared_within(Data.values.numpy(), rewards) * likelihood.sum(1).numpy()).mean()
     assert float(agent.loss(likelihood, Data)) == pytest.approx(expected)

@@ -119,6 +119,8 @@ def test_who_maximises_the_reward_alone():
         "curriculum-search",
         "dprm-greedy",
         "max-uct",
+        "mezo-reward",
+        "mezo-wins",
         "prm-greedy",
         "prm-sample",
         "reinforce",

@@ -118,7 +118,7 @@ def minimised(agent, data, rows, actions, start):
     def value(flat):
         logits = torch.tensor(flat.reshape(rows, actions), requires_grad=True)
         logs = torch.log_softmax(logits, 1)[data.encoded[:, 0], data.actions[:, 0]][:, None]
-        loss = agent.loss(logs, data)
+        loss = agent.loss(logs, data._replace(anchor=logs.detach()))
         loss.backward()
         return float(loss.detach()), logits.grad.numpy().ravel()
 
@@ -152,7 +152,9 @@ def test_merged_rows_have_the_loss_of_all_episodes(kind, cells):
     for run in range(2):
         parts = [data.of(run) for data in (merged, plain)]
         parameters = trainer.parameters[run].detach() + torch.arange(10).reshape(2, 5) / 7
-        first, second = (float(agent.loss(trainer.log_probs(parameters, part), part)) for part in parts)
+        logs = [trainer.log_probs(parameters, part) for part in parts]
+        losses = (agent.loss(own, part._replace(anchor=own)) for own, part in zip(logs, parts, strict=True))
+        first, second = map(float, losses)
         assert first == pytest.approx(second, rel=1e-12)
 
 
@@ -224,7 +226,7 @@ def test_kto_agrees_with_trl(trl, common, weights, beta, seed, sign):
     logs, base_logs = (tiny._one_token(model, tokens * 2, responses) for model in (ours, base))
     counts = torch.as_tensor(np.repeat(np.eye(2), 16, axis=0))
     _, data = samples(np.zeros(32), np.concatenate([good, good]))
-    data = data._replace(reference=base_logs, values=counts)
+    data = data._replace(reference=base_logs, values=counts, anchor=logs)
     agent = KTO(beta=beta, desirable_weight=weights[0], undesirable_weight=weights[1])
     assert theirs == pytest.approx(float(agent.loss(logs, data)), abs=1e-6)
     assert theirs > 0.1

@@ -28,6 +28,7 @@ def expected_gradient(loss, count, rewards=REWARDS, values=None):
         chosen = np.array(actions)
         data = samples(chosen, rewards[chosen], np.log(REFERENCE[chosen]), None if values is None else values[:count])
         logs = torch.log_softmax(theta, 0)[torch.as_tensor(chosen)][:, None]
+        data = data._replace(anchor=logs.detach())
         total = total + probs[chosen].prod() * loss(logs, data)
     total.backward()
     return theta.grad.numpy()
@@ -57,7 +58,7 @@ def success(probs):
 def test_rlvr_by_hand():
     logs = np.log([0.5, 0.25, 0.1, 0.4])
     rewards, reference = np.array([1.0, 0.0, 0.0, 1.0]), np.log([0.3, 0.3, 0.3, 0.3])
-    data, given = samples([0, 1, 2, 0], rewards, reference), torch.as_tensor(logs)[:, None]
+    data, given = samples([0, 1, 2, 0], rewards, reference, anchor=logs), torch.as_tensor(logs)[:, None]
     plain = rlvr(episodes=4, baseline="none").loss(given, data)
     assert float(plain) == pytest.approx(-(logs[0] + logs[3]) / 4)
     others = np.array([1 / 3, 2 / 3, 2 / 3, 1 / 3])

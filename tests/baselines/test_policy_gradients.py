@@ -49,6 +49,7 @@ def batch(seed, horizon=4, groups=2, moved=0.5):
         rewards=torch.as_tensor(rewards),
         values=torch.as_tensor(rng.normal(size=(n, horizon)) * taken),
         returns=torch.zeros(n, horizon, dtype=torch.float64),
+        anchor=torch.as_tensor(logs),
     )
     return data, logs
 

@@ -8,7 +8,7 @@ import pytest
 
 import theorybench as tb
 from theorybench.agents import hyperparameters, list_agents, make_agent
-from theorybench.agents.api.loading import agent_class, agent_digest, display_name, resolve_agent
+from theorybench.agents.api.loading import SAME, agent_class, agent_digest, display_name, resolve_agent
 from theorybench.agents.api.presets import configured, presets
 from theorybench.baselines.rlvr import RLVR
 from theorybench.envs.core.errors import AgentError, ConfigurationError, ParameterError, UnknownNameError
@@ -66,6 +66,30 @@ def test_an_agent_from_a_file(write):
     assert hyperparameters(make_agent(f"{path}:Mine")) == {}
     assert display_name(f"{path}:Mine[width=7]") == "mine.py:Mine"
     assert display_name("rlvr[kl=1]") == "rlvr"
+
+
+def test_an_edited_source_keeps_its_digest_where_a_file_says_that_it_computes_the_same(write, tmp_path):
+    reference = f"{write(MINE, 'mine.py')}:Mine"
+    own = agent_digest(make_agent(reference))
+    for said, expected in (
+        (f'[mine]\n"{own}" = "0123456789abcdef"\n', "0123456789abcdef"),
+        (f'[other]\n"{own}" = "0123456789abcdef"\n', own),
+        ('[mine]\n"fedcba9876543210" = "0123456789abcdef"\n', own),  # it was edited again
+    ):
+        (tmp_path / SAME).write_text(said)
+        assert agent_digest(make_agent(reference)) == expected
+    (tmp_path / SAME).write_text("mine = 3")
+    with pytest.raises(ConfigurationError, match=f"cannot read .*{SAME}"):
+        agent_digest(make_agent(reference))
+
+
+def test_hyperparameters_that_are_not_read_are_told_where_they_were_changed():
+    told = {"perturbation", "directions"}
+    assert not told & set(resolve_agent("grpo").hyperparameters)
+    assert told <= set(resolve_agent("grpo[optimizer=mezo]").hyperparameters)
+    assert told & set(resolve_agent("grpo[directions=4]").hyperparameters) == {"directions"}
+    assert resolve_agent("grpo[optimizer=mezo,directions=4]").changed == {"directions": 4, "optimizer": "mezo"}
+    assert make_agent("grpo", **resolve_agent("grpo").hyperparameters) == make_agent("grpo")
 
 
 def test_the_digest_tells_versions_of_a_file_apart(write):

@@ -1,0 +1,107 @@
+"""MeZO: descent from forward passes alone, with the memory of inference (arXiv 2305.17333).
+
+A step draws `directions` vectors z_k ~ N(0, I) and moves each run by the slopes of its loss along them:
+
+    p_k = (l(theta + eps z_k) - l(theta - eps z_k)) / (2 eps),     theta <- theta - learning_rate / n sum_k p_k z_k,
+
+which on average is a step down the gradient. Implementation details:
+
+1. *In place:* no z is stored. It is drawn again from its seed each of the four times that it is needed, 65,536 numbers
+   at a time: beside the parameters there is one such chunk, whatever the size of the model. Neither a graph nor moments
+   are kept.
+2. *Seeds* are those of the counter streams: combine(run key, step * directions + k). A run is the same alone or with
+   others.
+3. Parameters return from +eps, -2 eps, +eps up to rounding alone; no copy is kept to undo that.
+4. The distance `perturbation` is in units of the policy class (`SoftmaxClass.unit`): language models hold their weights
+   times the width.
+5. `max_gradient_norm` bounds |p_k|; the paper bounds nothing.
+
+The price is variance: with curvature of effective rank r steps are smaller by about (r + 2) / n than those of gradient
+descent (`theorybench claims mezo-slowdown`), and not by the number of parameters.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from theorybench.agents.training.optimizer import Descent, Function
+from theorybench.agents.training.samples import Samples
+from theorybench.envs.core.streams import combine
+
+#: Numbers of z that are held at a time.
+CHUNK = 2**16
+
+
+class Mezo(Descent):
+    """Descent along random directions.
+
+    Args:
+        start: floating (R, ...).
+        keys: int64 (R,), of the runs' directions.
+        learning_rate: step size.
+        max_slope: bound on |p_k|; infinity for none.
+        perturbation: eps, > 0.
+        directions: n.
+        mapped: as for `Descent`.
+    """
+
+    def __init__(
+        self,
+        start: np.ndarray,
+        keys: np.ndarray,
+        learning_rate: float,
+        max_slope: float,
+        *,
+        perturbation: float,
+        directions: int = 1,
+        mapped: bool = True,
+    ) -> None:
+        super().__init__(start, mapped=mapped)
+        self._keys, self._steps = keys, -1
+        self._learning_rate, self._max_slope = learning_rate, max_slope
+        self.perturbation, self.directions = perturbation, directions
+        self._chunk = self.parameters.new_empty(min(CHUNK, self.parameters[0].numel()))
+
+    def step(self, loss: Function, data: Samples, rate: float = 1.0) -> None:
+        """Take one step against the slopes of the loss."""
+        slopes = self.slopes(self.explore(lambda number: self.each(loss, data)))
+        self.move(-rate * self._learning_rate / self.directions * slopes)
+
+    def explore(self, value: Callable[[int], torch.Tensor]) -> torch.Tensor:
+        """Begin a step, with directions of its own; return what `value` gives at both ends of each.
+
+        Args:
+            value: number of a direction -> (R, ...), at the parameters as they are then. It is asked above and then
+                below where the step begins; in the end the parameters are back there.
+
+        Returns:
+            (directions, 2, R, ...).
+        """
+        self._steps += 1
+        far, found, runs = self.perturbation, [], len(self.parameters)
+        with torch.no_grad():
+            for number in range(self.directions):
+                for moved in (far, -2.0 * far):
+                    self._add(number, [moved] * runs)
+                    found.append(value(number))
+                self._add(number, [far] * runs)
+        return torch.stack(found).unflatten(0, (self.directions, 2))
+
+    def slopes(self, ends: torch.Tensor) -> torch.Tensor:
+        """Return the slopes p_k between numbers at both ends (directions, 2, R), within their bound: (R, directions)."""
+        slopes = (ends[:, 0] - ends[:, 1]) / (2.0 * self.perturbation)
+        return slopes.clamp(-self._max_slope, self._max_slope).T
+
+    def move(self, amounts: torch.Tensor) -> None:
+        """Move each run along the directions of the step by `amounts`, (R, directions)."""
+        for number, column in enumerate(amounts.T.tolist()):
+            self._add(number, column)
+
+    def _add(self, number: int, amounts: list[float]) -> None:
+        """Add `amounts` (R,) times the direction of this number to the parameters, in place."""
+        labels = np.full(len(amounts), self._steps * self.directions + number)
+        for own, seed, amount in zip(self.parameters, combine(self._keys, labels).tolist(), amounts, strict=True):
+            generator = torch.Generator(own.device).manual_seed(seed)
+            for part in own.view(-1).split(CHUNK):
+                part.add_(self._chunk[: len(part)].normal_(generator=generator), alpha=amount)
