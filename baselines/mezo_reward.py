@@ -29,9 +29,8 @@ Where it deviates: the paper evaluates on the same labelled data at both ends, a
 """
 
 import dataclasses
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 
 from theorybench.agents.api.rollout import Episodes
@@ -97,12 +96,12 @@ class MezoReward(TrainedAgent):
         )
         return played.to(torch.float64)
 
-    def task(self, trainer: Trainer, count: int) -> dict[str, np.ndarray]:
+    def task(self, trainer: Trainer, count: int) -> dict[str, Any]:
         """Draw what both ends of a direction have in common: prompts, and the numbers that actions are drawn by."""
         prompts = trainer.draw_prompts(count)
         return {"prompts": prompts, "uniforms": trainer.uniforms(count * trainer.setting.horizon)}
 
-    def play(self, trainer: Trainer, count: int, task: dict[str, np.ndarray]) -> Episodes:
+    def play(self, trainer: Trainer, count: int, task: dict[str, Any]) -> Episodes:
         """Play episodes of one end of a direction."""
         return trainer.collect(count, **task)
 

@@ -13,6 +13,7 @@ Where it deviates: see `mezo-reward`.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class MezoWins(MezoReward):
 
     feedback = "preference"
 
-    def task(self, trainer: Trainer, count: int) -> dict[str, np.ndarray]:
+    def task(self, trainer: Trainer, count: int) -> dict[str, Any]:
         """Draw prompts, second responses, and the numbers that first responses are drawn by."""
         prompts = trainer.draw_prompts(count)
         probs = prompt_probs(trainer, trainer.parameters.detach())

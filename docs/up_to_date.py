@@ -43,7 +43,6 @@ def measured(numbers: Numbers) -> Runs:
 def defaults(name: str) -> dict[str, Any]:
     """Return the hyper-parameters of an agent that has some, as JSON holds them."""
     cls = agent_class(name)
-    values = {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
     return json.loads(json.dumps(hyperparameters(cls()))) if dataclasses.is_dataclass(cls) else {}
 
 

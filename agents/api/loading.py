@@ -30,8 +30,8 @@ from theorybench.envs.core.setting import Setting
 #: Entry points of this group name an agent, `name = "package.module:Class"`, or a package of agents,
 #: `anything = "package"`: one module for each, whose name is the agent's.
 GROUP = "theorybench.agents"
-#: The file beside the sources of agents which says of edited ones that they compute what they did: by module, the digest
-#: of its source as it is and the one that its records carry.
+#: The file beside the sources of agents which says of edited ones that they compute what they did: by module, the
+#: digest of its source as it is and the one that its records carry.
 SAME = "digests.toml"
 
 

@@ -89,7 +89,7 @@ class Mezo(Descent):
         return torch.stack(found).unflatten(0, (self.directions, 2))
 
     def slopes(self, ends: torch.Tensor) -> torch.Tensor:
-        """Return the slopes p_k between numbers at both ends (directions, 2, R), within their bound: (R, directions)."""
+        """Return the slopes p_k between values at both ends (directions, 2, R), within their bound: (R, directions)."""
         slopes = (ends[:, 0] - ends[:, 1]) / (2.0 * self.perturbation)
         return slopes.clamp(-self._max_slope, self._max_slope).T
 

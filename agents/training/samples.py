@@ -19,7 +19,7 @@ class Samples(NamedTuple):
     #: 0 unless set
     values: torch.Tensor
     returns: torch.Tensor  # float64 (N, T): what a critic is fitted to; 0 unless set
-    #: float64, shaped like actions: log-probabilities at the parameters where the step begins, fixed within it; 0 unless
+    #: float64, shaped like actions: log-probabilities at the parameters where a step begins, fixed within it; 0 unless
     #: the agent is `anchored`. What `.detach()` says to autograd this says to finite differences as well
     anchor: torch.Tensor
 

@@ -1,4 +1,4 @@
-"""Sources that were edited and keep the digest of their records: the file is of the present, and results are of the past."""
+"""Edited sources that keep the digest of their records: the file is of the present, and results are of the past."""
 
 import hashlib
 import tomllib

@@ -78,7 +78,9 @@ def test_the_gradient_of_grpo_in_one_file_is_that_of_the_baseline(env_id, parame
     assert batch.rewards.unique().numel() > 1 and ((batch.taken == 0).any() or env_id == TREE)
     nothing, known = torch.zeros(()), (batch.sampled, batch.reference, batch.rewards)
     chosen = logs.gather(2, batch.actions[:, :, None])[:, :, 0] * batch.taken
-    data = Samples(nothing, batch.actions, torch.ones_like(logs).bool(), batch.taken, *known, nothing, nothing, chosen.detach())
+    data = Samples(
+        nothing, batch.actions, torch.ones_like(logs).bool(), batch.taken, *known, nothing, nothing, chosen.detach()
+    )
     ratios = torch.exp(chosen - batch.sampled)[batch.taken > 0]
     assert (ratios < 0.9).any() and (ratios > 1.3).any()
     theirs = torch.autograd.grad(agent.loss(chosen, data), list(network.parameters()))
