@@ -62,4 +62,5 @@ class Rule(rules.Rule):
             raise ParameterError(error.field, error.value, error.allowed, fix) from None
 
     def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
-        return np.asarray(setting.rule(self.name)[graph.node])
+        chosen = setting.rule(self.name)
+        return np.asarray(chosen[graph.node] if setting.rows == "nodes" else chosen)

@@ -36,6 +36,7 @@ GOALS = {
     "TheoryBench/StepSizes-v0": 5e6,
     "TheoryBench/ThinkingSteps-v0": 5e6,
     "TheoryBench/WeakToStrong-v0": 5e6,
+    "TheoryBench/MarkovBlanket-v0": 5e6,
 }
 
 

@@ -36,6 +36,7 @@ SHORT = {
     "TheoryBench/Metadata-v0": {"D": 2},
     "TheoryBench/WeakToStrong-v0": {"teachers": 2, "budget": 4},
     "TheoryBench/OffPolicyValue-v0": {"looks": 2},
+    "TheoryBench/MarkovBlanket-v0": {"steps": 3},
 }
 
 

@@ -27,10 +27,10 @@ HABIT = "habit"
 class PurchaseSetting(ListedSetting):
     """A dialogue of purchases and readings that ends with a judgement.
 
-    Nodes are *situations*: all that matters of what was bought and read, whatever the order of purchases. The view of
-    tables has a row for each. A prompt index is a pair of what is shown and of a world that stays hidden, all equally
-    likely. A subclass has parameters, `problem`, `most_rows`, and its rules: their names in `rule_names`, and what they
-    do in `_rule`.
+    The view of tables has a row for each *situation*: all that matters of what was bought and read, whatever the order
+    of purchases. These are the nodes, or, where `rows` is "situations", nodes and what was read. A prompt index is a
+    pair of what is shown and of a world that stays hidden, all equally likely. A subclass has parameters, `problem`,
+    `most_rows`, and its rules: their names in `rule_names`, and what they do in `_rule`.
     """
 
     track: ClassVar[str] = "supervision"
@@ -39,7 +39,7 @@ class PurchaseSetting(ListedSetting):
     rule_names: ClassVar[tuple[str, ...]] = ()
 
     def rule(self, name: str) -> np.ndarray:
-        """Return the action of a rule at each situation: int64 (D,).
+        """Return the action of a rule at each situation, a row of the view: int64 (rows,).
 
         Args:
             name: one of `rule_names`, or "habit" for common practice.
@@ -48,14 +48,15 @@ class PurchaseSetting(ListedSetting):
             UnknownNameError: no such rule; those that there are are named.
         """
         if name == HABIT:
-            return self.problem.reference.argmax(axis=1)
+            usual = self.problem.reference.argmax(axis=1)
+            return usual if self.rows == "nodes" else usual[self.graph(self.rows).node]
         if name not in self.rule_names:
             raise UnknownNameError(f"rule of {type(self).__name__}", name, (HABIT, *self.rule_names))
         return np.asarray(self._rule(name), np.int64)
 
     @abstractmethod
     def _rule(self, name: str) -> np.ndarray:
-        """Return the action of one of `rule_names` at each situation, from what is seen there: int (D,)."""
+        """Return the action of one of `rule_names` at each situation, from what is seen there: int (rows,)."""
 
 
 P = TypeVar("P", bound=PurchaseSetting)
@@ -75,7 +76,7 @@ class PurchaseOracle(FiniteOracle[P]):
     def rules(self) -> dict[str, PointPolicy]:
         """The setting's rules as policies, by name: they see observations alone, and learn nothing."""
         setting = self.setting
-        return {name: PointPolicy(setting, "nodes", setting.rule(name)) for name in setting.rule_names}
+        return {name: PointPolicy(setting, setting.rows, setting.rule(name)) for name in setting.rule_names}
 
     @functools.cached_property
     def clairvoyant(self) -> float:
@@ -83,7 +84,8 @@ class PurchaseOracle(FiniteOracle[P]):
 
         It is found backward over situations, for all worlds at once; readings are still drawn.
         """
-        problem, graph = self.setting.problem, self.setting.graph("nodes")
+        problem, by_node = self.setting.problem, self.setting.rows == "nodes"
+        graph = self.setting.graph("nodes" if by_node else "beliefs")  # all nodes that are reached, by depth
         nodes, possible = problem.num_nodes, problem.law.any(axis=1)  # (laws, R)
         endings, found = np.arange(problem.num_endings), 0.0
         for worlds in blocks(problem.num_states, HELD // (nodes + len(endings))):

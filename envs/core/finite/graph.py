@@ -7,9 +7,10 @@ leaves the posterior b' with
     p(r | b, a) = sum over x' of (b P_a)(x') L_a(x', r),    b'(x') = (b P_a)(x') L_a(x', r) / p(r | b, a).
 
 Points of one depth are kept apart by the whole *history* of actions and readings, or merged where nothing is lost: by
-*node*, where nodes hold all that matters of what was read (checked: ways to a node that leave other posteriors are
-refused), or by node and *belief*, where posteriors agree to nine decimals along two fixed random directions. What an
-action earns at a point is a number, so that values of policies and the optimum need no posterior any more:
+*node*, where nodes hold all that matters of what was read; by *situation*, the node and what was read from which laws,
+whatever the order (checked, as by node: ways to a point that leave other posteriors are refused); or by node and
+*belief*, where posteriors agree to nine decimals along two fixed random directions. What an action earns at a point is
+a number, so that values of policies and the optimum need no posterior any more:
 
     J(pi) = sum over points i of reach(i) sum_a pi(a | i) gain(i, a),   reach(j) = sum reach(i) pi(a | i) p(r | i, a),
     V(i) = max_a gain(i, a) + sum_r p(r | i, a) V(child(i, a, r)).
@@ -31,7 +32,8 @@ from theorybench.envs.core.finite.problem import Problem
 MAX_BELIEFS = 2**28
 #: Decimals to which posteriors of merged points agree.
 DECIMALS = 9
-MERGES = ("histories", "nodes", "beliefs")
+#: Along how many directions posteriors are computed, by what merges points.
+MERGES = {"histories": 0, "nodes": 1, "situations": 1, "beliefs": 2}
 
 
 class Children(NamedTuple):
@@ -49,7 +51,7 @@ class DecisionGraph:
 
     Args:
         problem: the problem.
-        merge: "histories", "nodes" or "beliefs": which pasts share a point.
+        merge: "histories", "nodes", "situations" or "beliefs": which pasts share a point.
         worlds: whether each hidden state of a context begins on its own, as where the world is shown.
 
     Attributes:
@@ -64,12 +66,12 @@ class DecisionGraph:
 
     Raises:
         TooLarge: more than 10^6 points.
-        ParameterError: nodes do not hold what was read, or an episode is longer than the horizon.
+        ParameterError: nodes, or what was read, do not fix the posterior, or an episode is longer than the horizon.
     """
 
     def __init__(self, problem: Problem, merge: str, *, worlds: bool = False) -> None:
         if merge not in MERGES:
-            raise ParameterError("merge", merge, f"one of {MERGES}")
+            raise ParameterError("merge", merge, f"one of {tuple(MERGES)}")
         self.problem, self.merge = problem, merge
         self.seen: np.ndarray | None = None
         start, prior = np.asarray(problem.start), problem.prior
@@ -78,7 +80,8 @@ class DecisionGraph:
             start, prior = start[context], prior[context, state, None] * np.eye(problem.num_states)[state]
         self.roots, self.weight = np.arange(len(start)), prior.sum(axis=1)
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
-        directions = _directions(problem.num_states, {"histories": 0, "nodes": 1, "beliefs": 2}[merge])
+        directions = _directions(problem.num_states, MERGES[merge])
+        past = _Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
         first, layers, gains = 0, [layer.node], []
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
@@ -87,7 +90,9 @@ class DecisionGraph:
             room = MAX_POINTS - first - len(layer.node)
             found, gain = expand(problem, layer, directions, room if merge == "histories" else None)
             gains.append(gain)
-            kept, target = self._merged(found)
+            past = past.longer(problem, found) if merge == "situations" else past
+            kept, target = self._merged(found, past.keys)
+            past = past.of(kept) if merge == "situations" else past
             after = first + len(layer.node)
             slot = found.slot + first * problem.num_actions
             edges = Children(slot // problem.num_actions, slot, found.reading, found.chance, target + after)
@@ -123,16 +128,21 @@ class DecisionGraph:
         action = np.where(slot >= 0, slot % self.problem.num_actions, -1)
         return np.stack([slot // self.problem.num_actions, action, reading], axis=1)
 
-    def _merged(self, found: Found) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first way to each point of the next depth, and the point to which each way leads."""
+    def _merged(self, found: Found, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first way to each point of the next depth, and the point to which each way leads.
+
+        Situations are known by their keys, int64 (e,).
+        """
         each = np.arange(len(found.node))
         if self.merge == "histories":
             return each, each
         if self.merge == "nodes":
             place, keys = self._place, found.node
         else:
-            sides = np.round(found.sides * 10**DECIMALS).astype(np.int64)
-            keys = np.unique(row_keys(np.column_stack([found.node, sides])), return_inverse=True)[1].ravel()
+            if self.merge == "beliefs":
+                sides = np.round(found.sides * 10**DECIMALS).astype(np.int64)
+                keys = row_keys(np.column_stack([found.node, sides]))
+            keys = np.unique(keys, return_inverse=True)[1].ravel()
             place = np.empty(len(keys), np.int64)
         place[keys[::-1]] = each[::-1]  # the first way to a key is written last; points stand in the order of these
         first = place[keys]
@@ -140,7 +150,8 @@ class DecisionGraph:
         off = np.abs(found.sides - found.sides[first]).max(initial=0.0)
         if off > 10.0**-DECIMALS * 10:
             fix = "Make them depend on all that was read, or choose rows = 'histories'."
-            raise ParameterError("child", f"ways to a node {off:.2g} apart", "nodes that fix the posterior", fix)
+            allowed = f"{self.merge} that fix the posterior"
+            raise ParameterError("child", f"ways to a point {off:.2g} apart", allowed, fix)
         place[keys[kept]] = np.arange(len(kept))
         return kept, place[keys]
 
@@ -232,6 +243,31 @@ class DecisionGraph:
             context[level], actions[level], readings[level] = context[source], actions[source], readings[source]
             actions[level, depth], readings[level, depth] = action, reading
         return context, actions, readings
+
+
+class _Past(NamedTuple):
+    """What was read on the way to m points, by law, and keys that do not depend on the order."""
+
+    node: np.ndarray  # int64 (m,)
+    read: np.ndarray  # int64 (m, t), law R + reading; -1 where nothing was read, or the same as before for certain
+    keys: np.ndarray  # int64 (m,), sums of random numbers of the nodes and of what was read, wrapping around
+
+    def longer(self, problem: Problem, found: Found) -> "_Past":
+        """Return the pasts of what follows these points, (e,)."""
+        source, action = found.split(problem)
+        law, before = problem.situation[self.node[source], action], self.read[source]
+        read = np.where(law == len(problem.law) - 1, -1, law * problem.num_readings + found.reading)
+        certain = np.isin(problem.law, (0.0, 1.0)).all(axis=(1, 2))[law]  # read twice, it says nothing more
+        read[certain & (before == read[:, None]).any(axis=1)] = -1
+        whole = np.column_stack([before, read])
+        number = np.random.default_rng(0).integers(2**63, size=len(problem.law) * problem.num_readings + 1)
+        number[-1] = 0  # of -1
+        apart = np.random.default_rng(1).integers(2**63, size=problem.num_nodes)
+        return _Past(found.node, whole, apart[found.node] + number[whole].sum(axis=1))
+
+    def of(self, rows: np.ndarray) -> "_Past":
+        """Return some of these."""
+        return _Past(*(column[rows] for column in self))
 
 
 @functools.cache

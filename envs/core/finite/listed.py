@@ -4,13 +4,12 @@ import dataclasses
 from abc import abstractmethod
 from typing import ClassVar
 
-from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.expansion import MAX_POINTS, TooLarge
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
 
 #: What the rows of a setting are, in words.
-ROWS = {"nodes": "boards", "histories": "histories of actions and readings"}
+ROWS = {"nodes": "boards", "histories": "histories of actions and readings", "situations": "situations"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,11 +43,10 @@ class ListedSetting(FiniteSetting):
         self.graph(self.rows)
 
     def graph(self, rows: str) -> DecisionGraph:
-        """List the decisions of the problem once: by "nodes", "histories" or "beliefs".
+        """List the decisions of the problem once: by "nodes", "histories", "situations" or "beliefs".
 
         Raises:
-            ParameterError: more than 10^6 of them; names the parameter to lower where they are the setting's rows, and
-                is `TooLarge` otherwise.
+            TooLarge: more than 10^6 of them; names the parameter to lower where they are the setting's rows.
         """
         try:
             return super().graph(rows)
@@ -57,7 +55,7 @@ class ListedSetting(FiniteSetting):
                 raise
             raise self._refusal() from None
 
-    def _refusal(self) -> ParameterError:
+    def _refusal(self) -> TooLarge:
         most = f"{MAX_POINTS:,} {ROWS[self.rows]}"
         fix = f"Lower it: these parameters give more than {most}."
-        return ParameterError(self.lower, getattr(self, self.lower), f"at most {most}", fix)
+        return TooLarge(self.lower, getattr(self, self.lower), f"at most {most}", fix)

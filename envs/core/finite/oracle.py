@@ -28,7 +28,7 @@ TIES = 1e-10
 
 
 class PointPolicy(PolicyOfSetting):
-    """Takes one action, of `actions` int (rows,), at each node or at each point of a graph ("histories", "beliefs")."""
+    """Takes one action, of `actions` int (rows,), at each node or at each point of another graph, such as "beliefs"."""
 
     def __init__(self, setting: FiniteSetting, merge: str, actions: np.ndarray) -> None:
         super().__init__(setting)
@@ -45,10 +45,10 @@ class FiniteOracle(Oracle[S]):
     """Exact answers about a `FiniteSetting`, for every policy where histories number at most 10^6.
 
     Boards are listed, whatever their number up to 10^6, so that every policy on boards is exact. A policy on dialogues
-    is asked once at each history. Beyond 10^6 of these a table by node is exact still, and so is a policy that declares
-    `depends_on` "position", "state" or "local": histories that it does not tell apart are merged, their posteriors
-    mixed with the weights that the policy gives them. Any other is a seeded estimate from `SAMPLES` episodes, and
-    each value has a `<key>_se`.
+    is asked once at each history. Beyond 10^6 of these a table by node or situation is exact still, and so are the
+    optimum, the public policies, and a policy that declares `depends_on` "position", "state" or "local": histories that
+    it does not tell apart are merged, their posteriors mixed with the weights that the policy gives them. Any other is
+    a seeded estimate from `SAMPLES` episodes, and each value has a `<key>_se`.
 
     Besides the objective and the divergence there is a value for each of the problem's outcomes and tallies, and
     "context_0/objective" and so on give each context's where there are several.
@@ -63,9 +63,10 @@ class FiniteOracle(Oracle[S]):
 
     @functools.cached_property
     def _states(self) -> DecisionGraph:
-        """The decision points of the optimum: rows of the view, or information states where these are too many."""
+        """The decision points of the optimum: rows of the view, or information states where these are fewer."""
+        rows = self.setting.rows
         try:
-            return self.setting.graph(self.setting.rows)
+            return self.setting.graph("beliefs" if rows == "situations" else rows)
         except TooLarge:
             return self.setting.graph("beliefs")
 
@@ -131,7 +132,7 @@ class FiniteOracle(Oracle[S]):
         setting = self.setting
         kl = metrics is None or any(name.endswith("kl") for name in metrics)
         try:
-            graph = setting.graph("nodes" if self._sees_nodes(policy) else "histories")
+            graph = self._told_apart(policy)
             found, weight = self.values(policy, graph, kl=kl), graph.weight
         except TooLarge:
             if declared(policy) not in VIEWS:
@@ -149,18 +150,30 @@ class FiniteOracle(Oracle[S]):
     def _names(self) -> list[str]:
         return [*self.setting.problem.totals, "kl"]
 
-    def _sees_nodes(self, policy: Any) -> bool:
-        """Return whether histories that end in the same node look alike to a policy."""
-        if self.setting.state_in_prompt:
-            return True
-        if self.setting.rows != "nodes":
-            return False
-        if isinstance(policy, SettingPolicy):
-            return type(self.setting).reference_probs is FiniteSetting.reference_probs and (
-                policy.kind == "reference" or type(self.setting).initial_probs is FiniteSetting.initial_probs
-            )
+    def _told_apart(self, policy: Any) -> DecisionGraph:
+        """Return a graph whose points are all that a policy and the reference tell apart.
+
+        Raises:
+            TooLarge: it has more than 10^6 points.
+        """
+        setting, rows = self.setting, self.setting.rows
+        if setting.state_in_prompt:
+            return setting.graph("nodes")
+        own = type(setting).reference_probs is not FiniteSetting.reference_probs
+        public = not own and isinstance(policy, SettingPolicy)
+        if public and policy.kind == "initial":
+            public = type(setting).initial_probs is FiniteSetting.initial_probs
+        merge = policy.merge if type(policy) is PointPolicy else ""
+        coarse = public or (merge == "beliefs" and not own)
+        if coarse and rows == "situations":
+            return setting.graph("beliefs")
         table = type(policy) is LegalTablePolicy and policy.view == "state"
-        return table or (type(policy) is PointPolicy and policy.merge == "nodes")
+        try:
+            return setting.graph(rows if public or table or merge == rows else "histories")
+        except TooLarge:
+            if coarse:
+                return setting.graph("beliefs")
+            raise
 
     def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""

@@ -54,7 +54,8 @@ class FiniteSetting(Setting):
     #: whether readings have symbols of their own behind the actions, number v being symbol A + v; else number v is
     #: symbol v, which it shares with action v
     own_readings: ClassVar[bool] = False
-    #: what the view of tables has one row for: "nodes", or "histories" of actions and readings
+    #: what the view of tables has one row for: "nodes", "histories" of actions and readings, or "situations", which are
+    #: nodes and what was read, the order forgotten
     rows: ClassVar[str] = "nodes"
 
     @functools.cached_property
@@ -294,7 +295,7 @@ class FiniteSetting(Setting):
     # Listed decisions.
 
     def graph(self, rows: str) -> DecisionGraph:
-        """List the decisions of the problem once: by "nodes", "histories" or "beliefs".
+        """List the decisions of the problem once: by "nodes", "histories", "situations" or "beliefs".
 
         Raises:
             TooLarge: more than 10^6 of them.
@@ -310,7 +311,7 @@ class FiniteSetting(Setting):
         return held[rows]  # type: ignore[no-any-return]
 
     def state_view(self) -> StateView:
-        """Return the view of tables: a row for each node, or for each history."""
+        """Return the view of tables: a row for each node, history or situation."""
         return FiniteView(self)
 
 
@@ -332,11 +333,11 @@ class RowIndex:
 
 
 class FiniteView(StateView):
-    """The view of the tables of a finite setting: a row for each node, or for each history of actions and readings."""
+    """The view of the tables of a finite setting: a row for each node, history or situation."""
 
     def __init__(self, setting: FiniteSetting) -> None:
         by_node = setting.rows == "nodes"
-        super().__init__(setting, setting.problem.num_nodes if by_node else len(setting.graph("histories")))
+        super().__init__(setting, setting.problem.num_nodes if by_node else len(setting.graph(setting.rows)))
 
     def index(self, observations: np.ndarray) -> np.ndarray:
         """Return the row of each observation: int64 (n,)."""
@@ -348,7 +349,7 @@ class FiniteView(StateView):
         if setting.state_in_prompt:
             return setting.tables.shown[: self.rows].astype(dtype)
         graph = setting.graph(setting.rows)
-        if setting.rows == "histories":
+        if setting.rows != "nodes":
             return setting.observations(graph).astype(dtype)
         seen = np.zeros((self.rows, self.prompt_length + self.response_length), dtype)
         seen[graph.node[::-1]] = setting.observations(graph)[::-1]  # the first point of a node wins

@@ -1,5 +1,6 @@
 """Every answer about finite problems, against loops over hidden states and histories, and against play."""
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from theorybench.envs.core.finite import oracle as oracles
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.oracle import FiniteOracle
 from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.policy import LegalTablePolicy
 from theorybench.envs.core.registry import load_module
 
 WORLDS = load_module(str(Path(__file__).with_name("worlds.py")))
@@ -97,6 +99,43 @@ def test_merged_beliefs_lose_nothing(setting):
     assert view.rows == len(by_history)
     reach = by_history.reach(np.full((len(by_history), setting.num_actions), 1 / setting.num_actions))
     assert reach[by_history.depths[0]].sum() == pytest.approx(1) and (reach > 0).all()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Situations(Random):
+    """The same, with tables by node and what was read from which law."""
+
+    rows = "situations"
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems.filter(lambda setting: not setting.moving and setting.contexts == 1))
+def test_merged_situations_lose_nothing(setting):
+    merged = Situations(**setting.parameters)
+    by_situation, by_history = merged.graph("situations"), setting.graph("histories")
+    assert by_situation.optimal_value == pytest.approx(by_history.optimal_value, abs=1e-12)
+    assert len(merged.graph("beliefs")) <= len(by_situation) <= len(by_history)
+    oracle, view = FiniteOracle(merged), merged.state_view()
+    assert oracle.optimal_value == pytest.approx(by_history.optimal_value, abs=1e-12)
+    assert np.array_equal(view.index(view.observations(merged.observation_dtype)), np.arange(len(by_situation)))
+    rows = np.random.default_rng(setting.seed).dirichlet(np.ones(setting.actions), size=view.rows)
+    table = LegalTablePolicy(merged, "state", rows)
+    for policy in (table, oracle.reference_policy, oracle.optimal_policy):
+        told = oracle.evaluate(policy)
+        graph = merged.graph("histories")
+        assert told["objective"] == pytest.approx(graph.weight @ oracle.values(policy, graph)[:, 0], abs=1e-12)
+
+
+def test_what_is_read_twice_for_certain_is_read_once():
+    """Two sets of laws: of one that leaves something to chance each reading counts, of a certain one the first."""
+
+    def points(law):
+        tables = {"child": np.array([[1, 1], [2, 2], [3, 3]]), "cell": np.array([[0, 0], [1, 1]]), "pay": np.eye(1, 2)}
+        problem = Problem(horizon=3, num_actions=2, law=np.array([law, law]), **tables)
+        return [level.stop - level.start for level in DecisionGraph(problem, "situations").depths]
+
+    assert points([[1.0, 0.0], [0.0, 1.0]]) == [1, 4, 6]  # law 0, law 1 or both, for two hidden states
+    assert points([[0.5, 0.5], [0.2, 0.8]]) == [1, 4, 10]  # multisets of two of four pairs
 
 
 @pytest.mark.parametrize(
