@@ -83,6 +83,7 @@ def frames(env_id: str, **parameters: Any) -> list[np.ndarray]:
     return [*drawn, env.render()]
 
 
+@pytest.mark.rotating(daily=4)
 def test_all_frames_of_an_environment_have_one_even_size_and_show_each_step(
     env_id: str, short: Callable[[str], dict[str, Any]]
 ) -> None:
