@@ -27,12 +27,14 @@ TURN = int(os.environ.setdefault("THEORYBENCH_TURN", str(datetime.date.today().t
 OF_A_SETTING = re.compile(r"tests/envs/(?!clients|core)\w+/\w+/")
 
 
-#: Parameters of short episodes, of settings whose default ones are long.
+#: Parameters of short episodes and few states, of settings whose default ones are long or have many.
 SHORT = {
     "TheoryBench/MemoryOrder-v0": {"T": 6},
     "TheoryBench/FactMemory-v0": {"T": 4},
     "TheoryBench/MetastableChain-v0": {"K": 3, "M": 3, "eps": 0.3, "H": 12},
     "TheoryBench/RelativeBudget-v0": {"K": 3, "A": 5, "p": 0.3},
+    "TheoryBench/CausalGraph-v0": {"nodes": 4, "tests": 3},
+    "TheoryBench/MixtureRecall-v0": {"readings": 4},
     "TheoryBench/InductionMixture-v0": {"lengths": 3, "shares": 4},
     "TheoryBench/StepSizes-v0": {"steps": 7},
     "TheoryBench/ThinkingSteps-v0": {"d": 4, "tasks": 4, "thoughts": 3},
@@ -83,8 +85,8 @@ def turns(items: Iterable[Any], shipped: int) -> Iterator[tuple[Any, int, int]]:
     """Yield the tests that take turns, `@pytest.mark.rotating`: each with the number of its turn, and of how many.
 
     A third of them runs each day, by a hash of the test's name, or by the number that the mark is given; of=6 makes it
-    a sixth. Of the tests of single settings as many run as are those of some four settings, and with daily=4 a test runs
-    in some four of its cases, and in all on toys: so the daily run does not grow with the number of settings.
+    a sixth. Of the tests of single settings as many run as are those of some four settings, and with daily=4 a test
+    runs in some four of its cases, and in all on toys: so the daily run hardly grows with the number of settings.
 
     Args:
         items: tests, as pytest has them.

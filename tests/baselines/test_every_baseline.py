@@ -65,13 +65,10 @@ PAIRS = [
 
 
 def in_turns(pairs):
-    """As many pairs each day as are two of each agent, however many settings there are; all agents have the toys.
-
-    The trainers of TRL take turns.
-    """
+    """48 pairs each day, however many settings there are, and all agents on toys; the trainers of TRL take turns."""
 
     def turns(name, env_id):
-        if name.startswith("trl-"):
+        if name.startswith("trl-") or env_id == "Toy/TwoArms-v0":
             return [pytest.mark.rotating(OURS.index(name), of=6)]
         if env_id in FEW:
             return []

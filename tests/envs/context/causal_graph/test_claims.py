@@ -163,6 +163,7 @@ def test_two_stages_lower_the_loss_twice():
     assert course[40][0].attention[[2, 3, 4], [1, 2, 3]].min() > 0.7
 
 
+@pytest.mark.rotating
 def test_pictures_and_words():
     for mode in ("ansi", "rgb_array"):
         env = gym.make(ID, render_mode=mode, nodes=4)

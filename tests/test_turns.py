@@ -10,7 +10,7 @@ import pytest
 
 from theorybench.envs.core.registry import load_module
 
-turns = load_module(str(Path(__file__).parents[1] / "conftest.py")).turns
+turns = load_module(str(Path(__file__).with_name("conftest.py"))).turns
 SETTING = "tests/envs/tree/markov_chain/test_claims.py::test_a"
 
 
@@ -54,6 +54,6 @@ def test_tests_of_a_setting_are_fewer_a_day_the_more_settings_there_are() -> Non
 
 def test_numbers_and_shares_that_marks_name_count_and_a_cases_mark_before_its_tests() -> None:
     marks = [pytest.mark.rotating(4, of=6), pytest.mark.rotating(of=4), pytest.mark.rotating(1)]
-    named = [list(turns(cases(SETTING, 1, *marks[:end]), 24))[0][1:] for end in (1, 2, 3)]
+    named = [next(turns(cases(SETTING, 1, *marks[:end]), 24))[1:] for end in (1, 2, 3)]
     assert named[0] == (4, 6) and named[1][1] == 4 and named[2] == (1, 3)
     assert not list(turns(cases(SETTING, 3, pytest.mark.slow), 24))
