@@ -128,6 +128,20 @@ class Oracle(ABC, Generic[S]):
             raise ParameterError("metrics", missing[0], "one of " + ", ".join(allowed))
         return {name: value for name, value in values.items() if name in wanted or name.removesuffix("_se") in wanted}
 
+    def reward_value(self, policy: Any) -> float:
+        """Return a policy's mean total reward: the objective, without the price of leaving the reference.
+
+        Raises:
+            ParameterError: episodes give no rewards; or, where a setting says so, its objective is no mean of them.
+            PolicyError: the policy's rows are not probability distributions.
+        """
+        setting = self.setting
+        if setting.feedback != "reward":
+            raise ParameterError("feedback", setting.feedback, "'reward': episodes here have no reward to be a mean of")
+        values = self.evaluate(policy, ["objective", "kl"])
+        price = getattr(setting, "beta", 0.0)
+        return values["objective"] + (price * values["kl"] if price else 0.0)
+
     def normalise(self, objective: float) -> float:
         """Return (objective - J(reference)) / (J(optimum) - J(reference)); what is rounding alone off 0 or 1 is that.
 

@@ -11,6 +11,8 @@ import numpy as np
 from theorybench.agents.api.harness import FRACTIONS, Checkpoint, Trained, train
 from theorybench.agents.api.loading import agent_class, make_agent, split_reference
 from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.evaluation.offline import Estimate, evaluate_offline, evaluate_transitions
+from theorybench.agents.evaluation.transitions import Transitions
 from theorybench.agents.policies.shown import INFORMED
 from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
@@ -155,6 +157,19 @@ class TrainingLab:
             return rollout(envs, policy, episodes=episodes, rng=np.random.default_rng([seed, 1]), **options)
         finally:
             envs.close()
+
+    def estimate(self, policy: Any, log: Any, estimator: str, **options: Any) -> Estimate:
+        """Estimate a policy's value from a log of another policy.
+
+        Args:
+            policy: any object with `probs`; for bare transitions a table, float64 (rows, actions).
+            log: Episodes of the setting; or the fields of `Transitions` but the policy, as a dictionary.
+            estimator: "mean", "wis", "residual", "2sls" or "f2bmld".
+            options: `view`, `seed` and hyper-parameters of `evaluate_offline`.
+        """
+        if isinstance(log, dict):
+            return evaluate_transitions(Transitions(policy=policy, **log), estimator, **options)
+        return evaluate_offline(policy, log, self.setting, estimator, **options)
 
     def at(self, **parameters: Any) -> "TrainingLab":
         """Return the lab of the same id with other parameters."""

@@ -38,6 +38,7 @@ class FaultyLab:
         policy: (lab, call) -> what is simulated.
         options: of the simulation in place of those that are asked for, or (lab, asked) -> all of them.
         played: (lab, call, episodes) -> other Episodes, or their rewards.
+        estimated: (lab, options) -> all options of an estimate from a log, "estimator" among them where it is another.
     """
 
     lab: Any
@@ -53,6 +54,7 @@ class FaultyLab:
     policy: Callable[..., Any] | None = None
     options: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     played: Callable[..., Any] | None = None
+    estimated: Callable[..., Mapping[str, Any]] | None = None
 
     @functools.cached_property
     def sound(self) -> Any:
@@ -95,6 +97,11 @@ class FaultyLab:
     def _own(self, asked: dict[str, Any]) -> Mapping[str, Any]:
         own = self.hyperparameters
         return own(self, asked) if callable(own) else {**asked, **own}
+
+    def estimate(self, policy: Any, log: Any, estimator: str, **asked: Any) -> Any:
+        """Estimate from a log, with faults."""
+        options = self.estimated(self, asked) if self.estimated else asked
+        return self.sound.estimate(policy, log, **{"estimator": estimator, **options})
 
     def simulate(self, policy: Any, episodes: int, seed: int, **asked: Any) -> Any:
         """Simulate, with faults."""

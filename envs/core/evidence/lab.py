@@ -41,5 +41,12 @@ class Lab(Protocol):
     def simulate(self, policy: Any, episodes: int, seed: int, **options: Any) -> Any:
         """Roll out `episodes` episodes of a policy; options: group_size, prompts, stage, hint. Returns Episodes."""
 
+    def estimate(self, policy: Any, log: Any, estimator: str, **options: Any) -> Any:
+        """Estimate a policy's value from Episodes of another; options: view, seed, hyper-parameters.
+
+        `log` may be a dictionary of bare transitions in place of Episodes: the fields of `Transitions` but the policy,
+        which is then a table. Returns an Estimate.
+        """
+
     def at(self, **parameters: Any) -> "Lab":
         """Return the lab of the same id with other parameters: for claims that compare settings."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import divergence, softmax
 from theorybench.envs.core.policy import TablePolicy
 from theorybench.envs.preference.contextual import ContextualOracle
@@ -98,6 +99,15 @@ class InferenceAlignmentOracle(ContextualOracle[InferenceAlignment]):
             return weight * distance / steps
         with np.errstate(over="ignore"):
             return float(setting.beta * distance / np.expm1(steps * np.log1p(setting.beta / weight)))
+
+    def reward_value(self, policy: Any) -> float:
+        """Raise: the objective is about what is done with several responses, not a mean of rewards.
+
+        Raises:
+            ParameterError: always.
+        """
+        fix = "The metric `reward` is the mean reward of one response."
+        raise ParameterError("objective", self.metrics["objective"], "a mean of rewards", fix)
 
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""

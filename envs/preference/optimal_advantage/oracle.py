@@ -59,6 +59,10 @@ class OptimalAdvantageOracle(ContextualOracle[OptimalAdvantage]):
         """Return s(x), the policy's chance of a right response to each prompt, float64 (X,)."""
         return np.minimum(np.sum(self.table(policy) * self.setting.tables.rewards, axis=1), 1.0)
 
+    def reward_value(self, policy: Any) -> float:
+        """Return a policy's mean reward, its success, also where it leaves the reference's support."""
+        return self.evaluate(policy, ["success"])["success"]
+
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, setting = self.table(policy), self.setting

@@ -46,6 +46,10 @@ class RewardTeacherOracle(ContextualOracle[RewardTeacher]):
         """Variance of r_M under the initial policy, mean over contexts."""
         return float(variance(self.setting.reference, self.setting.tables.model).mean())
 
+    def reward_value(self, policy: Any) -> float:
+        """Return E r_M: a log holds the rewards of the model, so that no log tells the objective, E r_G."""
+        return self.evaluate(policy, ["model_reward"])["model_reward"]
+
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics of a policy, exactly; see `metrics` for their meaning."""
         probs, (model, truth) = self.table(policy), self.setting.tables

@@ -79,6 +79,10 @@ class MarkovChainOracle(Oracle[TreeMarkovChain]):
         """Put all mass on the most common CoTs of each task: the optimum of pass@1 and the limit of training on it."""
         return EqualMassPolicy(self.setting, self.optimal_masses(1))
 
+    def reward_value(self, policy: Any) -> float:
+        """Return a policy's mean reward, pass@1, whatever the setting's `pass_k`."""
+        return self.evaluate(policy, ["pass@1"])["pass@1"]
+
     def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
         """Compute metrics, averaged over tasks and (under "task_0/" and so on) for each task."""
         own = f"pass@{self.setting.pass_k}"

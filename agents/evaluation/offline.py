@@ -1,0 +1,176 @@
+"""The value of a policy from somebody else's log: five estimators, each with an interval."""
+
+import dataclasses
+import inspect
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.evaluation.regression import residual, two_stage
+from theorybench.agents.evaluation.transitions import (
+    Problem,
+    Tables,
+    Transitions,
+    problem_of_log,
+    problem_of_transitions,
+)
+from theorybench.envs.core.errors import ParameterError, TheoryBenchError, UnknownKeywordError, UnknownNameError
+from theorybench.envs.core.policy import checked_probs
+from theorybench.envs.core.setting import Setting
+
+#: What is known of each estimator, in a few words.
+ESTIMATORS = {
+    "mean": "the log's own mean reward, which ignores the policy",
+    "wis": "one importance weight for each episode, normalised",
+    "residual": "least squares on single transitions",
+    "2sls": "two-stage least squares: the log taken as the process itself",
+    "f2bmld": "two-stage least squares by noisy descent on networks",
+}
+#: Those that take episodes whole, and the one that is trained.
+WHOLE_EPISODES, TRAINED = ("mean", "wis"), "f2bmld"
+#: Groups that the jackknife leaves out in turn; fewer where leaving one out means training anew.
+GROUPS, GROUPS_TRAINED = 10, 5
+#: The share of intervals that should hold the truth.
+LEVEL = 0.9
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a log says of a policy's value, the mean total reward of its episodes."""
+
+    value: float
+    low: float  # of the 90 % interval
+    high: float
+    standard_error: float  # by leaving out a tenth of the log (a fifth for f2bmld) at a time
+    #: share of the policy's decisions, as the log's own transitions lead it, that the log never took there. The others
+    #: are scaled up in their place, so that an estimate may err by as much as these matter
+    uncovered: float
+    seconds: float  # processor time
+
+
+def evaluate_offline(
+    policy: Any,
+    log: Episodes,
+    setting: Setting,
+    estimator: str,
+    view: str | None = None,
+    seed: int = 0,
+    **hyperparameters: Any,
+) -> Estimate:
+    """Estimate a policy's mean total reward from episodes of another policy.
+
+    Args:
+        policy: any object with `probs`.
+        log: of any roll-out in the setting, of ten episodes or more.
+        setting: with rewards as its feedback.
+        estimator: one of `ESTIMATORS`.
+        view: what counts as the same situation: see `log_transitions`. One that forgets what matters makes the
+            estimates of values wrong; `mean` and `wis` do not use it.
+        seed: of the groups of the jackknife, and of f2bmld's networks.
+        hyperparameters: of f2bmld, the fields of `MeanField`.
+
+    Raises:
+        UnknownNameError: no such estimator.
+        UnknownKeywordError: a hyper-parameter that the estimator does not have.
+        ParameterError: feedback other than rewards, a log too short, an unknown view, or a value out of range.
+        TheoryBenchError: no logged episode could be the policy's (wis).
+    """
+    if setting.feedback != "reward":
+        raise ParameterError("setting", setting.name, f"one with rewards; its feedback is {setting.feedback!r}")
+    groups = _groups(estimator)
+    if len(log) < groups:
+        raise ParameterError("log", f"{len(log)} episodes", f"at least {groups}, as many as groups of the jackknife")
+    started, rng = time.process_time(), np.random.default_rng([seed, 0])
+    problem = problem_of_log(policy, log, setting, view, groups, rng)
+    if estimator in WHOLE_EPISODES:
+        _trained(estimator, hyperparameters)
+        weights = np.ones(len(log)) if estimator == "mean" else _ratios(policy, log, setting)
+        kept = [problem.start_groups != group for group in (None, *range(groups))]
+        values = [_weighted_mean(log.rewards[own], weights[own]) for own in kept]
+        return _estimate(values, problem.without(None), started)
+    return _solved(estimator, problem, seed, hyperparameters, started)
+
+
+def evaluate_transitions(transitions: Transitions, estimator: str, seed: int = 0, **hyperparameters: Any) -> Estimate:
+    """Estimate the value of a policy from bare transitions: `residual`, `2sls` or `f2bmld`.
+
+    Args:
+        transitions: with the policy, its starts and the discount.
+        estimator: as in `evaluate_offline`.
+        seed: likewise.
+        hyperparameters: likewise.
+
+    Raises:
+        the errors of `evaluate_offline`.
+    """
+    groups = _groups(estimator)
+    if estimator in WHOLE_EPISODES:
+        known = [name for name in ESTIMATORS if name not in WHOLE_EPISODES]
+        raise ParameterError("estimator", estimator, f"one of {', '.join(known)}, which need no episodes")
+    started, rng = time.process_time(), np.random.default_rng([seed, 0])
+    return _solved(estimator, problem_of_transitions(transitions, groups, rng), seed, hyperparameters, started)
+
+
+def _groups(estimator: str) -> int:
+    if estimator not in ESTIMATORS:
+        raise UnknownNameError("estimator", estimator, ESTIMATORS)
+    return GROUPS_TRAINED if estimator == TRAINED else GROUPS
+
+
+def _solved(estimator: str, problem: Problem, seed: int, hyperparameters: dict[str, Any], started: float) -> Estimate:
+    """Return an estimate by values of cells."""
+    trained = _trained(estimator, hyperparameters)
+    parts = [problem.without(group) for group in (None, *range(_groups(estimator)))]
+    if trained is not None:
+        return _estimate(trained.values(problem, parts, seed).tolist(), parts[0], started)
+    solve: Callable[[Tables], np.ndarray] = {"residual": residual, "2sls": two_stage}[estimator]
+    return _estimate([part.value(solve(part)) for part in parts], parts[0], started)
+
+
+def _trained(estimator: str, hyperparameters: dict[str, Any]) -> Any:
+    """Return the descent of f2bmld with hyper-parameters; None for the others, which have none."""
+    known: list[str] = []
+    if estimator == TRAINED:
+        from theorybench.agents.evaluation.mean_field import MeanField
+
+        known = list(inspect.signature(MeanField).parameters)
+        if set(hyperparameters) <= set(known):
+            return MeanField(**hyperparameters)
+    for name in set(hyperparameters) - set(known):
+        raise UnknownKeywordError(name, hyperparameters[name], f"a hyper-parameter of the estimator {estimator}", known)
+    return None
+
+
+def _ratios(policy: Any, log: Episodes, setting: Setting) -> np.ndarray:
+    """Return how much likelier each episode is under the policy than it was, float64 (E,), to a common factor."""
+    taken = log.taken
+    probs = checked_probs(policy, log.observations[taken], setting.num_actions)
+    chosen = probs[np.arange(len(probs)), log.actions[taken]]
+    logs = np.full(taken.shape, 0.0)
+    with np.errstate(divide="ignore"):
+        logs[taken] = np.log(chosen) - log.log_probs[taken]
+    total = logs.sum(axis=1)
+    if not np.isfinite(total.max()):
+        raise TheoryBenchError(f"no episode of {len(log)} could be the policy's: importance weights are all 0")
+    return np.exp(total - total.max())  # type: ignore[no-any-return]
+
+
+def _weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
+    total = weights.sum()
+    # What is left may hold no episode of the policy's: then nothing is known, and the mean stands in.
+    return float(values @ weights / total) if total > 0 else float(values.mean())
+
+
+def _estimate(values: Sequence[float], whole: Tables, started: float) -> Estimate:
+    """Return the estimate of values by the whole log and without each group: the delete-a-group jackknife."""
+    from scipy.special import stdtrit
+
+    value, *others = values
+    count = len(others)
+    error = float(np.sqrt((count - 1) / count * np.square(np.array(others) - np.mean(others)).sum()))
+    margin = float(stdtrit(count - 1, 0.5 + LEVEL / 2)) * error
+    uncovered = whole.uncovered()
+    return Estimate(float(value), value - margin, value + margin, error, uncovered, time.process_time() - started)
