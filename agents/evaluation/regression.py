@@ -1,7 +1,7 @@
 """Two regressions for the values q of cells (row, action), of which only one is right.
 
-With x_k = indicator of cell k - discount * sum over a of pi(a | next row) indicator of (next row, a) and reward y_k, values
-solve E[y - x' q | cell] = 0. *Residual* regression minimises sum (y_k - x_k' q)^2, whose x_k holds the noise of
+With x_k = indicator of cell k - discount * sum over a of pi(a | next row) indicator of (next row, a) and reward y_k,
+values solve E[y - x' q | cell] = 0. *Residual* regression minimises sum (y_k - x_k' q)^2, whose x_k holds the noise of
 the next row: what the noise explains counts as value. *Two-stage* least squares first replaces x_k by its mean in the
 cell (the cells are its instruments), which the noise averages out of: the log is taken as the process itself.
 """
