@@ -80,6 +80,32 @@ def two_stage(corridor: Corridor, multiplier: float, ridge: float, solver_noise:
     )
 
 
+def second_order_bias(corridor: Corridor) -> float:
+    """Return n times the mean error of two-stage least squares without a ridge, to first order in 1/n.
+
+    With dG and dr what a log adds to G and r, the estimate (G + dG)^-1 (r + dr) is Q + G^-1 (dr - dG Q) - G^-1 dG G^-1
+    (dr - dG Q) + ..., and the second term has a mean, cell by cell.
+    """
+    law, inverse = corridor.moves, np.linalg.inv(corridor.operator)
+    moved = -corridor.discount * (corridor.followed - (law @ corridor.followed)[:, None])  # dG, a row for each cell
+    surprise = _goal(corridor) - corridor.goal[:, None] - moved @ corridor.values
+    both = (law * np.einsum("isj,ji->is", moved, inverse) * surprise).sum(axis=1)
+    return -float(inverse[corridor.first] @ both)
+
+
+def pairs_variance(corridor: Corridor) -> float:
+    """Return n times the variance of the estimate from n pairs of independent next states in each cell, to first order.
+
+    It makes the mean product of the two residuals stationary, which is an unbiased form of the squared mean residual.
+    """
+    m, law, operator = corridor.cells, corridor.moves, corridor.operator
+    x = np.eye(m)[:, None] - corridor.discount * corridor.followed
+    left = _goal(corridor) - x @ corridor.values  # of mean zero in each cell
+    side = x @ np.linalg.solve(operator.T @ operator / m, np.eye(m)[corridor.first])
+    square, cross = (law * side**2).sum(axis=1) * (law * left**2).sum(axis=1), (law * side * left).sum(axis=1)
+    return float((square + cross**2).sum() / (2 * m**2))
+
+
 def _goal(corridor: Corridor) -> np.ndarray:
     """Return whether a next state is the goal: float64 (L + 1,)."""
     return np.eye(corridor.length + 1)[-1]
