@@ -178,12 +178,14 @@ class FiniteOracle(Oracle[S]):
     def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
         rows = self.probs(policy, observations if isinstance(policy, LOOK_UP) else observations.copy())
-        if not kl:
-            return rows, np.zeros(len(rows))
+        return rows, self.surprise(rows, observations) if kl else np.zeros(len(rows))
+
+    def surprise(self, rows: np.ndarray, observations: np.ndarray) -> np.ndarray:
+        """Return the divergence of a policy's rows (n, num_actions) from the reference's: float64 (n,)."""
         reference = self.setting.reference_probs(observations)
         illegal = (reference == 0) & (rows > 0)
         tried = np.where(illegal & (rows <= NEGLIGIBLE), 0.0, rows) if illegal.any() else rows
-        return rows, divergence(tried, reference)
+        return divergence(tried, reference)
 
     def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
         """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).

@@ -25,8 +25,8 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
         """The optimum of one who is shown the hidden world: nothing has to be bought."""
         return float(np.maximum(self.setting.gains, 0.0).mean())
 
-    def _sees_nodes(self, policy: Any) -> bool:
-        return isinstance(policy, SettingPolicy) or super()._sees_nodes(policy)
+    def _told_apart(self, policy: Any) -> DecisionGraph:
+        return self.setting.graph("nodes") if isinstance(policy, SettingPolicy) else super()._told_apart(policy)
 
     def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
         """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
@@ -40,20 +40,23 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
         context, actions, readings = graph.histories()
         reach = np.zeros((2, len(graph)))
         reach[0, graph.roots] = 1.0
-        rows, own = [], []
+        seen, rows, own = setting.observations(graph), list[np.ndarray](), []
+        public = isinstance(policy, SettingPolicy)
         for good in (False, True):
-            order = np.argsort(np.where(actions < 0, 2, (readings >= GOOD) != good), axis=1, kind="stable")
-            sorted_ = (np.take_along_axis(part, order, axis=1) for part in (actions, readings))
-            asked, surprise = self.rows(policy, setting.dialogues(context, *sorted_), kl=kl)
-            rows.append(asked)
-            own.append(np.stack([*self._sums(asked, graph.gain, graph.node, graph.legal), surprise]))
+            if kl or public:
+                order = np.argsort(np.where(actions < 0, 2, (readings >= GOOD) != good), axis=1, kind="stable")
+                begun = (np.take_along_axis(part, order, axis=1) for part in (actions, readings))
+                seen = setting.dialogues(context, *begun)
+            rows.append(self.rows(policy, seen, kl=False)[0] if public or not rows else rows[0])
+            surprise = self.surprise(rows[-1], seen) if kl else np.zeros(len(graph))
+            own.append(np.stack([*self._sums(rows[-1], graph.gain, graph.node, graph.legal), surprise]))
         for depth, edges in enumerate(graph.children):
             for way in range(2 if depth else 1):
                 flow = reach[way, edges.source] * rows[way].ravel()[edges.slot] * edges.chance
                 to = way if depth else (edges.reading >= GOOD)
                 np.add.at(reach, (np.broadcast_to(to, flow.shape).astype(np.int64), edges.target), flow)
-        found = sum(np.where(reach[way] > 0, own[way], 0.0) * reach[way] for way in (0, 1))
-        return np.stack([np.bincount(context, total, contexts) for total in found], axis=1)
+        found = np.where(reach > 0, np.array(own).swapaxes(0, 1), 0.0) * reach  # (totals, ways, points)
+        return np.stack([np.bincount(context, total.sum(axis=0), contexts) for total in found], axis=1)
 
 
 #: What has to be learnt grows with the number of situations; the theory's choice of the estimator does not.

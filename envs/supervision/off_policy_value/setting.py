@@ -165,7 +165,7 @@ class OffPolicyValue(PurchaseSetting):
 
     def most_rows(self) -> int:
         """Return the number of situations."""
-        return len(self.lengths) * len(self.bought)
+        return len(self.lengths) * math.comb(LOOKS * READINGS + self.looks, self.looks)
 
     # What is hidden, and what estimates of it are like.
 
@@ -229,8 +229,8 @@ class OffPolicyValue(PurchaseSetting):
     def readings(self) -> np.ndarray:
         """The law of the reading of each evaluation: float64 (3, looks, X, READINGS), of the readings 1, 2, ..."""
         mean, deviation = np.moveaxis(self.estimates, -1, 0)[..., None]
-        below = [math.erfc(z) / 2 for z in ((mean - np.array(CUTS)) / (math.sqrt(2) * deviation)).ravel().tolist()]
-        below = np.reshape(below, (*self.estimates.shape[:-1], len(CUTS)))
+        scores = (mean - np.array(CUTS)) / (math.sqrt(2) * deviation)
+        below = np.reshape([math.erfc(z) / 2 for z in scores.ravel().tolist()], scores.shape)
         edge = np.zeros_like(below[..., :1])
         return np.round(np.diff(np.concatenate([edge, below, edge + 1], axis=-1)), DECIMALS)
 
@@ -273,9 +273,8 @@ class OffPolicyValue(PurchaseSetting):
         child = np.zeros((contexts, count, kinds + 2), np.int64)
         child[:, : len(self._after), :kinds] = context[:, :, None] * count + self._after
         child[:, :, kinds], child[:, :, kinds + 1] = nodes + context, nodes + contexts
-        legal = np.ones((contexts, count, KEEP + 1), bool)
-        legal[:, len(self._after) :, :LOOKS] = False
-        legal = legal.reshape(nodes, -1)
+        legal = np.ones((nodes, KEEP + 1), bool)
+        legal.reshape(contexts, count, -1)[:, len(self._after) :, :LOOKS] = False
         situation = np.full((contexts, count, KEEP + 1), -1)
         situation[:, :, :LOOKS] = context[:, :, None] * LOOKS + np.arange(LOOKS)
         columns = np.concatenate([np.arange(kinds).reshape(LOOKS, READINGS), np.full((2, READINGS), kinds)])
