@@ -50,6 +50,7 @@ SEEDS = {"TheoryBench/OptimalAdvantage-v0": 3, "TheoryBench/RewardTeacher-v0": 2
 MORE_SEEDS = ("TheoryBench/CyclicPreference-v0", "TheoryBench/GoodBadLabels-v0", "TheoryBench/InferenceAlignment-v0")
 #: Other instances: beginning of the ids, seed, parameters, and which claims hold there.
 INSTANCES = (
+    ("blanket", 1, {"instance": 10_007}, ("criterion", "guide-ww", "backward", "forward")),
     ("causal-graph", 1, {"instance": 10_007}, ("adaptive",)),
     ("countdown", 0, {"instance": 10_007}, ("base-success", "tilt", "staged-search")),
     ("k-fold", 3, {"instance": 10_007}, ("order", "one-missing", "response-gradient", "single-hops", "mixture")),

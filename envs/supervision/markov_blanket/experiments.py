@@ -1,0 +1,246 @@
+"""Experiments on Markov blankets: samples of the eight graphs, flows that are fitted to them, selection of variables.
+
+Nothing here uses the tables: variables are drawn one after the other as the text defines them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.supervision.markov_blanket.graphs import BLANKETS, KINDS, correlations, masks, roles
+from theorybench.envs.supervision.markov_blanket.setting import MarkovBlanket
+
+#: What flows less than this is nothing: the lowest cut of the readings.
+NOTHING = 0.005
+#: The level of the tests in stepwise regression.
+LEVEL = 0.05
+
+
+class Data(NamedTuple):
+    """n samples."""
+
+    target: np.ndarray  # float64 (n,), of variance 1
+    variables: dict[str, np.ndarray]  # float64 (n,) by role; their scale is no matter
+
+    def of(self, names: Sequence[str]) -> np.ndarray:
+        """Return some variables, float64 (n, k)."""
+        return np.column_stack([np.zeros((len(self.target), 0)), *(self.variables[name] for name in names)])
+
+
+def drawn(setting: MarkovBlanket, kind: str, count: int, rng: np.random.Generator) -> Data:
+    """Draw samples of a kind of graph, one variable after the other."""
+    tau, drift, copy, weak = setting.strengths
+
+    def fresh() -> np.ndarray:
+        return rng.standard_normal(count)
+
+    y = {name: fresh() for name in roles(setting.nulls)}
+    x1, x2, u = fresh(), fresh(), fresh()
+    if kind in ("WW", "SWW1", "SWW2"):
+        y["W1"], y["W2"], y["N1"] = drift * u + x1, drift * u + x2, u + fresh()
+        clean, size = y["W1"] - y["W2"], 2.0  # the variance of what the target is made of
+        if kind == "WW":
+            y["S1"], y["S2"] = clean + copy * fresh(), clean + copy * fresh()
+        else:
+            y["S1"] = fresh()
+            clean, size = clean + y["S1"], 3.0
+            y["S2"] = clean + copy * fresh()
+    elif kind == "SS":
+        y["S1"], y["S2"] = x1, x2
+        y["W1"], y["W2"] = x1 + weak * fresh(), x2 + weak * fresh()
+        clean, size = x1 + x2, 2.0
+    else:
+        y["S1"] = x1.copy()
+        if kind in ("SN1", "SN2"):
+            y["N1" if kind == "SN1" else "N2"] = u
+            y["S1"] += u
+        y["S2"] = y["S1"] + copy * fresh()
+        y["W1"], y["W2"] = x1 + weak * fresh(), x1 + weak * fresh()
+        clean, size = x1, 1.0
+    if kind in ("SN2", "S2", "SWW2"):
+        y["S1"], y["S2"] = y["S2"], y["S1"]
+    return Data((clean + tau * fresh()) / np.sqrt(size + tau**2), y)
+
+
+def fitted(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    """Regress y, float64 (n,), on the columns of x: what is fitted, (n,), and the variance of the rest."""
+    fit = x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    return fit, float(np.square(y - fit).sum() / (len(y) - x.shape[1]))
+
+
+#: Draws X': (data, the kept variables, generator) -> float64 (n,).
+Prime = Callable[[Data, Sequence[str], np.random.Generator], np.ndarray]
+
+
+def given_kept(data: Data, kept: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+    """Draw X' given the kept variables alone: normal, by their regression."""
+    mean, variance = fitted(data.of(kept), data.target)
+    return mean + np.sqrt(variance) * rng.standard_normal(len(mean))
+
+
+def given_all(data: Data, kept: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+    """Draw X' given all variables, whatever is kept: a fault."""
+    return given_kept(data, list(data.variables), rng)
+
+
+def same_noise(data: Data, kept: Sequence[str], rng: np.random.Generator) -> np.ndarray:
+    """Make X' of the noise of X: a fault, since the two ends of a flow are independent given Y."""
+    mean, variance = fitted(data.of(kept), data.target)
+    best, least = fitted(data.of(list(data.variables)), data.target)
+    return mean + np.sqrt(variance / least) * (data.target - best)
+
+
+def fitted_flow(data: Data, kept: Sequence[str], rng: np.random.Generator, prime: Prime = given_kept) -> float:
+    """Fit a flow between the target and X' at half time; return the mean square of its velocity.
+
+    The best velocity is the regression of X' - X on the midpoint and all variables. What is fitted to noise is
+    subtracted: the variance of the rest times columns over samples, less the target's own noise in the coefficients and
+    in the variance from which X' is drawn, |B| + 1 numbers of the same samples.
+    """
+    other, every = prime(data, kept, rng), data.of(list(data.variables))
+    seen = np.column_stack([(data.target + other) / 2, every])
+    velocity, noise = fitted(seen, other - data.target)
+    shared = fitted(every, data.target)[1] * (len(kept) + 1)
+    return float(np.square(velocity).mean() - (noise * seen.shape[1] - shared) / len(seen))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flows(Sampled):
+    """What flows where some variables are kept, or a number made of such flows, on samples of a kind."""
+
+    kinds: tuple[str, ...]  # of graphs, in turn
+    kept: tuple[str, ...] | None = None  # by role; None for the two that correlate best in the sample
+    share: bool = False  # whether to divide by what flows where nothing is kept
+    batches: int = 12  # of samples, each of them fitted anew
+    samples: int = 2**13  # of a batch
+    prime: Prime = given_kept  # draws X'
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Draw and fit; return what was found in each batch, float64 (batches,)."""
+        return np.array([self.one(lab.setting, np.random.default_rng([seed, b, 97]), b) for b in range(self.batches)])
+
+    def one(self, setting: MarkovBlanket, rng: np.random.Generator, batch: int) -> float:
+        """Draw and fit a batch."""
+        data = drawn(setting, self.kinds[batch % len(self.kinds)], self.samples, rng)
+        kept = best_single(data) if self.kept is None else self.kept
+        found = fitted_flow(data, kept, rng, self.prime)
+        return found / fitted_flow(data, (), rng, self.prime) if self.share else found
+
+
+def best_single(data: Data, count: int = 2) -> list[str]:
+    """Return the variables that correlate best with the target, the best first."""
+    sizes = {name: abs(np.corrcoef(data.target, own)[0, 1]) for name, own in data.variables.items()}
+    return sorted(sizes, key=lambda name: -sizes[name])[:count]
+
+
+def eliminated(data: Data, rng: np.random.Generator, prime: Prime = given_kept) -> tuple[set[str], int]:
+    """Keep all variables, drop each in turn, take it back where something flows; return what is left, and toggles."""
+    kept = list(data.variables)
+    toggles = len(kept)
+    for name in data.variables:
+        without = [one for one in kept if one != name]
+        enough = fitted_flow(data, without, rng, prime) < NOTHING
+        kept, toggles = (without, toggles + 1) if enough else (kept, toggles + 2)
+    return set(kept), toggles
+
+
+def selected(data: Data, leave: Sequence[str] = ()) -> set[str]:
+    """Select variables by stepwise regression: add what lowers the residual most while an F test rejects at 5 %.
+
+    Args:
+        data: the samples.
+        leave: variables that are no candidates.
+    """
+    from scipy.special import fdtri
+
+    names = [name for name in data.variables if name not in leave]
+    centred = np.column_stack([data.target, data.of(names)])
+    centred = centred - centred.mean(axis=0)
+    products, kept, rest = centred.T @ centred, list[int](), float(centred[:, 0] @ centred[:, 0])
+    while len(kept) < len(names):
+        left = {}
+        for new in set(range(1, len(names) + 1)) - set(kept):
+            own = [*kept, new]
+            left[new] = rest_of(products, own)
+        best = min(left, key=lambda new: left[new])
+        freedom = len(centred) - len(kept) - 2
+        if (rest - left[best]) / (left[best] / freedom) < fdtri(1, freedom, 1 - LEVEL):
+            break
+        kept.append(best)
+        rest = left[best]
+    return {names[number - 1] for number in kept}
+
+
+def rest_of(products: np.ndarray, own: list[int]) -> float:
+    """Return the residual sum of squares of column 0 regressed on others, from their products."""
+    known = products[own, 0]
+    return float(products[0, 0] - known @ np.linalg.solve(products[np.ix_(own, own)], known))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Eliminations:
+    """Backward elimination by flows, on samples of each kind: whether it ends with the blanket, or its toggles."""
+
+    toggles: bool = False  # whether to count them, on average over kinds; else whether the blanket is found
+    runs: int = 2  # of each kind
+    samples: int = 2**13
+    prime: Prime = given_kept
+
+    def __call__(self, lab: Lab, seed: int) -> np.ndarray:
+        """Eliminate; return a hit or miss for each run of each kind, bool (8 runs,), or toggles, float64 (runs,)."""
+        found = []
+        for number, kind in enumerate(KINDS * self.runs):
+            rng = np.random.default_rng([seed, number, 98])
+            left, toggles = eliminated(drawn(lab.setting, kind, self.samples, rng), rng, self.prime)
+            found.append(toggles if self.toggles else left == set(BLANKETS[kind]))
+        return np.reshape(found, (self.runs, len(KINDS))).mean(axis=1) if self.toggles else np.array(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Selections:
+    """Forward selection on samples of some kinds: whether it ends with the blanket, or with that and decoys."""
+
+    kinds: tuple[str, ...]
+    decoys: bool = False  # whether to ask for a strict superset of the blanket; else for the blanket
+    leave: tuple[str, ...] = ()  # variables that are no candidates
+    runs: int = 200  # of each kind
+    samples: int = 500
+
+    def __call__(self, lab: Lab, seed: int) -> np.ndarray:
+        """Select; return a hit or miss for each run of each kind, bool (kinds runs,)."""
+        found = []
+        for number, kind in enumerate(self.kinds * self.runs):
+            data = drawn(lab.setting, kind, self.samples, np.random.default_rng([seed, number, 99]))
+            kept, blanket = selected(data, self.leave), set(BLANKETS[kind])
+            found.append(kept > blanket if self.decoys else kept == blanket)
+        return np.array(found)
+
+
+def by_precision(correlation: np.ndarray) -> np.ndarray:
+    """Read the blanket from the inverse covariance, where the target's row is not 0: bool (p,)."""
+    return np.asarray(np.abs(np.linalg.inv(correlation)[0, 1:]) > 1e-9)
+
+
+def by_correlation(correlation: np.ndarray) -> np.ndarray:
+    """Take what correlates with the target for its blanket: a fault, bool (p,)."""
+    return np.asarray(np.abs(correlation[0, 1:]) > 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Disagreements:
+    """How many sets, over all kinds, have no flow and do not contain the blanket, or the reverse."""
+
+    read: Callable[[np.ndarray], np.ndarray] = by_precision  # reads the blanket from correlations
+
+    def __call__(self, lab: Lab, seed: int) -> float:
+        """Compare all sets."""
+        setting, wrong = lab.setting, 0
+        for kind, flows in zip(KINDS, setting.flows, strict=True):
+            blanket = self.read(correlations(kind, setting.strengths, setting.nulls))
+            enough = masks(setting.num_variables)[:, blanket].all(axis=1)
+            wrong += int((enough != (flows < 1e-9)).sum())
+        return float(wrong)
