@@ -257,8 +257,9 @@ class _Past(NamedTuple):
         source, action = found.split(problem)
         law, before = problem.situation[self.node[source], action], self.read[source]
         read = np.where(law == len(problem.law) - 1, -1, law * problem.num_readings + found.reading)
-        certain = np.isin(problem.law, (0.0, 1.0)).all(axis=(1, 2))[law]  # read twice, it says nothing more
-        read[certain & (before == read[:, None]).any(axis=1)] = -1
+        chance = ((problem.law > 0) & (problem.law < 1)).any(axis=(1, 2))
+        again = (before == read[:, None]).any(axis=1)  # which says nothing more where nothing is left to chance
+        read[again & ~chance[law]] = -1
         whole = np.column_stack([before, read])
         number = np.random.default_rng(0).integers(2**63, size=len(problem.law) * problem.num_readings + 1)
         number[-1] = 0  # of -1

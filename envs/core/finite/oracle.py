@@ -160,20 +160,31 @@ class FiniteOracle(Oracle[S]):
         if setting.state_in_prompt:
             return setting.graph("nodes")
         own = type(setting).reference_probs is not FiniteSetting.reference_probs
-        public = not own and isinstance(policy, SettingPolicy)
-        if public and policy.kind == "initial":
-            public = type(setting).initial_probs is FiniteSetting.initial_probs
-        merge = policy.merge if type(policy) is PointPolicy else ""
-        coarse = public or (merge == "beliefs" and not own)
-        if coarse and rows == "situations":
+        point = type(policy) is PointPolicy and policy.merge == "beliefs"
+        by_belief = not own and (point or self._goes_by_node(policy))
+        if by_belief and rows == "situations":
             return setting.graph("beliefs")
-        table = type(policy) is LegalTablePolicy and policy.view == "state"
         try:
-            return setting.graph(rows if public or table or merge == rows else "histories")
+            return setting.graph(rows if self._sees_rows(policy) else "histories")
         except TooLarge:
-            if coarse:
+            if by_belief:
                 return setting.graph("beliefs")
             raise
+
+    def _sees_rows(self, policy: Any) -> bool:
+        """Return whether dialogues that share a row of the view look alike to a policy."""
+        table = type(policy) is LegalTablePolicy and policy.view == "state"
+        point = type(policy) is PointPolicy and policy.merge == self.setting.rows
+        return table or point or self._goes_by_node(policy)
+
+    def _goes_by_node(self, policy: Any) -> bool:
+        """Return whether a policy is a public one that knows no more than the node."""
+        setting = type(self.setting)
+        return (
+            isinstance(policy, SettingPolicy)
+            and setting.reference_probs is FiniteSetting.reference_probs
+            and (policy.kind == "reference" or setting.initial_probs is FiniteSetting.initial_probs)
+        )
 
     def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
