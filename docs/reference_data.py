@@ -91,7 +91,7 @@ class Place:
     raw: tuple[float, float, float] | None  # the same of the scores as they are; None where none is clipped
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Numbers:
     """The results of a suite."""
 

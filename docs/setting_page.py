@@ -100,8 +100,6 @@ def measure(ids: list[str], folder: Path) -> tuple[list[dict[str, Any]], list[Pa
 def episode(id: str, path: Path | None = None) -> dict[str, Any]:
     """Play one episode by the optimum, of a pair by base model and optimum, and draw its end.
 
-    A board, which the end clears, is drawn as it stood before the last action.
-
     Returns:
         The fingerprint, the objective of both, the prompt as it is named, and of each step the action, its probability
         by the base model and by the optimum, and the reward.
@@ -112,9 +110,8 @@ def episode(id: str, path: Path | None = None) -> dict[str, Any]:
     best, base = key.oracle.optimal_policy, key.reference_policy
     observation, info = env.reset(seed=1)
     tokens = observation[: setting.prompt_length].tolist()
-    steps, ended, board = [], False, None
+    steps, ended = [], False
     while not ended:
-        board = env.render() if path is not None and setting.state_in_prompt else None
         chances = [policy.probs(observation[None])[0] for policy in (base, best)]
         if setting.feedback == "preference":
             action = np.array([rng.choice(len(own), p=own / own.sum()) for own in chances])
@@ -128,7 +125,7 @@ def episode(id: str, path: Path | None = None) -> dict[str, Any]:
         from PIL import Image
 
         with atomic_write(path, "wb") as file:
-            Image.fromarray(env.render() if board is None else board).save(file, format="png")
+            Image.fromarray(env.render()).save(file, format="png")
     named = " ".join("·" if token == 0 else setting.symbol_name(token - 1) for token in tokens)
     values = [f"{key.oracle.evaluate(policy, ['objective'])['objective']:.4g}" for policy in (base, best)]
     known = {"fingerprint": setting.fingerprint, "base": values[0], "optimum": values[1]}

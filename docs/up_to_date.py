@@ -52,6 +52,7 @@ def changed(numbers: Numbers) -> set[tuple[str, str]]:
     return {pair for pair in now.keys() | then.keys() if now.get(pair) != then.get(pair)}
 
 
+@functools.cache
 def caution(numbers: Numbers) -> str:
     """Return a sentence for pages that show numbers of an earlier suite; "" where all are of what it asks for now."""
     count, every = len(changed(numbers)), planned(numbers.suite).keys() | measured(numbers).keys()

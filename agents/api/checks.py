@@ -60,20 +60,20 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
         raise CheckFailed(str(error)) from error
     require(stated in SEES, f"sees(setting) returned {stated!r}: one of {', '.join(map(repr, SEES))}")
     before, globals_before = hyperparameters(agent), global_random_state()
-    budget = _budget(agent, env_id, parameters)
+    observations = _observations(env_id, parameters)
+    budget = _budget(agent, env_id, parameters, observations)
     with views_noted() as noted:
-        first = _train(agent, env_id, parameters, 0, budget)
+        first = _train(agent, env_id, parameters, 0, budget, observations)
     fix = "pass `seed` to envs.reset, and make generators of your own: numpy.random.default_rng(seed)"
     require(global_random_state() == globals_before, f"train used or seeded a global random generator: {fix}")
     require(hyperparameters(agent) == before, "train changed the hyper-parameters: leave the attributes of self alone")
 
-    observations = _observations(env_id, parameters)
     _check_policy(first.policy, env_id, parameters, observations)
     shown = most_shown(shown_to_policy(first.policy, setting), *noted)
     fix = f"define sees(self, setting) to return {shown!r}, as View.of(setting, name).sees has it for a view"
     told = f"sees(setting) says {stated!r}, but what it trained with shows {shown!r}: {fix}"
     require(SEES.index(shown) <= SEES.index(stated), told)
-    again = _train(agent, env_id, parameters, 0, budget)
+    again = _train(agent, env_id, parameters, 0, budget, observations)
     fix = "draw only from generators made from `seed`, and keep nothing on self from one run to the next"
     require(_same(first.policy, again.policy, observations, 0.0), f"the same seed gave another policy: {fix}")
     spent = (first.budget.spent, first.budget.steps), (again.budget.spent, again.budget.steps)
@@ -113,23 +113,27 @@ def _compatible(agent: Any) -> str:
     raise CheckFailed(f"no registered setting suits {told}: register one, or correct these attributes")
 
 
-def _budget(agent: Any, env_id: str, parameters: dict[str, Any]) -> int:
+def _budget(agent: Any, env_id: str, parameters: dict[str, Any], observations: np.ndarray) -> int:
     """Return a tiny budget, no multiple of anything, of which the agent spends some; else the setting's own."""
     tiny = 4 * int(getattr(agent, "num_envs", 64)) + 37
-    if getattr(agent, "feedback", "reward") == "none" or _train(agent, env_id, parameters, 1, tiny).budget.spent:
+    if getattr(agent, "feedback", "reward") == "none":
+        return tiny
+    if _train(agent, env_id, parameters, 1, tiny, observations).budget.spent:
         return tiny
     budget = lookup(env_id).budget
-    spent = _train(agent, env_id, parameters, 1, budget).budget.spent
+    spent = _train(agent, env_id, parameters, 1, budget, observations).budget.spent
     require(spent, f"train spent none of {budget} episodes: declare feedback = 'none', or learn from smaller batches")
     return budget
 
 
-def _train(agent: Any, env_id: str, parameters: dict[str, Any], seed: int, budget: int) -> Trained:
-    """Train one run, its logged policies checked; every failure becomes a CheckFailed."""
-    num_actions, observations = lookup(env_id).make_setting(parameters).num_actions, _observations(env_id, parameters)
+def _train(
+    agent: Any, env_id: str, parameters: dict[str, Any], seed: int, budget: int, observations: np.ndarray
+) -> Trained:
+    """Train one run, its logged policies checked on observations; every failure becomes a CheckFailed."""
+    num_actions = lookup(env_id).make_setting(parameters).num_actions
 
     def checkpoint(policy: Any, spent: int, scalars: dict[str, float]) -> None:
-        checked_probs(policy, observations, num_actions)
+        checked_probs(policy, observations.copy(), num_actions)
 
     try:
         return train(agent, env_id, parameters, [seed], budget, [checkpoint])[0]
@@ -206,7 +210,7 @@ def _check_batched_seeds(
     agent: Any, env_id: str, parameters: dict[str, Any], budget: int, alone: Trained, observations: np.ndarray
 ) -> None:
     """Check that runs trained together are those trained alone: tables bit for bit, linear policies to 1e-10."""
-    others = [_train(agent, env_id, parameters, seed, budget) for seed in (1, 2)]
+    others = [_train(agent, env_id, parameters, seed, budget, observations) for seed in (1, 2)]
     tolerance = LINEAR_TOLERANCE if isinstance(alone.policy, LinearPolicy) else 0.0
     together = train(agent, env_id, parameters, [0, 1, 2], budget)
     fix = "no branch on data, no reduction over runs, and random numbers from the trainer's streams alone"

@@ -239,17 +239,18 @@ def plan(suite: Suite) -> Plan:
         ConfigurationError: an environment or agent that is unknown or listed twice, a parameter out of its range, an
             instance whose optimum is hardly better than its reference, or an agent that matches no environment.
     """
-    places: list[tuple[set[str | None], EnvironmentEntry, str, Setting]] = []  # its names, each level of it
+    # Its names, each level of it, id and setting, the values of reference and optimum.
+    places: list[tuple[set[str | None], EnvironmentEntry, str, Setting, tuple[float, float]]] = []
     for i, named in enumerate(suite.environments):
         for level in _checked(f"environments[{i}]", _levels, named):
-            id, setting = _checked(f"environments[{i}]", _setting, level)
-            places.append(({named.id, named.label, id}, level, id, setting))
-    agents = _resolve_agents(suite, [(level.id, setting) for _, level, _, setting in places])
+            id, setting, values = _checked(f"environments[{i}]", _setting, level)
+            places.append(({named.id, named.label, id}, level, id, setting, values))
+    agents = _resolve_agents(suite, [(level.id, setting) for _, level, _, setting, _ in places])
     jobs: list[Job] = []
     skipped: list[tuple[str, str, str]] = []
     infeasible: list[tuple[str, str]] = []
     unavailable: dict[str, str] = {}
-    for called, environment, id, setting in places:
+    for called, environment, id, setting, values in places:
         for entry, agent in zip(suite.agents, agents, strict=True):
             names = (_env_name(environment), entry.label or with_values(short_name(entry.agent), entry.hyperparameters))
             if entry.environments is not None and not called & set(entry.environments):
@@ -280,11 +281,9 @@ def plan(suite: Suite) -> Plan:
                     continue
             runs = tuple(identity.with_seed(seed) for seed in suite.seeds)
             fractions = fine_fractions(identity.budget) if environment.ladder else FRACTIONS
-            oracle = oracle_of(id, setting)
-            values = float(oracle.reference_value), float(oracle.optimal_value)
             job = Job(names, environment.id, agent, runs, suite.timeout, fractions, int(suite.memory * 1e9), values)
             jobs += [job] if suite.batch_seeds and agent.fit(setting).batches else job.split()
-    _refuse_mismatch(suite, agents, [setting for *_, setting in places])
+    _refuse_mismatch(suite, agents, [setting for *_, setting, _ in places])
     _refuse_twice(jobs)
     if unavailable and len(unavailable) == len(agents):
         raise ConfigurationError("; ".join(f"{name}: {reason}" for name, reason in unavailable.items()))
@@ -329,8 +328,8 @@ def fine_fractions(budget: int) -> tuple[float, ...]:
     return tuple(2.0 ** (-k / 4) for k in range(count, -1, -1))
 
 
-def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
-    """Return id and setting; refuse one on which nothing can be won."""
+def _setting(entry: EnvironmentEntry) -> tuple[str, Setting, tuple[float, float]]:
+    """Return id, setting, and the values of reference and optimum; refuse a setting on which nothing can be won."""
     id = resolve_env(entry.id)
     setting = lookup(id).make_setting(entry.parameters)
     oracle = oracle_of(id, setting)
@@ -340,7 +339,7 @@ def _setting(entry: EnvironmentEntry) -> tuple[str, Setting]:
             f"{_env_name(entry)}: the optimum ({oracle.optimal_value:.4g}) is better than the "
             f"reference ({oracle.reference_value:.4g}) by less than {SMALLEST_GAP:.0%}: choose other parameters"
         )
-    return id, setting
+    return id, setting, (float(oracle.reference_value), float(oracle.optimal_value))
 
 
 def _env_name(entry: EnvironmentEntry) -> str:

@@ -14,7 +14,6 @@ from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, train
 from theorybench.agents.api.agent import mismatch
 from theorybench.agents.api.loading import agent_class
-from theorybench.agents.reward_guided import RewardGuidedAgent
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
@@ -59,25 +58,20 @@ PAIRS = [
     for env_id in (FEW if name.startswith("trl-") else IDS)
     if not mismatch(agent_class(name), lookup(env_id).setting)
     and (name, env_id) != ("trl-kto", "Toy/Copy-v0")  # it takes no turns, which illegal actions ask for
-    # Episodes begin at boards that others pass through, so that there is no tree to guide in: test_reward_guided.py.
-    and not (issubclass(agent_class(name), RewardGuidedAgent) and env_id == "TheoryBench/Metadata-v0")
 ]
 
 
 def in_turns(pairs):
-    """A sixth of the pairs each day, in which each agent has a sixth of the settings and each setting of the agents.
-
-    The toys are for all but the trainers of TRL, which take turns.
-    """
+    """48 pairs each day, however many settings there are, and all agents on toys; the trainers of TRL take turns."""
 
     def turns(name, env_id):
-        if name.startswith("trl-"):
+        if name.startswith("trl-") or env_id == "Toy/TwoArms-v0":
             return [pytest.mark.rotating(OURS.index(name), of=6)]
         if env_id in FEW:
             return []
         if name == "sb3-maskable-ppo":  # sb3-ppo with masks
             return [pytest.mark.slow]
-        return [pytest.mark.rotating(OURS.index(name) + IDS.index(env_id), of=6)]
+        return [pytest.mark.rotating(daily=48)]
 
     return [pytest.param(*pair, marks=turns(*pair)) for pair in pairs]
 
@@ -121,15 +115,15 @@ def test_every_learner_trains_a_network(name, env_id, short):
         np.testing.assert_allclose(untrained.policy.probs(seen), origin.probs(seen), atol=1e-12)
 
 
-def test_the_optimal_policy_scores_one_and_the_reference_zero():
-    for env_id in IDS:
-        entry = lookup(env_id)
-        oracle = entry.oracle(entry.make_setting({}))
-        for name, score in (("optimal", 1.0), ("reference", 0.0)):
-            (outcome,) = train(make_agent(name), env_id, {}, [0], 10)
-            assert oracle.score(outcome.policy) == score
-            assert outcome.budget.spent == 0
-        assert {"objective", "kl"} <= set(oracle.evaluate(oracle.reference_policy))
+@pytest.mark.rotating(daily=4)
+def test_the_optimal_policy_scores_one_and_the_reference_zero(env_id):
+    entry = lookup(env_id)
+    oracle = entry.oracle(entry.make_setting({}))
+    for name, score in (("optimal", 1.0), ("reference", 0.0)):
+        (outcome,) = train(make_agent(name), env_id, {}, [0], 10)
+        assert oracle.score(outcome.policy) == score
+        assert outcome.budget.spent == 0
+    assert {"objective", "kl"} <= set(oracle.evaluate(oracle.reference_policy))
 
 
 def test_every_module_is_one_registered_agent():

@@ -53,7 +53,7 @@ def test_the_page_of_a_setting_shows_its_question_an_episode_and_its_papers(id):
     assert row["fingerprint"] == setting.fingerprint, "`python docs/measure.py episodes`"
 
 
-@pytest.mark.rotating
+@pytest.mark.rotating(daily=4)
 @pytest.mark.parametrize("id", shipped_settings())
 def test_the_example_and_the_episode_of_a_setting_are_what_its_page_shows(id):
     (row,) = [row for row in data.read("episodes")["episodes"] if row["environment"] == id]

@@ -45,6 +45,11 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
 def module_name(path: Path) -> str:
     room, folder = next((name, folder) for name, folder in ROOMS.items() if path.is_relative_to(folder))
     parts = [room, *path.relative_to(folder).with_suffix("").parts]
@@ -57,7 +62,7 @@ def room_of(module: str) -> str:
 
 def imported(path: Path) -> Iterator[str]:
     """Every module of the package that a file names, wherever in the file."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "theorybench")
         elif isinstance(node, ast.ImportFrom):
@@ -76,13 +81,13 @@ def place(path: Path, node: ast.AST | None = None) -> str:
 
 
 def everything() -> Iterator[tuple[Path, ast.AST]]:
-    yield from ((path, node) for path in FILES for node in ast.walk(tree(path)))
+    yield from ((path, node) for path in FILES for node in nodes(path))
 
 
 def imports(path: Path, modules: set[str]) -> set[str]:
     """The modules that a file imports: lazy imports and those of annotations count."""
     found = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -237,6 +242,6 @@ def test_tests_hold_no_packages_and_the_root_no_conftest():
 def test_every_test_can_fail():
     checks = ("assert", "raises(", "warns(", "check_", "testing.", "check=True", ".fail(")
     for path in (ROOT / "tests").rglob("test_*.py"):
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 assert any(check in ast.unparse(node) for check in checks), f"{place(path, node)} checks nothing"

@@ -28,6 +28,7 @@ def test_links_and_classifiers():
     assert versions == ["3.11", "3.12", "3.13"] and PROJECT["requires-python"] == ">=3.11"
 
 
+@pytest.mark.rotating
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 def test_make_and_the_checks_need_no_bash():
     makefile, checks = (ROOT / "Makefile").read_text("utf-8"), (ROOT / ".ci" / "run").read_text("utf-8")

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.envs.context.causal_graph.setting import CausalGraph
-from theorybench.envs.core.environments.canvas import BAR, EDGE, INK, QUIET
+from theorybench.envs.context.scenes import board_of, decided, paid
+from theorybench.envs.core.environments.canvas import BAR, EDGE, INK, QUIET, RIGHT, WRONG
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
 
 #: The two kinds of tests, as columns of pictures.
@@ -49,13 +50,14 @@ class CausalGraphRenderer(Renderer):
     def text(self, setting: CausalGraph, scene: Scene) -> str:
         """Describe an episode."""
         counts, named, hidden = _board(setting, scene)
-        rows = [("tests", f"{sum(map(sum, counts))} of {setting.tests} made" if named is None else "the board is gone")]
+        rows = [("tests", _made(setting, scene, counts))]
         each = len(setting.targets)
         for number, target in enumerate(setting.targets):
             told = (f"{kind} {_told(own)}" for kind, own in zip(KINDS, counts[number::each], strict=True))
             rows.append((f"row {target}", "; ".join(told)))
         rows += [
-            ("so far", _parents(named) if named is not None else _so_far(setting, counts)),
+            ("so far", f"{_so_far(setting, counts)}, by tests in context"),
+            ("named", "-" if named is None else f"{_parents(named)}, {_right(named, hidden)}"),
             ("hidden", f"{_parents(hidden)}, which the agent does not see"),
             ("status", status(setting, scene)),
         ]
@@ -68,8 +70,17 @@ class CausalGraphRenderer(Renderer):
         figure.set_size_inches(8.4, 3.4)
         figure.text(0.02, 0.93, headline(setting, scene), fontsize=11, color=INK, weight="bold", parse_math=False)
         figure.text(0.02, 0.04, status(setting, scene), fontsize=10, color=INK, parse_math=False)
+        figure.text(
+            0.98,
+            0.93,
+            f"tests: {_made(setting, scene, counts)}",
+            fontsize=10,
+            color=QUIET,
+            ha="right",
+            parse_math=False,
+        )
         for kind, title in enumerate(KINDS):
-            axes = figure.add_axes((0.06 + 0.21 * kind, 0.2, 0.18, 0.56))
+            axes = figure.add_axes((0.06 + 0.21 * kind, 0.24, 0.18, 0.52))
             grid = np.full((each, most), np.nan)
             for row, own in enumerate(counts[kind * each :][:each]):
                 grid[row, : len(own)] = own
@@ -79,39 +90,34 @@ class CausalGraphRenderer(Renderer):
                     axes.text(column, row, f"{count:.0f}" if count else "·", ha="center", va="center", fontsize=10)
             axes.set_xticks(range(most))
             axes.set_yticks(range(each), [str(target) for target in setting.targets] if not kind else [""] * each)
-            axes.set_title(title, fontsize=9, color=QUIET)
+            axes.set_title(f"named {title}", fontsize=9, color=QUIET)
             axes.set_xlabel("candidate", fontsize=8, color=QUIET)
             if not kind:
                 axes.set_ylabel("position", fontsize=8, color=QUIET)
             axes.tick_params(labelsize=8, length=0, colors=QUIET)
             for spine in axes.spines.values():
                 spine.set_color(EDGE)
+        title = "so far, in context" if named is None else f"the tree named: {_right(named, hidden)}"
         parts = (
-            (0.47, _arcs(setting, counts, named, hidden), "so far, in context" if named is None else "named"),
+            (0.47, _arcs(setting, counts, named, hidden), title),
             (0.74, [Arc(child, int(hidden[child])) for child in range(1, setting.nodes)], "hidden"),
         )
         for left, arcs, title in parts:
-            draw_arcs(figure.add_axes((left, 0.16, 0.25, 0.64)), setting.nodes, arcs, title)
+            draw_arcs(figure.add_axes((left, 0.16, 0.25, 0.6)), setting.nodes, arcs, title)
 
 
 def _board(setting: CausalGraph, scene: Scene) -> tuple[list[list[int]], np.ndarray | None, np.ndarray]:
-    """Return the counts of each test, the parents that were named, None before, and the hidden ones.
-
-    A tree clears the board.
-    """
-    hidden = setting.trees[int(scene.state.hidden[0])]
-    if scene.ended:
-        ending = int(scene.state.node[0]) - setting.problem.num_nodes
-        return [[0] * len(columns) for columns in setting.columns], setting.trees[ending], hidden
-    shown = (scene.observation.astype(int) - setting.num_actions - 1).tolist()
-    return [[shown[column] for column in columns] for columns in setting.columns], None, hidden
+    """Return the counts of each test, the parents that were named, None before, and the hidden ones."""
+    shown, action = board_of(setting, scene).tolist(), decided(setting, scene)
+    counts = [[shown[column] for column in columns] for columns in setting.columns]
+    named = None if action is None else setting.trees[action - len(setting.columns)]
+    return counts, named, setting.trees[int(scene.state.hidden[0])]
 
 
 def _arcs(setting: CausalGraph, counts: list[list[int]], named: np.ndarray | None, hidden: np.ndarray) -> list[Arc]:
     """Return the arcs of what is named so far, wider the oftener; of a tree at the end, right ones and wrong ones."""
     if named is not None:
-        colours = {True: "#3b8a48", False: "#c2571a"}  # right and wrong
-        return [Arc(i, int(named[i]), colours[bool(named[i] == hidden[i])]) for i in range(1, setting.nodes)]
+        return [Arc(i, int(named[i]), RIGHT if named[i] == hidden[i] else WRONG) for i in range(1, setting.nodes)]
     arcs = [Arc(1, 0, QUIET, 1.0)]
     for target, own in zip(setting.targets, counts[: len(setting.targets)], strict=True):
         best = int(np.argmax(own))
@@ -119,6 +125,15 @@ def _arcs(setting: CausalGraph, counts: list[list[int]], named: np.ndarray | Non
             if count:
                 arcs.append(Arc(target, candidate, INK if candidate == best else BAR, 0.8 + 0.8 * count, f"x{count}"))
     return arcs
+
+
+def _made(setting: CausalGraph, scene: Scene, counts: list[list[int]]) -> str:
+    return f"{sum(map(sum, counts))} of {setting.tests} made, {paid(setting, scene)} paid"
+
+
+def _right(named: np.ndarray, hidden: np.ndarray) -> str:
+    """Say how many of the edges that were to be found are right."""
+    return f"{(named[2:] == hidden[2:]).sum()} of {len(named) - 2} right"
 
 
 def _told(counts: list[int]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.context.fact_memory.setting import FULL, HALF, SKIP, STREAMS, STRENGTHS, FactMemory
+from theorybench.envs.context.scenes import board_of
 from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow, draw_page
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
 
@@ -20,7 +21,7 @@ class FactMemoryRenderer(Renderer):
         counts, waiting = _board(setting, scene)
         rows = [
             *((f"class {c}", _told(setting, c, own)) for c, own in enumerate(counts.tolist())),
-            ("waiting", "nothing" if waiting is None else f"a batch of class {waiting}"),
+            ("waiting", f"a batch of class {waiting}" if waiting is not None else f"nothing; {_result(scene)}"),
             ("memory", _memory(setting, counts)),
             ("stream", f"{_stream(scene)}, hidden from the agent"),
             ("status", status(setting, scene)),
@@ -34,23 +35,29 @@ class FactMemoryRenderer(Renderer):
         for c, own in enumerate(counts.tolist()):
             boxes = [Cell(*MARKS[action]) for action in MARKS for _ in range(own[action])]
             boxes += [Cell("?", BAD)] if c == waiting else []
-            rows.append(CellRow(f"class {c}", tuple(boxes), words=f"asked {setting.queries[c]:.2g} each"))
+            rows.append(CellRow(f"class {c}", tuple(boxes), words=f"{setting.queries[c]:.2g} queries each"))
         most = float(setting.load * setting.T)
         load = float(setting.loads(counts[None])[0])
         rows.append(CellRow("load", share=load / most, words=f"{load:.2f} of {most:.2f}"))
-        words = f"F full, h half, - skipped, ? waiting.  {_memory(setting, counts)}"
-        rows.append(CellRow("", words=words))
-        rows.append(CellRow("", words=f"Stream (hidden): {_stream(scene)}"))
+        rows.append(CellRow("memory", words=_memory(setting, counts) if waiting is not None else _result(scene)))
+        rows.append(CellRow("boxes", words="batches: F written in full, h at half strength, - skipped, ? waiting"))
+        rows.append(CellRow("hidden", words=f"the stream is {_stream(scene)}"))
         draw_page(figure, headline(setting, scene), rows, None, status(setting, scene))
 
 
 def _board(setting: FactMemory, scene: Scene) -> tuple[np.ndarray, int | None]:
     """Return what was done with the batches of each class, int (V, 3), and the class that waits."""
-    if scene.ended:
-        ending = int(scene.state.node[0]) - setting.problem.num_nodes
-        return setting.endings[ending].astype(np.int64), None
-    shown = scene.observation.astype(np.int64) - setting.num_actions - 1
-    return shown[:-1].reshape(setting.classes, len(STRENGTHS)), int(shown[-1])
+    board = board_of(setting, scene)
+    counts, waiting = board[:-1].reshape(setting.classes, len(STRENGTHS)), int(board[-1])
+    if not scene.ended or scene.last is None:
+        return counts, waiting
+    counts[waiting, int(scene.last.action)] += 1
+    return counts, None
+
+
+def _result(scene: Scene) -> str:
+    """Say what all batches have earned at the end."""
+    return "" if scene.last is None else f"{scene.last.reward:.1%} of all queries are answered rightly"
 
 
 def _told(setting: FactMemory, c: int, own: list[int]) -> str:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-
 from theorybench.envs.context.memory_order.setting import MemoryOrder
+from theorybench.envs.context.scenes import board_of
 from theorybench.envs.core.environments.canvas import GIVEN, SAID, Cell, CellRow, draw_page
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
+
+#: By how much the rewards of the two bits differ at least, where they do.
+TOLERANCE = 1e-9
 
 
 class MemoryOrderRenderer(Renderer):
@@ -17,8 +19,9 @@ class MemoryOrderRenderer(Renderer):
         bits, since = _board(setting, scene)
         rows = [
             ("bits", " ".join(_spelt(setting, bits))),
-            *((f"order {k}", " ".join(_held(setting, bits, k, opened)) + _told(opened)) for k, opened in since),
-            ("hidden", _posterior(setting, scene, bits)),
+            *((f"order {k}", f"{' '.join(_held(setting, bits, k, own))}  {_told(own)}") for k, own in since),
+            ("hidden", _posterior(setting, bits)),
+            ("earned", _earned(setting, scene)),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
@@ -26,44 +29,57 @@ class MemoryOrderRenderer(Renderer):
     def picture(self, setting: MemoryOrder, figure: Any, scene: Scene) -> None:
         """Draw a box for each bit, and for each order the places whose pairs it holds."""
         bits, since = _board(setting, scene)
-        width = min(1.0, 11 / setting.T)
+        width = min(1.0, 10.4 / setting.T)
         rows = [CellRow("bits", tuple(Cell(bit, GIVEN) for bit in _spelt(setting, bits)), width)]
         for k, opened in since:
             boxes = tuple(Cell(mark, SAID) for mark in _held(setting, bits, k, opened))
-            rows.append(CellRow(f"order {k}", boxes, width))
-        rows.append(CellRow("hidden", words=_posterior(setting, scene, bits)))
+            rows.append(CellRow(f"order {k}", boxes, width, words=_told(opened)))
+        rows.append(CellRow("hidden", words=_posterior(setting, bits)))
+        rows.append(CellRow("earned", words=_earned(setting, scene)))
         draw_page(figure, headline(setting, scene), rows, None, status(setting, scene))
 
 
-def _board(setting: MemoryOrder, scene: Scene) -> tuple[list[int], list[tuple[int, int | None]]]:
+def _board(setting: MemoryOrder, scene: Scene) -> tuple[list[str], list[tuple[int, int | None]]]:
     """Return the bits, and for each order from the largest on the step at which it was opened, None where it is not.
 
-    The end clears the board.
+    The end clears the board: the last bit is what the last reward shows, "?" where both bits were predicted alike.
     """
-    numbers = np.maximum(scene.observation.astype(int) - setting.num_actions - 1, 0).tolist()
-    bits = [number - 1 for number in numbers[: setting.T] if number]
-    since = enumerate(numbers[setting.T :], 1)
-    return bits, [(k, opened - 1 if opened else None) for k, opened in since][::-1]
+    numbers = board_of(setting, scene).clip(0)
+    bits = [str(number - 1) for number in numbers[: setting.T].tolist() if number]
+    since = [opened - 1 if opened else None for opened in numbers[setting.T :].tolist()]
+    if scene.ended and scene.last is not None:
+        order = int(scene.last.action)
+        gain = setting.problem.gain[setting.number(numbers[None])[0]].reshape(-1, 2)[order]
+        other = abs(gain - scene.last.reward) > TOLERANCE
+        bits.append("0" if other[1] else "1" if other[0] else "?")
+        opened = [setting.T - 1 if own is None else own for own in since[:order]]
+        since = [*opened, *[None] * (setting.K - order)]
+    return bits, list(enumerate(since, 1))[::-1]
 
 
-def _spelt(setting: MemoryOrder, bits: list[int]) -> list[str]:
-    return [*map(str, bits), *["·"] * (setting.T - len(bits))]
+def _spelt(setting: MemoryOrder, bits: list[str]) -> list[str]:
+    return [*bits, *["·"] * (setting.T - len(bits))]
 
 
-def _held(setting: MemoryOrder, bits: list[int], order: int, opened: int | None) -> list[str]:
+def _held(setting: MemoryOrder, bits: list[str], order: int, opened: int | None) -> list[str]:
     """Mark the places whose pairs a memory holds."""
     first = setting.T if opened is None else max(opened, order)
     return ["■" if first <= place < len(bits) else "·" for place in range(setting.T)]
 
 
 def _told(opened: int | None) -> str:
-    return "  closed" if opened is None else f"  open since step {opened}"
+    return "closed" if opened is None else f"since {opened}"
 
 
-def _posterior(setting: MemoryOrder, scene: Scene, bits: list[int]) -> str:
-    """Say how likely each order is."""
-    if scene.ended:
-        return "the text is over"
-    row = 2 ** len(bits) - 1 + int("".join(map(str, bits)) or "0", 2)
+def _posterior(setting: MemoryOrder, bits: list[str]) -> str:
+    """Say how likely each order is, by the bits before the last place."""
+    known = bits[: setting.T - 1]
+    row = 2 ** len(known) - 1 + int("".join(known) or "0", 2)
     chances = setting.text.posterior(setting.weights)[row]
-    return "by the bits, " + ", ".join(f"order {m}: {chance:.2f}" for m, chance in enumerate(chances, 1))
+    return "the order; by the bits " + ", ".join(f"{m} with {chance:.2f}" for m, chance in enumerate(chances, 1))
+
+
+def _earned(setting: MemoryOrder, scene: Scene) -> str:
+    """Say what the predictions so far have saved, less what memories cost."""
+    total = 0.0 if scene.last is None else scene.last.total * setting.T
+    return f"{total:.3f} bits over a fair coin in {scene.step} predictions, less prices"

@@ -4,6 +4,7 @@ import numpy as np
 
 from theorybench.envs.context.metadata.grammar import labels
 from theorybench.envs.context.metadata.setting import Metadata
+from theorybench.envs.context.scenes import board_of, decided, judged, paid
 from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import Renderer, Scene, described, status
 
@@ -20,7 +21,7 @@ class MetadataRenderer(Renderer):
         drawn = [name if place < begun else name.upper() for place, name in enumerate(told)]
         rows = [
             ("text", f"{' '.join(drawn)}   (shown or read; in capitals what was written)"),
-            ("labels", f"{' '.join(known)}   ({setting.label_price:g} each; a symbol read: {setting.read_price:g})"),
+            ("labels", f"{' '.join(known)}   ({_prices(setting, scene)})"),
             ("hidden", f"{' '.join(true)}   of grammar {''.join(way)}"),
             ("judged", _verdict(setting, scene) or "at the end"),
             ("status", status(setting, scene)),
@@ -36,32 +37,40 @@ class MetadataRenderer(Renderer):
         text = tuple(Cell(name, GIVEN if place < begun else said) for place, name in enumerate(told))
         return [
             CellRow("text", text, words=verdict or ("being written" if begun < setting.L else "shown or read")),
-            CellRow("labels", tuple(Cell(name) for name in known)),
+            CellRow("labels", tuple(Cell(name) for name in known), words=_prices(setting, scene)),
             CellRow("hidden", tuple(Cell(name, None) for name in true), words=f"of grammar {''.join(way)}"),
         ]
 
 
 def _board(setting: Metadata, scene: Scene) -> tuple[list[str], list[str], int]:
-    """Return the symbols and labels on the board (at the end the text), and how many symbols were shown or read."""
-    node, nodes = int(scene.state.node[0]), setting.problem.num_nodes
-    unknown = [UNKNOWN] * setting.L
-    if node >= nodes:
-        whole = setting.texts.symbols[node - nodes : node - nodes + 1].ravel().tolist()
-        return [setting.symbol_name(symbol) for symbol in whole] or unknown, unknown[: setting.D], 0
-    numbers = setting.problem.shown[node].tolist()
+    """Return the symbols and labels on the board, and how many symbols were shown or read."""
+    numbers, action, ending = board_of(setting, scene).tolist(), decided(setting, scene), _ending(setting, scene)
     told, known, begun = numbers[: setting.L], numbers[setting.L : -1], numbers[-1]
+    if action is not None:
+        place, written = told.index(0), action < setting.q
+        told[place] = 1 + (action if written else int(setting.texts.symbols[ending, place]))
+        begun = begun or (place if written else 0)
     names = [setting.symbol_name(number - 1) if number else UNKNOWN for number in told]
     return names, [str(number - 1) if number else UNKNOWN for number in known], begun or setting.L
 
 
+def _ending(setting: Metadata, scene: Scene) -> int:
+    """Return the number of an ending, negative before the end."""
+    return int(scene.state.node[0]) - setting.problem.num_nodes
+
+
+def _prices(setting: Metadata, scene: Scene) -> str:
+    """Name the prices, and what was paid so far."""
+    return f"{setting.label_price:g} each; a symbol read: {setting.read_price:g}; {paid(setting, scene)} paid"
+
+
 def _verdict(setting: Metadata, scene: Scene) -> str:
     """Say what a text was judged to be; "" before its end."""
-    node, nodes = int(scene.state.node[0]), setting.problem.num_nodes
-    if node < nodes:
+    if decided(setting, scene) is None:
         return ""
-    if node - nodes == len(setting.texts.symbols):
+    if _ending(setting, scene) == len(setting.texts.symbols):
         return "impossible"
-    return "grammatical" if setting.problem.pay[node - nodes, int(scene.state.hidden[0])] else "of another grammar"
+    return "grammatical" if judged(setting, scene) else "of another grammar"
 
 
 def _hidden(setting: Metadata, scene: Scene) -> tuple[list[str], list[str]]:

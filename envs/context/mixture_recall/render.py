@@ -3,8 +3,9 @@
 from typing import Any
 
 from theorybench.envs.context.mixture_recall.mixture import SOURCES
-from theorybench.envs.context.mixture_recall.setting import KINDS, MixtureRecall
-from theorybench.envs.core.environments.canvas import GIVEN, SAID, CellRow, draw_page
+from theorybench.envs.context.mixture_recall.setting import KINDS, PEAKED, SPREAD, MixtureRecall
+from theorybench.envs.context.scenes import board_of, decided, judged, paid
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, CellRow, draw_page
 from theorybench.envs.core.environments.canvas import Cell as Box
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
 
@@ -18,10 +19,13 @@ class MixtureRecallRenderer(Renderer):
     def text(self, setting: MixtureRecall, scene: Scene) -> str:
         """Describe an episode."""
         sources, sharpness, counts = _board(setting, scene)
+        said, _ = _answer(setting, scene)
         rows = [
             ("sources", f"{sources}, one of which is asked for"),
             ("level", f"sharpness {sharpness} of {setting.levels}, leak {setting.leaks(sources)[sharpness]:.2f}"),
             *((f"at {level}", _told(own)) for level, own in enumerate(counts)),
+            ("paid", f"{paid(setting, scene)} for readings and sharpness"),
+            ("answer", f"{said}; {_hidden(setting, scene)}"),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
@@ -36,21 +40,32 @@ class MixtureRecallRenderer(Renderer):
         ]
         for level, own in enumerate(counts):
             boxes = tuple(Box(str(count) if count else "·", SAID if level == sharpness else GIVEN) for count in own)
-            rows.append(CellRow(f"at {level}", boxes, width=1.5, words="now" if level == sharpness else ""))
-        draw_page(figure, headline(setting, scene), rows, None, f"{sources} sources. {status(setting, scene)}")
+            words = f"now, {paid(setting, scene)} paid" if level == sharpness else ""
+            rows.append(CellRow(f"at {level}", boxes, width=1.5, words=words))
+        said, face = _answer(setting, scene)
+        rows.append(CellRow("answer", (Box(said, face),), width=3.0, words=_hidden(setting, scene)))
+        draw_page(figure, headline(setting, scene), rows, None, f"{sources} sources; {status(setting, scene)}")
 
 
 def _board(setting: MixtureRecall, scene: Scene) -> tuple[int, int, list[list[int]]]:
-    """Return the number of sources, the sharpness, and how often each value was read at each sharpness.
+    """Return the number of sources, the sharpness, and how often each value was read at each sharpness."""
+    context, sharpness, *counts = board_of(setting, scene).tolist()
+    return SOURCES[context], sharpness, [counts[KINDS * level :][:KINDS] for level in range(setting.levels + 1)]
 
-    An answer clears the board: the sharpness is all that is left of it.
-    """
-    sources, levels = SOURCES[int(scene.state.prompt[0]) // 2], setting.levels + 1
-    if scene.ended:
-        ending = int(scene.state.node[0]) - setting.problem.num_nodes
-        return sources, ending // (setting.readings + 1) % levels, [[0] * KINDS] * levels
-    shown = (scene.observation.astype(int) - setting.num_actions - 1).tolist()
-    return sources, shown[1], [shown[2 + KINDS * level :][:KINDS] for level in range(levels)]
+
+def _answer(setting: MixtureRecall, scene: Scene) -> tuple[str, str]:
+    """Return what was answered and the colour of its box: "·" before."""
+    action = decided(setting, scene)
+    if action is None:
+        return "·", GIVEN
+    verdict, face = ("right", GOOD) if judged(setting, scene) else ("wrong", BAD)
+    return f"{setting.symbol_name(action)}, {verdict}", face
+
+
+def _hidden(setting: MixtureRecall, scene: Scene) -> str:
+    """Name the answer that is right."""
+    spread = setting.problem.pay[0, int(scene.state.hidden[0])] > 0  # of the first ending, the answer "spread"
+    return f"right is {setting.symbol_name(SPREAD if spread else PEAKED)}, which the agent does not see"
 
 
 def _told(counts: list[int]) -> str:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from theorybench.envs.context.training_length.setting import LEVELS, TASKS, THRESHOLDS, TrainingLength
+from theorybench.envs.context.scenes import board_of, decided, paid
+from theorybench.envs.context.training_length.setting import TASKS, THRESHOLDS, TrainingLength
 from theorybench.envs.context.training_length.tree import draw_runs
-from theorybench.envs.core.environments.canvas import BAD, EDGE, GOOD, INK, QUIET
+from theorybench.envs.core.environments.canvas import BAD, EDGE, GOOD, INK, QUIET, RIGHT, WRONG
 from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
 
 #: What the levels of a jump mean.
@@ -19,26 +20,23 @@ class TrainingLengthRenderer(Renderer):
 
     def text(self, setting: TrainingLength, scene: Scene) -> str:
         """Describe an episode."""
-        board, task = _board(setting, scene), int(scene.state.hidden[0])
-        last, (frequency, period, margin) = int(setting.last_run(board[None])[0]), TASKS[task]
-        jumps = ["-" if number == 0 else "deployed" if number > LEVELS else NAMES[number - 1] for number in board]
+        board, task = board_of(setting, scene), int(scene.state.hidden[0])
+        frequency, period, margin = TASKS[task]
+        jumps = ["-" if number == 0 else NAMES[number - 1] for number in board]
         costs = (f"{cost:.3g}" if number else "-" for cost, number in zip(_costs(setting), board, strict=True))
         rows = [
-            ("length", _columns(map(str, setting.lengths))),
+            ("length", _columns([*map(str, setting.lengths), "in all"])),
             ("jump", _columns(jumps)),
-            ("paid", _columns(costs)),
+            ("paid", _columns([*costs, paid(setting, scene)])),
             ("task", f"frequency {frequency}, period {period}, margin {margin}; hidden from the agent"),
-            (
-                "error",
-                f"{_error(setting, task, last)} at any length, hidden; right if at most {setting.tolerance:g}",
-            ),
+            ("error", _error(setting, scene)),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
 
     def picture(self, setting: TrainingLength, figure: Any, scene: Scene) -> None:
         """Draw the error after a run of each length, the runs that were made, and their jumps and prices below."""
-        board, task = _board(setting, scene), int(scene.state.hidden[0])
+        board, task = board_of(setting, scene), int(scene.state.hidden[0])
         figure.set_size_inches(7.2, 4.4)
         figure.text(0.02, 0.95, headline(setting, scene), fontsize=11, color=INK, weight="bold", parse_math=False)
         figure.text(0.02, 0.03, status(setting, scene), fontsize=10, color=INK, parse_math=False)
@@ -52,16 +50,21 @@ class TrainingLengthRenderer(Renderer):
         axes.plot(places, errors, ":", color=QUIET, linewidth=1.2, label="after a run of this length (hidden)")
         made = board > 0
         axes.plot(places[made], errors[made], "o", color=INK, markersize=9, label="runs")
+        last = _last_run(setting, scene)
+        if decided(setting, scene) is not None and last >= 0:
+            right = errors[last] <= setting.tolerance
+            face, words = (RIGHT, "deployed: right") if right else (WRONG, "deployed: wrong")
+            axes.plot(last, errors[last], "o", color=face, markersize=13, label=words)
         names = []
         for length, number, cost in zip(setting.lengths, board.tolist(), _costs(setting), strict=True):
-            jump = "" if not number else "deployed" if number > LEVELS else f"jump {NAMES[number - 1]}"
+            jump = f"jump {NAMES[number - 1]}" if number else ""
             names.append(f"{length}\n{jump}\n{f'paid {cost:.3g}' if number else ''}")
         axes.set_xticks(places, names, fontsize=8)
         axes.tick_params(axis="y", labelsize=8)
         axes.grid(axis="y", color=EDGE, linewidth=0.5)
         axes.set_ylabel("error at any length", fontsize=9, color=QUIET)
         frequency, period, margin = TASKS[task]
-        words = f"hidden task: frequency {frequency}, period {period}, margin {margin}"
+        words = f"hidden task: frequency {frequency}, period {period}, margin {margin}; paid {paid(setting, scene)}"
         axes.set_title(words, fontsize=9, color=QUIET)
         axes.legend(loc="upper right", fontsize=8, frameon=False)
 
@@ -70,13 +73,9 @@ class TrainingLengthRenderer(Renderer):
         return draw_runs(setting, policies)
 
 
-def _board(setting: TrainingLength, scene: Scene) -> np.ndarray:
-    """Return the numbers on the board; of an ended episode the last run alone is known, as 1 + `LEVELS`."""
-    node, boards = int(scene.state.node[0]), setting.boards
-    if node < len(boards):
-        return boards[node]
-    last = node - len(boards) - 1
-    return np.where(np.arange(setting.num_lengths) == last, 1 + LEVELS, 0)
+def _last_run(setting: TrainingLength, scene: Scene) -> int:
+    """Return the number of the last run, -1 before any."""
+    return int(setting.last_run(board_of(setting, scene)[None])[0])
 
 
 def _costs(setting: TrainingLength) -> list[float]:
@@ -87,5 +86,12 @@ def _columns(words: Any) -> str:
     return "".join(f"{word:<9}" for word in words).rstrip()
 
 
-def _error(setting: TrainingLength, task: int, last: int) -> str:
-    return f"up to {setting.errors[task, last]:.3g}" if last >= 0 else "everything wrong"
+def _error(setting: TrainingLength, scene: Scene) -> str:
+    """Say how wrong the model is, and at the end how it was judged."""
+    last = _last_run(setting, scene)
+    error = float(setting.errors[int(scene.state.hidden[0]), last]) if last >= 0 else np.inf
+    words = f"up to {error:.3g} at any length" if last >= 0 else "everything wrong at any length"
+    if decided(setting, scene) is None:
+        return f"{words}, hidden; right if at most {setting.tolerance:g}"
+    verdict, side = ("right", "at most") if error <= setting.tolerance else ("wrong", "more than")
+    return f"{words}, deployed: {verdict}, {side} {setting.tolerance:g}"

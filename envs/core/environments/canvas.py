@@ -7,6 +7,8 @@ import numpy as np
 INK, QUIET, EDGE, EMPTY = "#1b2733", "#5b6b7b", "#c9d0d8", "#f4f5f7"
 #: Faces of boxes: what is given, what the agent said, and what turned out well or badly.
 GIVEN, SAID, GOOD, BAD, BAR = "#dbe4f0", "#f6dfc4", "#cbe6cf", "#f3d0cd", "#7f9cc0"
+#: Lines and marks of what turned out well or badly.
+RIGHT, WRONG = "#3b8a48", "#c2571a"
 #: Boxes of width 1 in a line of a page, and bars that are named.
 PER_LINE, NAMED_BARS = 12, 24
 #: Inches: width of a page, where boxes begin, the side of a box, and the heights of a row, the bars and the margins.

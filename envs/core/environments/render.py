@@ -17,10 +17,12 @@ _MOST_LINES = 8
 
 
 class Last(NamedTuple):
-    """The last step of an environment: its action (one number, or a pair) and reward."""
+    """The last step of an environment."""
 
-    action: Any
+    action: Any  # one number, or a pair
     reward: float
+    seen: np.ndarray  # the tokens at which the action was taken, int (tokens,)
+    total: float  # the rewards of the episode so far, this one among them
 
 
 class Scene(NamedTuple):
@@ -118,6 +120,11 @@ def policy_picture(setting: Dynamics, policies: Mapping[str, Any]) -> Any:
     return renderer_of(setting).policies(setting, policies)
 
 
+def last_step(before: Last | None, action: Any, reward: float, seen: np.ndarray) -> Last:
+    """Return a step as the last one, given the one before it in the same episode, None for the first."""
+    return Last(action, reward, seen, reward + (0.0 if before is None else before.total))
+
+
 def scene_of(batch: Batch, i: int, last: Last | None) -> Scene:
     """Copy what is drawn of environment i."""
     state = type(batch.state)(*(np.array(to_numpy(field[i : i + 1])) for field in batch.state))
@@ -173,11 +180,12 @@ def headline(setting: Dynamics, scene: Scene) -> str:
 
 
 def status(setting: Dynamics, scene: Scene) -> str:
-    """Say whether the episode runs, and what its last step was."""
+    """Say whether the episode runs, what its last step was, and what all of them earned."""
     words = "ended" if scene.ended else "running"
     if scene.last is not None:
         chosen = " against ".join(setting.symbol_name(a) for a in np.ravel(scene.last.action).tolist())
         words += f", last action {chosen}, reward {scene.last.reward:g}"
+        words += f", return {scene.last.total:g}" if setting.horizon > 1 else ""
     return words
 
 

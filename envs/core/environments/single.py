@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from theorybench.envs.core.arrays import to_numpy
 from theorybench.envs.core.environments.batch import OPTIONS, Batch
-from theorybench.envs.core.environments.render import Last, ansi, rgb_array
+from theorybench.envs.core.environments.render import Last, ansi, last_step, rgb_array
 from theorybench.envs.core.environments.sealed import refuse_if_sealed
 from theorybench.envs.core.errors import ActionError, ParameterError
 from theorybench.envs.core.policy import Policy, SettingPolicy
@@ -67,6 +68,10 @@ class AnswerKey:
             raise gym.error.ResetNeeded("call reset before render")
         draw = ansi if self.render_mode == "ansi" else rgb_array
         return tuple(draw(self.batch, i, step) for i, step in enumerate(steps))
+
+    def _seen(self) -> Any:
+        """Return what all environments show, int (n, tokens), where it may be drawn later; else None."""
+        return None if self.render_mode is None or self.batch.state is None else to_numpy(self.batch.observe())
 
     @property
     def oracle(self) -> Any:
@@ -136,10 +141,13 @@ class Environment(AnswerKey, gym.Env[np.ndarray, Any]):
             each = f"in 0..{self.setting.num_actions - 1}"
             allowed = f"a pair of integers {each}" if self.batch.pairs else f"an integer {each}"
             raise ActionError("action", action, allowed) from error
+        seen = self._seen()
         rewards, terminated, invalid = self.batch.step(actions)
-        self._last = Last(actions[0].copy(), float(rewards[0]))
+        reward = float(rewards[0])
+        if seen is not None:
+            self._last = last_step(self._last, actions[0].copy(), reward, seen[0])
         info = self._info() | {"invalid_action": invalid is not None and bool(invalid[0])}
-        return self.batch.observe()[0], self._last.reward, bool(terminated[0]), False, info
+        return self.batch.observe()[0], reward, bool(terminated[0]), False, info
 
     def action_masks(self) -> np.ndarray:
         """Return the legal actions, bool (num_actions,)."""

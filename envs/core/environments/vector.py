@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 
 from theorybench.envs.core.arrays import backend_namespace, to_numpy
 from theorybench.envs.core.environments.batch import ALL, Batch
-from theorybench.envs.core.environments.render import Last
+from theorybench.envs.core.environments.render import Last, last_step
 from theorybench.envs.core.environments.single import AnswerKey, spaces_of
 from theorybench.envs.core.errors import OptionError, ParameterError, require_integer
 
@@ -106,13 +106,17 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
         """
         batch, xp = self.batch, self.batch.xp
         actions = batch.actions(actions, self.num_envs)
+        drawn = self._drawn()
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and batch.state is not None and bool(xp.any(batch.ended)):
             rewards, terminated, invalid = self._step_or_reset(actions)
         else:
             rewards, terminated, invalid = batch.step(actions)
-        if self.render_mode is not None:
-            steps = zip(to_numpy(actions)[:RENDERED].copy(), to_numpy(rewards)[:RENDERED].tolist(), strict=True)
-            self._last = [Last(*step) for step in steps]
+        if drawn:
+            steps = zip(drawn, to_numpy(actions).copy(), to_numpy(rewards).tolist(), strict=False)
+            self._last = [
+                None if over else last_step(before, action, reward, seen)
+                for (seen, over, before), action, reward in steps
+            ]
         terminated = xp.asarray(terminated, copy=True)  # since the batch keeps its own
         invalid = xp.zeros_like(terminated) if invalid is None else invalid
         final: dict[str, Any] = {}
@@ -125,6 +129,15 @@ class VectorEnvironment(AnswerKey, gym.vector.VectorEnv[Any, Any, Any]):
                 batch.begin(ALL if rows.shape[0] == self.num_envs else rows)
         info = {**self._info(), "invalid_action": invalid, **final}
         return batch.observe(), rewards, terminated, xp.zeros_like(terminated), info
+
+    def _drawn(self) -> list[tuple[Any, bool, Last | None]]:
+        """Return of the environments that may be drawn what they show, whether they have ended, and the last step."""
+        seen, batch = self._seen(), self.batch
+        if seen is None:
+            return []
+        steps, over = to_numpy(batch.steps)[:RENDERED].tolist(), to_numpy(batch.ended)[:RENDERED].tolist()
+        last = [step if taken else None for step, taken in zip(self._last, steps, strict=True)]
+        return list(zip(seen[:RENDERED], over, last, strict=True))
 
     def _step_or_reset(self, actions: Any) -> tuple[Any, Any, Any]:
         """Reset the environments that ended at the last step, move the others (NextStep)."""

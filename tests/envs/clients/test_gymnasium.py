@@ -33,6 +33,7 @@ class Patient:
         """Go on at once."""
 
 
+@pytest.mark.rotating(daily=4)
 def test_a_video_of_each_environment(env_id: str, short: Callable[[str], dict[str, Any]], tmp_path: Path) -> None:
     editor = pytest.importorskip("moviepy")
     env = gym.make(env_id, render_mode="rgb_array", **short(env_id))
@@ -51,6 +52,7 @@ def test_a_video_of_each_environment(env_id: str, short: Callable[[str], dict[st
     assert "prompt" in end
 
 
+@pytest.mark.rotating(daily=4)
 def test_a_window_shows_each_environment(
     env_id: str, short: Callable[[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +68,7 @@ def test_a_window_shows_each_environment(
     env.close()
 
 
+@pytest.mark.rotating(daily=4)
 def test_single_wrappers(env_id: str, short: Callable[[str], dict[str, Any]]) -> None:
     env: gym.Env = gym.make(env_id, **short(env_id))
     env = wrappers.FlattenObservation(wrappers.NormalizeReward(wrappers.RecordEpisodeStatistics(env)))
@@ -75,6 +78,7 @@ def test_single_wrappers(env_id: str, short: Callable[[str], dict[str, Any]]) ->
     assert observation.sum() == env.unwrapped.observation_space.shape[0]  # type: ignore[index]  # one 1 for each token
 
 
+@pytest.mark.rotating(daily=4)
 def test_vector_wrappers(env_id: str) -> None:
     envs: Any = gym.make_vec(env_id, num_envs=5)
     envs = vector_wrappers.NormalizeReward(vector_wrappers.RecordEpisodeStatistics(envs))
@@ -90,6 +94,7 @@ def test_vector_wrappers(env_id: str) -> None:
     assert flat.reset(seed=0)[0].shape[0] == 2
 
 
+@pytest.mark.rotating(daily=4)
 def test_gymnasiums_own_vectors_hold_our_environments(env_id: str) -> None:
     ours: Any = gym.make_vec(env_id, num_envs=3)
     theirs = gym.vector.SyncVectorEnv([lambda: gym.make(env_id)] * 3, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)

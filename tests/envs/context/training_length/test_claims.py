@@ -127,13 +127,14 @@ def test_words():
         shown.append(env.render())
     lines = [text.splitlines() for text in shown]
     assert {len(text) for text in lines} == {7} and max(map(len, itertools.chain(*lines))) <= 80
-    assert lines[0][1].split() == ["length", "16", "32", "64", "128", "256", "512"]
+    assert lines[0][1].split() == ["length", "16", "32", "64", "128", "256", "512", "in", "all"]
     assert lines[0][2].split() == ["jump"] + ["-"] * 6 and "everything wrong" in shown[0]
     jumps, paid = lines[3][2].split(), lines[3][3].split()
     assert [word == "-" for word in jumps[1:]] == [False, False, True, True, False, True]
-    assert paid == ["paid", "0.025", "0.05", "-", "-", "0.4", "-"]
-    assert lines[4][2].split() == ["jump", "-", "-", "-", "-", "deployed", "-"] and "ended" in shown[4]
-    assert all("hidden from the agent" in text for text in shown)
+    assert paid == ["paid", "0.025", "0.05", "-", "-", "0.4", "-", "0.475"]
+    assert lines[4][1:5] == lines[3][1:5]  # the end clears the board, and not what is drawn of it
+    assert "hidden; right if" in lines[3][5] and "deployed: right, at most 0.1" in lines[4][5]
+    assert "ended" in shown[4] and all("hidden from the agent" in text for text in shown)
 
 
 @pytest.mark.rotating

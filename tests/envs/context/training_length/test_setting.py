@@ -182,6 +182,7 @@ def test_the_plateau_and_the_trap():
     assert deployed_error(Task(32, 2, Fraction(1)), 16, 4) / 2 == pytest.approx(0.833, abs=5e-4)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("parameters", [row[0] for row in ROWS])
 def test_the_optimum_is_the_best_of_all_ways_to_decide(parameters):
     oracle, story = oracle_of(**parameters), story_of(**parameters)

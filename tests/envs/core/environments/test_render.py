@@ -15,11 +15,11 @@ from theorybench.envs.core.environments.batch import Batch
 from theorybench.envs.core.environments.canvas import GOOD, SAID, Cell, CellRow
 from theorybench.envs.core.environments.render import (
     RENDERERS,
-    Last,
     Renderer,
     Scene,
     ansi,
     figure_svg,
+    last_step,
     policy_picture,
     renderer_of,
     rgb_array,
@@ -55,10 +55,11 @@ def test_a_setting_may_draw_its_own(toys: ModuleType, monkeypatch: pytest.Monkey
     batch.seed(0)
     batch.reset(batch.options(None))
     batch.step(batch.actions([0, 1, 0], 3))
-    assert ansi(batch, 1, Last(1, 1.0)) == "two arms"
+    last = last_step(None, 1, 1.0, np.array([1]))
+    assert ansi(batch, 1, last) == "two arms"
     (scene,) = seen
     assert scene.observation.tolist() == [2] and scene.state.pulled.tolist() == [2] and scene.ended and scene.step == 1
-    assert scene.last == Last(1, 1.0) and scene.legal.tolist() == [True, True]
+    assert scene.last is last and scene.legal.tolist() == [True, True]
     scene.state.pulled[:] = 7  # a copy
     assert batch.state.pulled.tolist() == [1, 2, 1]
     image = rgb_array(batch, 0, None)
@@ -82,6 +83,7 @@ def frames(env_id: str, **parameters: Any) -> list[np.ndarray]:
     return [*drawn, env.render()]
 
 
+@pytest.mark.rotating(daily=4)
 def test_all_frames_of_an_environment_have_one_even_size_and_show_each_step(
     env_id: str, short: Callable[[str], dict[str, Any]]
 ) -> None:
@@ -118,8 +120,9 @@ def test_rows_say_what_the_task_is_and_how_it_goes() -> None:
         batch.seed(1)
         batch.reset(batch.options(options))
         for action in actions:
+            seen = batch.observe()[0]
             rewards, _, _ = batch.step(batch.actions([action], 1))
-            last = Last(np.array(action), float(rewards[0]))
+            last = last_step(last, np.array(action), float(rewards[0]), seen)
         return {row.label: row for row in renderer_of(setting).rows(setting, scene_of(batch, 0, last))}
 
     def said(row: CellRow) -> list[str]:

@@ -196,6 +196,7 @@ def test_policies_that_settings_define_survive_a_file(name, parameters, policy_o
     np.testing.assert_array_equal(loaded.probs(seen), policy.probs(seen))
 
 
+@pytest.mark.rotating(daily=4)
 def test_a_spec_goes_through_json(env_id):
     spec = gym.make(env_id).spec
     copy = gym.envs.registration.EnvSpec.from_json(spec.to_json())
@@ -215,6 +216,7 @@ def test_metadata_of_one_environment_is_its_own():
     assert [mode.value for mode in modes] == ["SameStep", "Disabled"]
 
 
+@pytest.mark.rotating(daily=4)
 def test_renderings_show_the_episode(env_id):
     for seed in range(10):
         env = make(env_id, render_mode="ansi")
@@ -234,6 +236,7 @@ def test_renderings_show_the_episode(env_id):
         make(env_id, render_mode="svg")
 
 
+@pytest.mark.rotating(daily=4)
 def test_a_setting_is_its_parameters(env_id, short):
     setting = make(env_id, **short(env_id)).setting
     copy = pickle.loads(pickle.dumps(setting))

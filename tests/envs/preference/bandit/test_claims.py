@@ -126,6 +126,7 @@ def test_predictions_are_the_published_numbers():
     assert predicted["hybrid-beside-on-policy"] == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("repeats", [4, 10**6])
 def test_the_noise_of_distillation_is_that_of_every_pair_summed(repeats):
     """Each pair's Delta has the variance of all numbers of wins, which tends to that of the delta method."""

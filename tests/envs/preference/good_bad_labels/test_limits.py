@@ -121,6 +121,7 @@ def test_dpo_ends_at_the_ratio_of_the_laws(responses, beta, seed):
     np.testing.assert_allclose(found, limit, atol=1e-3)
 
 
+@pytest.mark.rotating
 @settings(max_examples=25, deadline=None)
 @given(
     responses=st.integers(3, 8),
@@ -210,6 +211,7 @@ def test_a_known_share_far_from_one_half_needs_no_solver():
     np.testing.assert_array_equal(GoodBadLabelsOracle(setting).limit("ddro"), setting.tables.good)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("variant", "share", "estimated"),
     [("ddro", 0.5, True), ("ddro", 0.3, False), ("two-term", 0.3, True)],

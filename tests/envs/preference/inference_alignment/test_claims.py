@@ -80,6 +80,7 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, faults):
     assert result.verdict == "fails", result
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "other"), OTHER_CLAIMS)
 def test_claim_fails_when_it_says_something_else(name, other):
     result = dataclasses.replace(CLAIM[name], **other).check()

@@ -88,6 +88,7 @@ def descend(setting, starts, seed=0):
 TILT = {"num_points": 11, "num_criteria": 1, "operator": "soft-best-of-n"}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("starts", "parameters"),
     [

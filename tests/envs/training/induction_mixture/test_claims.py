@@ -117,6 +117,7 @@ def test_the_cheapest_data_get_dearer_with_the_number_of_triggers(monkeypatch):
     assert claim.check().verdict == "fails"
 
 
+@pytest.mark.rotating
 def test_linear_programs_find_what_is_just_right():
     """A search finds nothing cheaper that is always right, and something a little dearer."""
     wanted = [9.764758, 20.026104, 35.355884, 54.625726]
@@ -130,6 +131,7 @@ def test_linear_programs_find_what_is_just_right():
     assert [proportional_cost(triggers) for triggers in (1, 2, 3)] == pytest.approx([1, 3, 6])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "fault"),
     [

@@ -297,6 +297,7 @@ def test_the_ladder_asks_for_dearer_data():
     assert all(oracle.optimal_value - oracle.reference_value > 0.02 * oracle.optimal_value for oracle in oracles)
 
 
+@pytest.mark.rotating
 def test_pictures_and_texts():
     env = gym.make(ID, render_mode="ansi")
     env.reset(seed=0, options={"prompt": 3})

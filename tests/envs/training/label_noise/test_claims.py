@@ -112,6 +112,7 @@ def test_ladders_get_deeper():
     assert [oracle.value_of_readings for oracle in unknown] == sorted(oracle.value_of_readings for oracle in unknown)
 
 
+@pytest.mark.rotating
 def test_pictures_and_words():
     for mode in ("ansi", "rgb_array"):
         env = gym.make(ID, render_mode=mode, rates=4.0)
