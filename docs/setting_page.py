@@ -36,7 +36,8 @@ while not ended:
 {step}
     observation, reward, ended, _, info = env.step(action)
 print(env.render())
-print(round(key.oracle.evaluate(key.reference_policy)["objective"], 4), key.oracle.score(key.oracle.optimal_policy))
+value = key.oracle.evaluate(key.reference_policy)["objective"]
+print(round(value, 4), key.oracle.score(key.oracle.optimal_policy))
 """
 
 
