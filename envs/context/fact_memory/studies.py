@@ -217,7 +217,7 @@ STUDIES: tuple[Study, ...] = (
         title="Recall against load, and how full a memory should be",
         text=(
             "Memories of random vectors follow the law, the better the larger they are. The optimum keeps its memory "
-            "far from full, whatever comes; writing everything drives it to where two facts in three are lost."
+            "far from full, whatever comes; writing everything drives it to where three facts in four are lost."
         ),
         run=Capacity(),
         seeds=8,
