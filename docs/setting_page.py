@@ -30,8 +30,7 @@ import theorybench
 
 env = gym.make("{id}", render_mode="ansi")
 key, rng = env.unwrapped, np.random.default_rng(1)
-observation, info = env.reset(seed=1)
-ended = False
+(observation, info), ended = env.reset(seed=1), False
 while not ended:
 {step}
     observation, reward, ended, _, info = env.step(action)
