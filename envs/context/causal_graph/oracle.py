@@ -84,6 +84,6 @@ DIFFICULTIES = (
         size_of=lambda setting: float(len(setting.trees)),
         laws=(),
         grows="how many tests it takes to know a tree: ln(trees) over the information of a test",
-        parameters={"instance": 10_000},
+        parameters={"tests": 3, "instance": 10_000},
     ),
 )

@@ -116,7 +116,7 @@ DIFFICULTIES = (
         values=(2, 3, 4),
         size="boards",
         size_of=lambda setting: float(len(setting.boards.source)),
-        parameters={"instance": 10_000},
+        parameters={"D": 2, "instance": 10_000},
         laws=(),
         grows="what a label tells: with more symbols fewer texts are grammatical under several grammars",
     ),

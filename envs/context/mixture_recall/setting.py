@@ -96,7 +96,7 @@ class MixtureRecall(BoardSetting):
     *Greedy does not sharpen.* Sharpening shows nothing, so that one more action followed by the best answer is worth
     less than answering at once by its price. One who looks one action ahead never sharpens: .546609.
 
-    The number of readings needed grows as 1 / (a_2 (1 - l))^2; the ladder lowers `amplitude`.
+    The number of readings needed grows as 1 / (a_2 (1 - l))^2; the ladder raises `readings`.
 
     ## References
     Transformers as Measure-Theoretic Associative Memory (arXiv 2602.01863): recall, then predict, on mixtures of

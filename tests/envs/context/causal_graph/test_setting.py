@@ -284,7 +284,7 @@ def test_one_round_in_context_leaves_nothing_to_weigh():
 @pytest.mark.rotating
 def test_the_ladder_gets_harder():
     (ladder,) = DIFFICULTIES
-    oracles = [CausalGraphOracle(CausalGraph(**level, tests=3)) for level in ladder.levels()]
+    oracles = [CausalGraphOracle(CausalGraph(**level)) for level in ladder.levels()]
     assert [ladder.place(oracle.setting) for oracle in oracles] == [2, 6, 24]
     successes = [oracle.evaluate(oracle.optimal_policy, ["success"])["success"] for oracle in oracles]
     assert successes == sorted(successes, reverse=True)
