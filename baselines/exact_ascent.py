@@ -32,7 +32,7 @@ class ExactAscent(Agent, PolicyOptions):
 
     feedback: ClassVar[str] = "none"
     privileged: ClassVar[bool] = True
-    settings: ClassVar[tuple[str, ...]] = ("InductionMixture", "StepSizes", "LabelNoise", "ThinkingSteps")
+    settings: ClassVar[tuple[str, ...]] = ("TrainingRun",)
     num_envs = 1
 
     aim: str = choice("value", ("value", "optimum"), "what is ascended: J, or the likelihood of the optimal actions")
@@ -64,7 +64,7 @@ class ExactAscent(Agent, PolicyOptions):
 
 def _value(graph: DecisionGraph) -> Any:
     """Return -J as a function of the log-probabilities of all histories, (P, A)."""
-    gain, roots, weight = map(torch.from_numpy, (graph.gain[0], graph.roots, graph.weight))
+    gain, roots, weight = map(torch.from_numpy, (graph.reward, graph.roots, graph.weight))
     edges = [tuple(map(torch.from_numpy, (e.source, e.slot, e.chance, e.target))) for e in graph.children]
 
     def loss(logs: torch.Tensor) -> torch.Tensor:

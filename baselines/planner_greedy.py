@@ -18,14 +18,7 @@ class PlannerGreedy(Agent):
 
     feedback = "none"
     privileged = True
-    settings: ClassVar[tuple[str, ...]] = (
-        "TrainingLength",
-        "MemoryOrder",
-        "CausalGraph",
-        "FactMemory",
-        "MixtureRecall",
-        "Metadata",
-    )
+    settings: ClassVar[tuple[str, ...]] = ("BoardSetting",)
 
     def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
         """Return the policy that looks one step ahead."""

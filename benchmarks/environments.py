@@ -4,8 +4,8 @@
 
 Everything is on: actions are validated, observations and masks are made, finished episodes begin again in the same
 step, and the phases of episodes are spread so that every step sees its share of endings. Actions are random; where most
-would soon be illegal, in the family `training`, they are random legal ones. Repeats of all environments are
-interleaved, so that a busy machine slows all of them alike, and seconds are the processor's.
+would soon be illegal, in the families `training` and `context`, they are random legal ones. Repeats of all environments
+are interleaved, so that a busy machine slows all of them alike, and seconds are the processor's.
 """
 
 import argparse
@@ -17,8 +17,10 @@ import gymnasium as gym
 import numpy as np
 
 import theorybench as tb
+from theorybench.envs.core.registry import lookup
 
 CARTPOLE = "CartPole-v1"
+IDS = [env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")]
 #: Parameters other than the defaults, in rows of their own.
 LARGE = {"TheoryBench/KFoldComposition-v0": {"N": 16, "k": 8}}
 #: Transitions a second that are asked of a row; less where each prompt is a table that is drawn or looked up.
@@ -35,8 +37,7 @@ GOALS = {
     "TheoryBench/LabelNoise-v0": 5e6,
     "TheoryBench/StepSizes-v0": 5e6,
     "TheoryBench/ThinkingSteps-v0": 5e6,
-    "TheoryBench/WeakToStrong-v0": 5e6,
-    "TheoryBench/MarkovBlanket-v0": 5e6,
+    **{env_id: 5e6 for env_id in IDS if lookup(env_id).setting.track in ("context", "supervision")},
 }
 
 
@@ -64,7 +65,7 @@ def make(env_id: str, num_envs: int, **parameters: int) -> gym.vector.VectorEnv:
 def seconds_per_step(envs: gym.vector.VectorEnv, steps: int, rng: np.random.Generator) -> float:
     """Step some times with random actions."""
     seconds, space = 0.0, envs.single_action_space
-    legal = envs.spec.id != CARTPOLE and envs.unwrapped.setting.track == "training"
+    legal = envs.spec.id != CARTPOLE and envs.unwrapped.setting.track in ("training", "context")
     for _ in range(steps):
         if legal:
             masks = envs.unwrapped.action_masks()
@@ -85,8 +86,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=30)
     parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
-    ids = [CARTPOLE, *(env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/"))]
-    environments = {env_id: make(env_id, options.num_envs) for env_id in ids}
+    environments = {env_id: make(env_id, options.num_envs) for env_id in (CARTPOLE, *IDS)}
     for env_id, parameters in LARGE.items():
         name = " ".join((env_id, *(f"{key}={value}" for key, value in parameters.items())))
         environments[name] = make(env_id, options.num_envs, **parameters)

@@ -66,7 +66,7 @@ def _curves(family: Family, page: str, numbers: data.Numbers) -> list[str]:
     return [f"![Score by {units[name]} spent](pictures/{name})" for name in own]
 
 
-def about(row: dict[str, Any]) -> dict[str, str]:
+def about(row: dict[str, Any]) -> dict[str, Any]:
     """Return what the code says of a study."""
     study = next(study for study in tb.studies(row["environment"]) if study.id == row["id"])
-    return {"title": study.title, "text": study.text, "source": study.source}
+    return {"title": study.title, "text": study.text, "source": study.source, "exact": study.exact}

@@ -6,6 +6,7 @@ from typing import Any
 
 import reference_data as data
 import reference_tables as tables
+from families import families
 from templates import template
 
 from theorybench.envs.core.evidence.interval import Interval
@@ -89,6 +90,7 @@ def render(name: str) -> str:
       table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
     - `result(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table, by column;
       `costs(label, agent)`: the median run's episodes level by level; `sizes(label)`: of the levels;
+    - `boards`: the ids of the context family, whose ladders have a table of their own;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
@@ -136,6 +138,7 @@ def render(name: str) -> str:
         - math.log2(oracle("Relative budget", 0.4).first_reward_queries()),
         cells=cells_of,
         costs=costs,
+        boards=families()["context"].settings,
         sizes=lambda label: ", ".join(f"{size:.3g}" for size in ladders[label].sizes),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,

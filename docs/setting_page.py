@@ -30,13 +30,13 @@ import theorybench
 
 env = gym.make("{id}", render_mode="ansi")
 key, rng = env.unwrapped, np.random.default_rng(1)
-observation, info = env.reset(seed=1)
-ended = False
+(observation, info), ended = env.reset(seed=1), False
 while not ended:
 {step}
     observation, reward, ended, _, info = env.step(action)
 print(env.render())
-print(round(key.oracle.evaluate(key.reference_policy)["objective"], 4), key.oracle.score(key.oracle.optimal_policy))
+value = key.oracle.evaluate(key.reference_policy)["objective"]
+print(round(value, 4), key.oracle.score(key.oracle.optimal_policy))
 """
 
 

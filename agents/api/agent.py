@@ -31,7 +31,10 @@ class Agent:
         feedback: what the agent learns from: "reward", "preference", "label", or "none" (nothing).
             Settings of labels suit agents of rewards as well.
         settings: names of the classes of settings that it is made for, such as ("ThinkingSteps",), where it is a rule
-            that means something there alone; empty for all that give its feedback. Sweeps skip it elsewhere.
+            that means something there alone; that of a base class, such as "BoardSetting", stands for all that are
+            derived from it. Empty for all that give its feedback. Sweeps skip it elsewhere.
+        needs_tree: whether it needs settings in which no episode begins where others pass through. Sweeps skip it
+            where some do (`Setting.begins_midway`).
         num_envs: how many environments `train` gets.
         autoreset_mode: their auto-reset: "SameStep", "NextStep" or "Disabled".
         privileged: whether the environments keep their oracle. Privileged agents are drawn as lines, never ranked.
@@ -54,6 +57,7 @@ class Agent:
 
     feedback: ClassVar[str] = "reward"
     settings: ClassVar[tuple[str, ...]] = ()
+    needs_tree: ClassVar[bool] = False
     num_envs: int = 64
     autoreset_mode: ClassVar[str] = "SameStep"
     privileged: ClassVar[bool] = False
@@ -100,11 +104,14 @@ def mismatch(agent: Any, setting: Setting | type[Setting]) -> str:
 
     Agents of rewards also learn from labels: a label is a reward of +1/2 or -1/2.
     """
-    name = (setting if isinstance(setting, type) else type(setting)).__name__
+    cls = setting if isinstance(setting, type) else type(setting)
+    name = cls.__name__
     wanted, offered = getattr(agent, "feedback", "reward"), setting.feedback
     own = getattr(agent, "settings", ())
-    if own and name not in own:
+    if own and not {base.__name__ for base in cls.__mro__} & set(own):
         return f"it is made for {' and '.join(own)}, not for {name}"
+    if getattr(agent, "needs_tree", False) and setting.begins_midway:
+        return f"it needs a tree of observations, and episodes of {name} begin where others pass through"
     if wanted in ("none", offered) or (wanted, offered) == ("reward", "label"):
         return ""
     return f"it learns from feedback {wanted!r}, and {name} gives {offered!r}"

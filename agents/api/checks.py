@@ -38,7 +38,7 @@ def check_agent(agent: Any, env_id: str | None = None, **parameters: Any) -> Non
 
     Args:
         agent: an instance (or a class that needs no arguments) with `train(envs, budget, *, seed, log)`.
-        env_id: the setting to train on; None for the first registered one that the agent is for.
+        env_id: the setting to train on; None for a registered one that the agent is for, a small one if there is one.
         parameters: of the setting.
 
     Raises:
@@ -105,8 +105,8 @@ def _check_declarations(agent: Any) -> None:
 
 
 def _compatible(agent: Any) -> str:
-    """Return the first registered id that the agent is for."""
-    for env_id in list_envs():
+    """Return the first registered id that the agent is for; reasoning before others, since its settings are small."""
+    for env_id in sorted(list_envs(), key=lambda id: lookup(id).setting.track != "reasoning"):
         if not mismatch(agent, lookup(env_id).setting):
             return env_id
     told = f"feedback {getattr(agent, 'feedback', 'reward')!r}, settings {getattr(agent, 'settings', ())!r}"

@@ -167,6 +167,7 @@ class AgentSpec:
     digest: str  # of the source file; see `agent_digest`
     feedback: str  # what it learns from; see `Agent`
     settings: tuple[str, ...]  # what it is made for; see `Agent`
+    needs_tree: bool  # whether no episode may begin where others pass through; see `Agent`
     privileged: bool  # whether it is shown the oracle; see `Agent`
     strategy: str  # "direct" or "curriculum"; see `Agent`
     objective: str  # "setting" or "reward"; see `Agent`
@@ -241,6 +242,7 @@ def resolve_agent(agent: Any, **hyperparameters: Any) -> AgentSpec:
         digest=agent_digest(made),
         feedback=getattr(made, "feedback", "reward"),
         settings=tuple(getattr(made, "settings", ())),
+        needs_tree=bool(getattr(made, "needs_tree", False)),
         privileged=bool(getattr(made, "privileged", False)),
         strategy=getattr(made, "strategy", "direct"),
         objective=getattr(made, "objective", "setting"),

@@ -45,7 +45,9 @@ def divergence(first: np.ndarray, second: np.ndarray | float) -> Any:
     held = p > 0
     with np.errstate(divide="ignore"):
         ratio = np.divide(p, q, where=held, out=np.ones(p.shape))  # a difference of logarithms loses a tiny divergence
-    return (p * np.log(ratio)).sum(axis=-1)
+    np.log(ratio, out=ratio)
+    ratio *= p
+    return ratio.sum(axis=-1)
 
 
 def standard_error(samples: np.ndarray) -> float:

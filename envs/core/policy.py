@@ -1,5 +1,6 @@
 """What a policy is: a map from observations to probabilities of single responses."""
 
+import functools
 import json
 import os
 import secrets
@@ -41,6 +42,11 @@ class Policy:
         """Sample one action for each observation, int64 (n,), by inverse CDF."""
         return inverse_cdf(self.probs(observations), rng.random(len(observations)))
 
+    def saved_attributes(self) -> dict[str, Any]:
+        """Return what `save` writes, by name: arrays, and what has no leading underscore."""
+        own = vars(self).items()
+        return {name: value for name, value in own if isinstance(value, np.ndarray) or not name.startswith("_")}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the attributes of this policy to one file, atomically: arrays, and JSON for the rest.
 
@@ -81,9 +87,9 @@ def write_policy(policy: Policy, file: IO[bytes], *, compressed: bool) -> None:
     Raises:
         PolicyError: an attribute is neither an array nor JSON.
     """
-    own = vars(policy).items()
+    own = policy.saved_attributes().items()
     arrays = {name: np.asarray(value, order="C") for name, value in own if isinstance(value, np.ndarray)}
-    others = {name: value for name, value in own if name not in arrays and not name.startswith("_")}
+    others = {name: value for name, value in own if name not in arrays}
     try:
         header = json.dumps({"policy": type(policy).__name__, "attributes": others})
     except TypeError as error:
@@ -167,7 +173,7 @@ def checked_probs(policy: Any, observations: np.ndarray, num_actions: int) -> np
             f"the probabilities of {wrong.size} of {len(sums)} rows do not sum to 1: those of row {wrong[0]} sum to "
             f"{sums[wrong[0]]:.6g}. Divide each row by its sum, or return a softmax"
         )
-    return np.maximum(table, 0.0)
+    return np.maximum(table, 0.0) if low < 0 else table
 
 
 class TablePolicy(Policy):
@@ -201,7 +207,16 @@ class PolicyOfSetting(Policy):
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self.setting_class, self.setting_parameters = type(setting).__name__, setting.parameters
-        self.fingerprint = setting.fingerprint
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The setting's, by which a loaded policy finds it: made late, since large tables take a while."""
+        return self.setting.fingerprint
+
+    def saved_attributes(self) -> dict[str, Any]:
+        """Return what `save` writes, by name: which setting it is, and all other attributes."""
+        named = ("setting_class", "setting_parameters", "fingerprint")
+        return {name: getattr(self, name) for name in named} | super().saved_attributes()
 
     @property
     def setting(self) -> Setting:

@@ -38,6 +38,8 @@ class Setting(Dynamics):
             Learners use them only when told to (`policy="informed"`), and boards rank them apart.
         reference_depends_on: what the reference policy depends on: "prefix", "state" or "position".
         state_in_prompt: whether the prompt's tokens change with the actions, because they show what is left of it.
+        begins_midway: whether an episode may begin with an observation that other episodes pass through, so that
+            observations form no tree.
     """
 
     def prompt_tokens(self, prompts: Any) -> np.ndarray:

@@ -92,8 +92,9 @@ class Describing:
         except TheoryBenchError as error:
             report(connection, "end", failure=failure(error, text=str(error)))
             return
-        values = {name: getattr(agent, name) for name in ("digest", "preset", "feedback", "settings", "privileged")}
-        values |= {name: getattr(agent, name) for name in ("strategy", "objective", "batch_seeds", "missing")}
+        values = {name: getattr(agent, name) for name in ("digest", "preset", "feedback", "settings", "needs_tree")}
+        values |= {name: getattr(agent, name) for name in ("privileged", "strategy", "objective")}
+        values |= {name: getattr(agent, name) for name in ("batch_seeds", "missing")}
         for name in ("hyperparameters", "changed"):
             values[name] = {key: shown_value(value) for key, value in getattr(agent, name).items()}
         report(connection, "description", description=values | {"fits": fits})

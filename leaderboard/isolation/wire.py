@@ -71,6 +71,7 @@ class Description(Strict):
     preset: Name | None
     feedback: Name
     settings: tuple[Name, ...]
+    needs_tree: bool
     privileged: bool
     strategy: Literal["direct", "curriculum"]
     objective: Literal["setting", "reward"]

@@ -61,7 +61,7 @@ VARIANTS = (
     ("ridge to reference", "Markov", "informed, no rungs", "network from chance"),
     ("ipo", "two terms", "no rungs", "from chance"),
     ("process rewards", "stage by stage", "language model", "less exploration"),
-    ("informed",),
+    ("informed", "network tuned"),
 )
 
 

@@ -7,12 +7,17 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+import theorybench as tb
 from theorybench.agents import RewardGuidedPolicy, RewardModel, make_agent, rollout, train
+from theorybench.agents.api.agent import mismatch
 from theorybench.envs.core.errors import AgentError
 from theorybench.envs.core.policy import Policy, SettingPolicy
 from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.running.config import make_suite
+from theorybench.leaderboard.running.matrix import plan
 
 COPY, TREE, LADDER = "Toy/Copy-v0", "TheoryBench/TreeMarkovChain-v0", "TheoryBench/ReasoningTree-v0"
+METADATA = "TheoryBench/Metadata-v0"
 CASES = [
     (COPY, {"size": 3}, 500),
     (TREE, {}, 300),
@@ -256,6 +261,34 @@ def test_a_large_tree_takes_seconds():
         assert "pass@1_se" not in values and values["pass@1"] > oracle.reference_value
 
 
-def test_settings_without_a_tree_of_prefixes_are_refused():
-    with pytest.raises(AgentError, match="need a tree, and episodes of Metadata-v0 begin at boards that others pass"):
-        train(make_agent("dprm-sample"), "TheoryBench/Metadata-v0", {"D": 2}, [0], 600)
+def test_settings_without_a_tree_of_prefixes_are_skipped_beforehand():
+    setting = lookup(METADATA).setting
+    why = "it needs a tree of observations, and episodes of Metadata begin where others pass through"
+    for name in ("best-of-n", "soft-best-of-n", "prm-greedy", "prm-sample", "dprm-greedy", "dprm-sample"):
+        assert mismatch(make_agent(name), setting) == why
+    with pytest.raises(AgentError, match="needs a tree of observations"):
+        train(make_agent("dprm-sample"), METADATA, {"D": 2}, [0], 600)
+    environments = [
+        {"id": METADATA, "parameters": {"D": 2}},
+        {"id": "TheoryBench/MixtureRecall-v0", "parameters": {"readings": 2}},
+    ]
+    agents = [{"agent": "dprm-sample"}, {"agent": "reinforce"}]
+    planned = plan(make_suite({"name": "trees", "environments": environments, "agents": agents, "seeds": [0]}))
+    guided = [job.environment for job in planned.jobs if job.agent.name == "dprm-sample"]
+    assert guided == [environments[1]["id"]]
+    assert [(agent, told) for _, agent, told in planned.skipped] == [("dprm-sample", why)]
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("env_id", [id for id in tb.list_envs() if id.startswith("TheoryBench/")])
+def test_settings_say_where_episodes_begin_midway(env_id):
+    envs = gym.make_vec(env_id, num_envs=256)
+    setting = envs.unwrapped.setting
+    rollouts = [rollout(envs, SettingPolicy(setting, "uniform"), episodes=512, rng=np.random.default_rng(0))]
+    if setting.feedback == "preference":
+        rollouts = [part.responses() for part in rollouts]
+    if setting.begins_midway:
+        with pytest.raises(AgentError, match="begin at boards that others pass through"):
+            RewardModel.learn(setting, rollouts)
+    else:
+        assert RewardModel.learn(setting, rollouts).visits.sum() > 0

@@ -14,7 +14,6 @@ from theorybench import baselines
 from theorybench.agents import Agent, hyperparameters, list_agents, make_agent, train
 from theorybench.agents.api.agent import mismatch
 from theorybench.agents.api.loading import agent_class
-from theorybench.agents.reward_guided import RewardGuidedAgent
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
@@ -59,8 +58,6 @@ PAIRS = [
     for env_id in (FEW if name.startswith("trl-") else IDS)
     if not mismatch(agent_class(name), lookup(env_id).setting)
     and (name, env_id) != ("trl-kto", "Toy/Copy-v0")  # it takes no turns, which illegal actions ask for
-    # Episodes begin at boards that others pass through, so that there is no tree to guide in: test_reward_guided.py.
-    and not (issubclass(agent_class(name), RewardGuidedAgent) and env_id == "TheoryBench/Metadata-v0")
 ]
 
 

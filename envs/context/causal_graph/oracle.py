@@ -2,13 +2,14 @@
 
 import functools
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.context.board import BoardOracle
 from theorybench.envs.context.causal_graph.setting import CausalGraph
 from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.core.finite.graph import DecisionGraph
 
 
 class Plans(NamedTuple):
@@ -44,16 +45,13 @@ class CausalGraphOracle(BoardOracle[CausalGraph]):
         prior, posterior = self.setting.prior, np.maximum(self.posterior, np.finfo(np.float64).tiny)
         return np.asarray((posterior * np.log2(posterior)).sum(axis=1) - (prior * np.log2(prior)).sum())
 
-    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics; the information where it is wanted, for which the policy is asked once more."""
-        values = super().measure(policy, metrics)
-        if metrics is None or "information" in metrics:
-            setting = self.setting
-            graph, tests = setting.graph("nodes"), setting.gathering
-            rows = self.probs(policy, setting.observations(graph)) * graph.legal
-            stops = 1 - rows[:, tests].sum(axis=1)
-            values["information"] = float((graph.reach(rows) * stops) @ self.learnt[graph.node])
-        return values
+    def further(self, rows: np.ndarray, graph: DecisionGraph, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Return the information, where it is wanted: what is known on average when a tree is named."""
+        if metrics is not None and "information" not in metrics:
+            return {}
+        lawful = rows * graph.legal
+        stops = 1 - lawful[:, self.setting.gathering].sum(axis=1)
+        return {"information": float((graph.reach(lawful) * stops) @ self.learnt[graph.node])}
 
     @functools.cached_property
     def plans(self) -> Plans:
@@ -86,6 +84,6 @@ DIFFICULTIES = (
         size_of=lambda setting: float(len(setting.trees)),
         laws=(),
         grows="how many tests it takes to know a tree: ln(trees) over the information of a test",
-        parameters={"instance": 10_000},
+        parameters={"tests": 3, "instance": 10_000},
     ),
 )

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from theorybench.envs.context.board import BoardSetting, practice
-from theorybench.envs.context.causal_graph.boards import Counts, all_counts, board_number
 from theorybench.envs.context.causal_graph.trees import all_trees, winner_law
+from theorybench.envs.context.counts import Counts, all_counts, count_of
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.validation import instance, integer, real
 
@@ -123,7 +123,7 @@ class CausalGraph(BoardSetting):
 
     def most_rows(self) -> int:
         """Return the number of boards."""
-        return board_number(self.num_kinds, self.tests)
+        return count_of(self.num_kinds, self.tests)
 
     @property
     def targets(self) -> range:
@@ -154,7 +154,7 @@ class CausalGraph(BoardSetting):
     @functools.cached_property
     def boards(self) -> Counts:
         """What may have been answered, which are the nodes."""
-        return all_counts(self.num_kinds, self.tests)
+        return all_counts(self.num_kinds, self.tests, "more of the first")
 
     @functools.cached_property
     def answer_law(self) -> np.ndarray:
@@ -195,7 +195,7 @@ class CausalGraph(BoardSetting):
     @functools.cached_property
     def problem(self) -> Problem:
         """A node for each board, an ending for each tree that may be named."""
-        shown, done, after, _ = self.boards
+        shown, done, after = self.boards.shown, self.boards.total, self.boards.after
         trees, tests, most = len(self.trees), len(self.columns), self.nodes - 1
         nodes, kinds = shown.shape
         cell = np.repeat(kinds - tests + np.arange(tests + trees)[:, None], most, axis=1)

@@ -62,7 +62,7 @@ def _result(scene: Scene) -> str:
 
 def _told(setting: FactMemory, c: int, own: list[int]) -> str:
     done = [f"{own[action]} {name}" for action, name in ((FULL, "full"), (HALF, "half"), (SKIP, "skipped"))]
-    return f"{', '.join(done)}; a batch is asked for {setting.queries[c]:.3g} times"
+    return f"{', '.join(done)}; {setting.queries[c]:.3g} queries a batch"
 
 
 def _memory(setting: FactMemory, counts: np.ndarray) -> str:

@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import math
 from typing import ClassVar
 
 import numpy as np
 
 from theorybench.envs.context.board import BoardSetting, practice
-from theorybench.envs.context.fact_memory.counts import count_levels
+from theorybench.envs.context.counts import Counts, all_counts, count_of
 from theorybench.envs.context.fact_memory.recall import recall
 from theorybench.envs.core.finite.problem import Problem
 from theorybench.envs.core.validation import instance, integer, real
@@ -142,7 +141,7 @@ class FactMemory(BoardSetting):
 
     def most_rows(self) -> int:
         """Return the number of boards."""
-        return self.classes * math.comb(self.T - 1 + 3 * self.classes, 3 * self.classes)
+        return self.classes * count_of(3 * self.classes, self.T - 1)
 
     @property
     def gathering(self) -> np.ndarray:
@@ -191,30 +190,27 @@ class FactMemory(BoardSetting):
         return np.asarray((self.queries[:, None] * counts * right[:, None]).sum(axis=(1, 2)) / asked)
 
     @functools.cached_property
-    def _counted(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """What may have been done with 0, ..., T batches, and where one batch more leads."""
-        return count_levels(3 * self.classes, self.T)
+    def _counted(self) -> Counts:
+        """What may have been done with at most T batches."""
+        return all_counts(3 * self.classes, self.T, "more of the last")
 
     @property
     def endings(self) -> np.ndarray:
         """How many batches of each class were given each action, for each ending: int8 (E, V, 3)."""
-        return self._counted[0][-1].reshape(-1, self.classes, 3)
+        return self._counted.shown[self._counted.first[self.T] :].reshape(-1, self.classes, 3)
 
     @functools.cached_property
     def problem(self) -> Problem:
         """A board for what was done with the batches so far and the class that waits; an ending for what was done."""
-        V, (levels, longer) = self.classes, self._counted
-        first = np.cumsum([0, *(V * len(level) for level in levels[:-1])])
-        boards, child = [], []
-        for t, (counts, after) in enumerate(zip(levels[:-1], longer, strict=True)):
-            waiting = np.tile(np.arange(V, dtype=np.int8), len(counts))
-            boards.append(np.column_stack([np.repeat(counts, V, axis=0), waiting]))
-            follows, last = after.reshape(-1, 3, 1), t == self.T - 1
-            each = np.zeros(V, np.int32) if last else np.arange(V, dtype=np.int32)
-            child.append(int(first[t + 1]) + (follows if last else V * follows) + each)
-        shown = np.concatenate(boards)
+        V, counts, T = self.classes, self._counted, self.T
+        begun, over = int(counts.first[T - 1]), int(counts.first[T])  # where one batch is left, and none
+        waiting = np.arange(V, dtype=np.int8)
+        shown = np.column_stack([np.repeat(counts.shown[:over], V, axis=0), np.tile(waiting, over)])
+        # Each of what was done has V boards; an ending is what was done in the end, whatever would have come next.
+        child = V * counts.after[:over].reshape(-1, 3, 1) + np.arange(V, dtype=np.int32)
+        child[V * begun :] = (V - 1) * over + counts.after[begun:over].reshape(-1, 3, 1)
         situation = np.zeros((len(shown), 3), np.int64)
-        situation[first[-2] :] = -1  # nothing comes after the last batch
+        situation[V * begun :] = -1  # nothing comes after the last batch
         ends = self.endings
         written = ends[:, :, HALF:].sum(axis=2, dtype=np.int64)
         skipped = (ends[:, :, SKIP] * self.queries).sum(axis=1) / (ends.sum(axis=2) * self.queries).sum(axis=1)
@@ -228,7 +224,7 @@ class FactMemory(BoardSetting):
         return Problem(
             horizon=self.T,
             num_actions=3,
-            child=np.concatenate(child).reshape(len(shown), 3 * V),
+            child=child.reshape(len(shown), 3 * V),
             law=self.streams[None],
             situation=situation,
             pay=np.repeat(paid[:, None], len(STREAMS), axis=1),

@@ -11,6 +11,7 @@ import numpy as np
 from theorybench.envs.context.fact_memory.experiments import ANSWERS, RELATIONS, Learning, Memory
 from theorybench.envs.context.fact_memory.recall import finite_recall, recall
 from theorybench.envs.context.fact_memory.setting import FULL, HALF, SKIP, STRENGTHS
+from theorybench.envs.core.environments.canvas import INK
 from theorybench.envs.core.environments.render import figure_svg
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
@@ -20,7 +21,6 @@ from theorybench.envs.core.evidence.study import (
     Column,
     Level,
     Picture,
-    Remark,
     Series,
     Study,
     StudyResult,
@@ -31,7 +31,7 @@ from theorybench.envs.core.policy import LegalTablePolicy
 
 #: Loads of the lines of theory.
 DRAWN = tuple(np.round(np.arange(0.02, 0.66, 0.02), 2).tolist())
-PATHS = {"path of the optimum": "optimal_policy", "path of the reference": "reference_policy"}
+PATHS = {"the reference": "reference_policy", "look-ahead": "greedy_policy", "the optimum": "optimal_policy"}
 
 
 def visits(lab: Lab, policy: Any) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -61,26 +61,29 @@ class Capacity:
             series.append(Series(f"d = {d}", "predicted", places, law))
             shares = [[memory.share(lab, run, load) for load in self.loads] for run in runs]
             series.append(measured(f"d = {d}", self.loads, shares))
-        remarks = []
-        for name, policy in PATHS.items():
-            path = self._path(lab, getattr(lab.oracle, policy))
-            series.append(Series(name, "line", path, [recall(1.0, load, answers) for load in path]))
-            words = f"{lab.setting.T} batches, {path[-1]:.2f}"
-            remarks.append(Remark(words, path[-1], recall(1.0, path[-1], answers), "right"))
-        chart = Chart(
+        capacity = Chart(
             "Share of facts that are recalled",
             Axis("load Q: facts written at strength 1, divided by d^2", range=(0.0, 0.7)),
             Axis("recall", range=(0.0, 1.0)),
             tuple(series),
-            note=(
-                f"D = {answers} answers. Paths: expected load after each batch, and what it leaves of a fact that was "
-                "written at strength 1."
-            ),
+            note=f"D = {answers} answers; facts that are all written at strength 1.",
             levels=(Level(1 / answers, "guessing"), Level(0.5, "half")),
             points="memories of random unit vectors",
-            remarks=tuple(remarks),
         )
-        return StudyResult(charts=(chart,))
+        return StudyResult(charts=(capacity, self._loads(lab)))
+
+    def _loads(self, lab: Lab) -> Chart:
+        """Draw how full memories get."""
+        batches, answers = range(1, lab.setting.T + 1), lab.setting.D
+        paths = {name: self._path(lab, getattr(lab.oracle, policy)) for name, policy in PATHS.items()}
+        left = (f"{name} {recall(1.0, path[-1], answers):.0%}" for name, path in paths.items())
+        return Chart(
+            "How full a memory gets",
+            Axis("batches that have come", ticks=tuple(batches)),
+            Axis("expected load Q"),
+            tuple(Series(name, "predicted", batches, path) for name, path in paths.items()),
+            note=f"Of facts at strength 1 the last load leaves: {', '.join(left)}.",
+        )
 
     @staticmethod
     def _path(lab: Lab, policy: Any) -> list[float]:
@@ -127,7 +130,8 @@ def _heat_map(shares: np.ndarray) -> str:
         for step, c in itertools.product(range(steps), range(classes)):
             share = shares[step, c, action]
             if share >= 0.005:
-                axes.text(step, c, f"{share:.0%}", ha="center", va="center", fontsize=6.5)
+                colour = "white" if share > 0.75 else INK
+                axes.text(step, c, f"{share:.0%}", ha="center", va="center", fontsize=6.5, color=colour)
         axes.set_title(name, fontsize=9)
         axes.set_xticks(range(steps), [str(step + 1) for step in range(steps)], fontsize=8)
         axes.set_yticks(range(classes), [f"class {c}" for c in range(classes)], fontsize=8)
@@ -213,7 +217,7 @@ STUDIES: tuple[Study, ...] = (
         title="Recall against load, and how full a memory should be",
         text=(
             "Memories of random vectors follow the law, the better the larger they are. The optimum keeps its memory "
-            "far from full, whatever comes; writing everything drives it to where two facts in three are lost."
+            "far from full, whatever comes; writing everything drives it to where three facts in four are lost."
         ),
         run=Capacity(),
         seeds=8,
@@ -228,6 +232,7 @@ STUDIES: tuple[Study, ...] = (
         ),
         run=Actions(),
         seeds=2,
+        exact=True,
     ),
     Study(
         id="facts-courses",
@@ -247,5 +252,6 @@ STUDIES: tuple[Study, ...] = (
         text="To write everything is worth nothing; most is won by the right strengths, the rest by looking.",
         run=Policies(),
         seeds=2,
+        exact=True,
     ),
 )

@@ -40,7 +40,7 @@ class MemoryOrderOracle(BoardOracle[MemoryOrder]):
 DIFFICULTIES = (
     Difficulty(
         parameter="T",
-        values=(6, 8, 10, 12),
+        values=(4, 6, 8, 10),
         size="boards",
         size_of=lambda setting: setting.most_rows(),
         laws=(),

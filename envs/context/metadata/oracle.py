@@ -1,7 +1,7 @@
 """Exact answers about metadata: values by shown length, and what labels tell of texts."""
 
 import functools
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,13 +43,7 @@ class MetadataOracle(BoardOracle[Metadata]):
         setting = self.setting
         return setting.beginnings.length[setting.boards.text[setting.problem.start]]
 
-    def measure(self, policy: Any, metrics: frozenset[str] | None) -> dict[str, float]:
-        """Compute all metrics, and those of each shown length; the divergence where it is wanted."""
-        graph = self.setting.graph("nodes")
-        kl = metrics is None or any(name.endswith("kl") for name in metrics)
-        return self._by_length(self.values(policy, graph, kl=kl), graph.weight)
-
-    def _by_length(self, found: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+    def averaged(self, found: np.ndarray, weight: np.ndarray) -> dict[str, float]:
         """Average what contexts have, float64 (contexts, names), over all of them and over those of each length."""
         names = self._names[: found.shape[1]]
         values = dict(zip(names, (weight @ found).tolist(), strict=True))
@@ -122,7 +116,7 @@ DIFFICULTIES = (
         values=(2, 3, 4),
         size="boards",
         size_of=lambda setting: float(len(setting.boards.source)),
-        parameters={"instance": 10_000},
+        parameters={"D": 2, "instance": 10_000},
         laws=(),
         grows="what a label tells: with more symbols fewer texts are grammatical under several grammars",
     ),

@@ -116,6 +116,7 @@ class Metadata(BoardSetting):
 
     question: ClassVar[str] = "the prompt is short, its source unknown: ask for a label, read on, or write?"
     lower: ClassVar[str] = "D"
+    begins_midway: ClassVar[bool] = True  # who is shown one symbol and reads another stands where others begin
 
     D: int = integer(3, 2, 3, "levels of the grammar, each with a label; a text has 2^D symbols")
     q: int = integer(3, 2, 4, "symbols")

@@ -276,5 +276,6 @@ STUDIES: tuple[Study, ...] = (
         text="Rules that practice suggests, the rule that the paper suggests, one-step look-ahead and the optimum.",
         run=Rules(),
         seeds=2,
+        exact=True,
     ),
 )

@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 
+from theorybench.envs.context.counts import all_counts
 from theorybench.envs.context.mixture_recall.experiments import (
     POSITIVE,
     LearnedRecall,
@@ -16,7 +17,7 @@ from theorybench.envs.context.mixture_recall.experiments import (
     RecallError,
     SeenThrough,
 )
-from theorybench.envs.context.mixture_recall.mixture import SIGNS, SOURCES, counts_of, reading_laws, types_of
+from theorybench.envs.context.mixture_recall.mixture import SIGNS, SOURCES, reading_laws, types_of
 from theorybench.envs.context.mixture_recall.oracle import MixtureRecallOracle
 from theorybench.envs.context.mixture_recall.setting import KINDS, SHARPEN
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
@@ -41,18 +42,18 @@ def looking_ahead_unsharpened(oracle: MixtureRecallOracle) -> float:
     board is a count of four values; sums are over hidden types.
     """
     setting, total = oracle.setting, 0.0
-    counts = counts_of(KINDS, setting.readings)
+    counts = all_counts(KINDS, setting.readings, "fewer of the last")
     for sources in SOURCES:
         types = types_of(sources, setting.plus)
         leaks = setting.leaks(sources)[:1]
         law = np.stack([reading_laws(types, sign, setting.amplitudes, leaks)[0] for sign in SIGNS])  # (2, T, 4)
-        likely = np.exp(np.einsum("nz,stz->nst", counts.table, np.log(law))) * types.weight / 2
+        likely = np.exp(np.einsum("nz,stz->nst", counts.shown, np.log(law))) * types.weight / 2
         answer = likely.sum(axis=2).max(axis=1)  # times the probability of the board's readings in one order
         value = answer.copy()
         for row in range(len(answer) - 1, -1, -1):
             if counts.total[row] == setting.readings:
                 continue
-            after = counts.find(counts.table[row] + np.eye(KINDS, dtype=np.int64))
+            after = counts.after[row]
             price = setting.read_price * likely[row].sum()
             if answer[after].sum() - price > answer[row]:
                 value[row] = value[after].sum() - price

@@ -10,9 +10,12 @@ likelihood of a board is the product of these laws to the power of its counts, a
 sign s_02, has the mean law over (s_01, k_1, k_2) with the weights prior times likelihood (`predictive`).
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
+
+from theorybench.envs.context.counts import Counts
 
 #: Numbers of sources, one for each context.
 SOURCES = (2, 4, 8)
@@ -20,42 +23,6 @@ SOURCES = (2, 4, 8)
 MODES = np.array([[-1.0, -1.0, 1.0, 1.0], [1.0, -1.0, -1.0, 1.0]])
 #: Signs of the queried source: 0 is "peaked" (s_02 = -), 1 is "spread" (s_02 = +).
 SIGNS = np.array([-1.0, 1.0])
-
-
-class Counts(NamedTuple):
-    """All ways to make at most so many readings of some kinds, fewer first; N of them."""
-
-    table: np.ndarray  # int64 (N, kinds)
-    last: np.ndarray  # int64 (N,), the last kind that was read; -1 for none
-    parent: np.ndarray  # int64 (N,), the row with one reading of that kind less
-    total: np.ndarray  # int64 (N,)
-
-    def find(self, rows: np.ndarray) -> np.ndarray:
-        """Return where rows (n, kinds) stand: int64 (n,)."""
-        base = (int(self.total[-1]) + 1) ** np.arange(self.table.shape[1])
-        keys = self.table @ base
-        order = np.argsort(keys)
-        return np.asarray(order[np.searchsorted(keys[order], rows @ base)])
-
-
-def counts_of(kinds: int, most: int) -> Counts:
-    """List the counts of at most so many readings, `kinds` at least 1."""
-    last, parent, first = [np.full(1, -1)], [np.zeros(1, np.int64)], 0
-    for _ in range(most):
-        before = last[-1]
-        further = [np.flatnonzero(before <= kind) for kind in range(kinds)]
-        parent.append(np.concatenate(further) + first)
-        last.append(np.repeat(np.arange(kinds), [len(own) for own in further]))
-        first += len(before)
-    ends, parents = np.concatenate(last), np.concatenate(parent)
-    table = np.zeros((len(ends), kinds), np.int64)
-    begin = 1
-    for level in last[1:]:
-        rows = np.arange(begin, begin + len(level))
-        table[rows] = table[parents[rows]]
-        table[rows, level] += 1
-        begin += len(level)
-    return Counts(table, ends, parents, table.sum(axis=1))
 
 
 def leak(sources: int, beta: np.ndarray) -> np.ndarray:
@@ -109,10 +76,10 @@ def reading_laws(types: Types, sign: float, amplitudes: np.ndarray, leaks: np.nd
 
 
 def predictive(counts: Counts, laws: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the law of the next reading after some counts, given the sign that is asked for.
+    """Return the law of the next reading wherever one is possible, given the sign that is asked for.
 
     Args:
-        counts: N boards; kind 4 g + z is a reading z at sharpness g.
+        counts: what may have been read; kind 4 g + z is a reading z at sharpness g. N vectors have room for another.
         laws: float64 (levels + 1, T, 4), of this sign.
         weight: float64 (T,), prior.
 
@@ -120,12 +87,10 @@ def predictive(counts: Counts, laws: np.ndarray, weight: np.ndarray) -> np.ndarr
         float64 (N, levels + 1, 4).
     """
     flat = laws.swapaxes(1, 2).reshape(-1, len(weight))  # (kinds, T)
-    likely = np.empty((len(counts.last), len(weight)))
+    last, shorter = counts.grown
+    likely = np.empty((counts.first[-2], len(weight)))
     likely[0] = weight
-    begin = 1
-    for size in np.bincount(counts.total)[1:]:
-        rows = slice(begin, begin + size)
-        likely[rows] = likely[counts.parent[rows]] * flat[counts.last[rows]]
-        begin += size
+    for begin, end in itertools.pairwise(counts.first[1:-1]):
+        likely[begin:end] = likely[shorter[begin:end]] * flat[last[begin:end]]
     joint = likely @ flat.T
     return np.asarray(joint.reshape(len(likely), -1, 4) / likely.sum(axis=1)[:, None, None])

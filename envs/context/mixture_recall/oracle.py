@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from theorybench.envs.context.board import BoardOracle
-from theorybench.envs.context.mixture_recall.mixture import SOURCES, binomial
+from theorybench.envs.context.mixture_recall.mixture import binomial
 from theorybench.envs.context.mixture_recall.setting import MixtureRecall
 from theorybench.envs.core.evidence.difficulty import Difficulty
 
@@ -38,20 +38,14 @@ class MixtureRecallOracle(BoardOracle[MixtureRecall]):
         return float(0.5 * np.maximum(np.append(law, 0.0), np.append(0.0, law)).sum())
 
 
-def _needed(setting: MixtureRecall) -> float:
-    """Return 1 / (a_2 (1 - l))^2 for eight sources at the largest sharpness, to which readings are proportional."""
-    clear = setting.amplitudes[1] * (1 - setting.leaks(SOURCES[-1])[-1])
-    return float(1 / clear**2)
-
-
 DIFFICULTIES = (
     Difficulty(
-        parameter="amplitude",
-        values=(0.5, 0.4, 0.3, 0.2),
-        size="readings needed, 1 / (a_2 (1 - l))^2",
-        size_of=_needed,
-        parameters={"instance": 10_000},
+        parameter="readings",
+        values=(1, 2, 3, 4),
+        size="boards",
+        size_of=lambda setting: setting.most_rows(),
+        parameters={"levels": 1, "step": 4.0, "instance": 10_000},
         laws=(),
-        grows="how many readings tell spread from peaked: 1 / (a_2 (1 - l))^2",
+        grows="what may have been read before an answer is given",
     ),
 )

@@ -2,17 +2,15 @@
 
 import dataclasses
 import functools
-import math
 from typing import ClassVar
 
 import numpy as np
 
 from theorybench.envs.context.board import BoardSetting, practice
+from theorybench.envs.context.counts import Counts, all_counts, count_of
 from theorybench.envs.context.mixture_recall.mixture import (
     SIGNS,
     SOURCES,
-    Counts,
-    counts_of,
     leak,
     predictive,
     reading_laws,
@@ -98,7 +96,7 @@ class MixtureRecall(BoardSetting):
     *Greedy does not sharpen.* Sharpening shows nothing, so that one more action followed by the best answer is worth
     less than answering at once by its price. One who looks one action ahead never sharpens: .546609.
 
-    The number of readings needed grows as 1 / (a_2 (1 - l))^2; the ladder lowers `amplitude`.
+    The number of readings needed grows as 1 / (a_2 (1 - l))^2; the ladder raises `readings`.
 
     ## References
     Transformers as Measure-Theoretic Associative Memory (arXiv 2602.01863): recall, then predict, on mixtures of
@@ -135,7 +133,7 @@ class MixtureRecall(BoardSetting):
     def most_rows(self) -> int:
         """Return the number of boards: ways to count at most so many readings, by sharpness and number of sources."""
         kinds = [KINDS * (level + 1) for level in range(self.levels + 1)]
-        return len(SOURCES) * sum(math.comb(self.readings + some, some) for some in kinds)
+        return len(SOURCES) * sum(count_of(some, self.readings) for some in kinds)
 
     @property
     def gathering(self) -> np.ndarray:
@@ -159,12 +157,13 @@ class MixtureRecall(BoardSetting):
     @functools.cached_property
     def counts(self) -> Counts:
         """What may have been read, of 4 kinds for each sharpness."""
-        return counts_of(KINDS * (self.levels + 1), self.readings)
+        return all_counts(KINDS * (self.levels + 1), self.readings, "fewer of the last")
 
     @functools.cached_property
     def _boards(self) -> tuple[np.ndarray, np.ndarray]:
         """The sharpness and the row of `counts` of the boards of a context: int64 (B,) each; B for all sharpnesses."""
-        rows = [np.flatnonzero(self.counts.last < KINDS * (level + 1)) for level in range(self.levels + 1)]
+        last, _ = self.counts.grown
+        rows = [np.flatnonzero(last < KINDS * (level + 1)) for level in range(self.levels + 1)]
         return np.repeat(np.arange(self.levels + 1), [len(own) for own in rows]), np.concatenate(rows)
 
     @functools.cached_property
@@ -174,12 +173,12 @@ class MixtureRecall(BoardSetting):
         boards, contexts, kinds = len(row), len(SOURCES), np.arange(KINDS)
         total, levels = counts.total[row], self.levels + 1
         # Where each row of counts stands among the boards of each sharpness.
-        place = np.full((levels, len(counts.last)), -1)
+        place = np.full((levels, len(counts.shown)), -1)
         place[sharpness, row] = np.arange(boards)
         ways = (self.readings + 1) * levels
         child = np.zeros((boards, KINDS + 3), np.int64)
         open_ = np.flatnonzero(total < self.readings)
-        reached = self._longer[row[open_, None], KINDS * sharpness[open_, None] + kinds]
+        reached = counts.after[row[open_, None], KINDS * sharpness[open_, None] + kinds]
         child[open_[:, None], kinds] = place[sharpness[open_, None], reached]
         blunt = np.flatnonzero(sharpness < self.levels)
         child[blunt, KINDS] = place[sharpness[blunt] + 1, row[blunt]]
@@ -191,11 +190,11 @@ class MixtureRecall(BoardSetting):
         legal[:, READ], legal[:, SHARPEN] = total < self.readings, sharpness < self.levels
         situation = np.full((contexts, boards, 4), -1)
         situation[:, open_, READ] = np.arange(contexts)[:, None] * len(open_) + np.arange(len(open_))
-        outer = counts.table.reshape(-1, levels, KINDS).sum(axis=1) @ np.array([1, -1, -1, 1])
+        outer = counts.shown.reshape(-1, levels, KINDS).sum(axis=1) @ np.array([1, -1, -1, 1])
         usual = np.where(total < self.readings, READ, np.where(outer[row] >= 0, SPREAD, PEAKED))
         price = np.zeros((1, KINDS + 3))
         price[0, :KINDS], price[0, KINDS] = self.read_price, self.sharpen_price
-        shown = np.column_stack([sharpness, counts.table[row]])
+        shown = np.column_stack([sharpness, counts.shown[row]])
         spread = np.repeat([[0.0, 1.0], [1.0, 0.0]], ways, axis=0)
         ended = np.arange(2 * ways) % ways
         return Problem(
@@ -219,26 +218,13 @@ class MixtureRecall(BoardSetting):
             **practice(np.tile(usual, contexts), np.tile(legal, (contexts, 1))),
         )
 
-    @functools.cached_property
-    def _longer(self) -> np.ndarray:
-        """The row of `counts` with a reading more of each kind: int64 (N, kinds); 0 where there is none."""
-        counts = self.counts
-        rows = np.flatnonzero(counts.total < self.readings)
-        kinds = counts.table.shape[1]
-        longer = np.zeros((len(counts.last), kinds), np.int64)
-        after = counts.table[rows, None] + np.eye(kinds, dtype=np.int64)
-        longer[rows] = counts.find(after.reshape(-1, kinds)).reshape(-1, kinds)
-        return longer
-
     def _laws(self, sharpness: np.ndarray, row: np.ndarray) -> np.ndarray:
         """Return the law of a reading at some boards, for each number of sources: float64 (contexts boards, 2, 4)."""
-        short = self.counts.total < self.readings
-        few = Counts(*(part[short] for part in self.counts))
         found = []
         for sources in SOURCES:
             types, leaks = types_of(sources, self.plus), self.leaks(sources)
             by_sign = [
-                predictive(few, reading_laws(types, sign, self.amplitudes, leaks), types.weight)[row, sharpness]
+                predictive(self.counts, reading_laws(types, sign, self.amplitudes, leaks), types.weight)[row, sharpness]
                 for sign in SIGNS
             ]
             found.append(np.stack(by_sign, axis=1))

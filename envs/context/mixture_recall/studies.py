@@ -30,18 +30,8 @@ READINGS, CONTEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), 2_000
 class Leaks:
     """The leak against the inverse temperature, with key-query matrices on their way from zero."""
 
-    shown: tuple[int, ...] = (
-        0,
-        1,
-        2,
-        4,
-        8,
-        16,
-        32,
-        64,
-        128,
-        200,
-    )  # steps of gradient descent at which there is a point
+    #: Steps of gradient descent at which there is a point.
+    shown: tuple[int, ...] = (0, 1, 2, 4, 8, 16, 32, 64, 128, 200)
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Draw the formula, and learn one matrix for each number of sources."""
@@ -58,7 +48,7 @@ class Leaks:
             Axis("leak", range=(0.0, 1.0)),
             tuple(series),
             levels=(Level(float(setting.amplitudes[1]) / 2, "a_2 / 2"),),
-            points="matrices that are learnt from zero",
+            points="a matrix on its way from zero",
             note=f"Sharpness 0, 1, 2 of the setting is beta = 0, {setting.step:g}, {2 * setting.step:g}.",
         )
         return StudyResult(charts=(chart,))
@@ -151,5 +141,6 @@ STUDIES: tuple[Study, ...] = (
         text="Practice, a look one action ahead, the paper's order of recall and reading, and the optimum.",
         run=Policies(),
         seeds=2,
+        exact=True,
     ),
 )

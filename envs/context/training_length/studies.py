@@ -200,6 +200,7 @@ STUDIES: tuple[Study, ...] = (
         text="The optimum probes at 16 and 32, reads the task off two jumps, and makes one more run, the right one.",
         run=Trees(),
         seeds=2,
+        exact=True,
     ),
     Study(
         id="length-policies",
@@ -208,6 +209,7 @@ STUDIES: tuple[Study, ...] = (
         text="Practice, the theorem's rule, the best single run and the optimum.",
         run=Policies(),
         seeds=2,
+        exact=True,
     ),
     Study(
         id="length-precision",
@@ -215,6 +217,6 @@ STUDIES: tuple[Study, ...] = (
         title="What precision costs",
         text="The more bits attention has, the longer it leaks: the trap reaches further, and all earn less.",
         run=Precision(),
-        seeds=3,
+        seeds=10,
     ),
 )

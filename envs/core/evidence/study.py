@@ -213,12 +213,14 @@ class Study(Evidence):
         run: (lab, seed, seeds) -> StudyResult, by training or simulation on the lab's setting; runs `seed * seeds` and
             following.
         seeds: default number of runs.
+        exact: whether nothing that it shows is drawn at random, so that seeds change nothing.
     """
 
     title: str
     text: str
     run: Callable[[Lab, int, int], StudyResult]
     seeds: int = 20
+    exact: bool = False
 
     def result(self, seed: int = 0, seeds: int | None = None) -> StudyResult:
         """Run the study.

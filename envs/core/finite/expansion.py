@@ -148,7 +148,7 @@ class _Block:
         return np.where(over, first, -1)
 
     def close(self, ending: np.ndarray) -> None:
-        """Pay for actions that lead to endings (m, A) whatever is read."""
+        """Pay for actions that lead to endings (m, A) whatever is read; nothing has been earned before."""
         problem, still = self.problem, len(self.problem.jump) == 1
         nothing = np.zeros_like(problem.pays[:1])  # what is last is no ending, number -1
         pays = np.ascontiguousarray(np.concatenate([problem.pays, nothing]).transpose(2, 0, 1))
@@ -158,7 +158,7 @@ class _Block:
                 self.gains[total] += paid.take(ending)
         elif still and (ending == ending[0]).all():
             for total, paid in enumerate(pays.take(ending[0], axis=1)):
-                self.gains[total] += self.belief @ paid.T
+                np.matmul(self.belief, paid.T, out=self.gains[total])
         elif still and EACH_STATE * totals * endings <= states:
             place = ending % endings + endings * np.arange(len(ending))[:, None]
             for total, paid in enumerate(pays):

@@ -59,8 +59,9 @@ class DecisionGraph:
         roots: int64 (C,), the points where contexts begin; `weight` float64 (C,) their probabilities.
         depths: the points of each depth, as slices.
         children: edges to the next depth, for each depth.
-        gain: float64 (P, A) by number among `problem.totals`, what each action adds to it on average, the reward first;
-            0 where the action is illegal. Tallies that are the same whatever is read are left out.
+        gains: for each depth, float64 (points, A) by number among `problem.totals`, what each action adds to it on
+            average, the reward first; 0 where the action is illegal. Tallies that are the same whatever is read are
+            left out.
         legal: bool (P, A).
         seen: the observations of all points, once `FiniteSetting.observations` has made them.
 
@@ -82,14 +83,14 @@ class DecisionGraph:
         layer = Layer(start, prior / np.where(self.weight > 0, self.weight, 1.0)[:, None])
         directions = _directions(problem.num_states, MERGES[merge])
         past = _Past(layer.node, np.zeros((len(start), 0), np.int64), layer.node)
-        first, layers, gains = 0, [layer.node], []
+        first, layers, self.gains = 0, [layer.node], list[dict[int, np.ndarray]]()
         self._ways = [np.full((2, len(start)), -1)]
         self.depths, self.children = [slice(0, len(start))], []
         self._place = np.zeros(problem.num_nodes, np.int64)
         for depth in range(problem.horizon):
             room = MAX_POINTS - first - len(layer.node)
             found, gain = expand(problem, layer, directions, room if merge == "histories" else None)
-            gains.append(gain)
+            self.gains.append(gain)
             past = past.longer(problem, found) if merge == "situations" else past
             kept, target = self._merged(found, past.keys)
             past = past.of(kept) if merge == "situations" else past
@@ -114,7 +115,6 @@ class DecisionGraph:
             self._ways.append(np.stack([slot[kept], found.reading[kept]]))
             first = after
         self.node = np.concatenate(layers)
-        self.gain = {total: np.concatenate([gain[total] for gain in gains]) for total in problem.varying}
         self.legal = problem.legal[self.node]
 
     def __len__(self) -> int:
@@ -157,6 +157,11 @@ class DecisionGraph:
 
     # Values.
 
+    @property
+    def reward(self) -> np.ndarray:
+        """What each action adds to the reward on average: float64 (P, A), 0 where it is illegal."""
+        return np.concatenate([gain[0] for gain in self.gains])
+
     def reach(self, rows: np.ndarray) -> np.ndarray:
         """Return the probability of coming to each point under a policy's rows (P, A): float64 (P,)."""
         reach = np.zeros(len(self))
@@ -169,9 +174,9 @@ class DecisionGraph:
 
     def worth(self, value: np.ndarray) -> np.ndarray:
         """Return what each action is worth if its children are worth (P,): float64 (P, A), -inf where it is illegal."""
-        worth = np.where(self.legal, self.gain[0], -np.inf)
-        for level, edges in zip(self.depths, self.children, strict=True):
-            worth[level] += self._later(level, edges, value)
+        worth = np.full(self.legal.shape, -np.inf)
+        for level, edges, gain in zip(self.depths, self.children, self.gains, strict=True):
+            np.copyto(worth[level], gain[0] + self._later(level, edges, value), where=self.legal[level])
         return worth
 
     def _later(self, level: slice, edges: Children, value: np.ndarray) -> np.ndarray:
@@ -187,11 +192,12 @@ class DecisionGraph:
             The actions, int64 (P,), and their values, float64 (P,), 0 where there is none; legal actions win ties.
         """
         value, best = np.zeros(len(self)), np.zeros(len(self), np.int64)
-        worth = np.where(among, self.gain[0], -np.inf)
-        for level, edges in zip(reversed(self.depths), reversed(self.children), strict=True):
-            worth[level] += self._later(level, edges, value)
-            best[level] = worth[level].argmax(axis=1)
-            value[level] = worth[level].max(axis=1)
+        backward = zip(reversed(self.depths), reversed(self.children), reversed(self.gains), strict=True)
+        for level, edges, gain in backward:
+            worth = np.where(among[level], gain[0], -np.inf)
+            worth += self._later(level, edges, value)
+            best[level] = worth.argmax(axis=1)
+            value[level] = worth.max(axis=1)
             give_up = np.flatnonzero((value[level] < 0) & ~self.legal[level].all(axis=1)) + level.start
             best[give_up], value[give_up] = self.legal[give_up].argmin(axis=1), 0.0
             value[level][np.isneginf(value[level])] = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from theorybench.envs.core.finite.expansion import Layer, TooLarge, expand
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
-from theorybench.envs.core.finite.walks import VIEWS, declared, means
+from theorybench.envs.core.finite.walks import HELD, VIEWS, blocks, declared, means
 from theorybench.envs.core.numerics import divergence
 from theorybench.envs.core.oracle import Oracle
 from theorybench.envs.core.policy import LegalTablePolicy, PolicyOfSetting, SettingPolicy, TablePolicy, inverse_cdf
@@ -37,8 +37,9 @@ class PointPolicy(PolicyOfSetting):
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
         setting: Any = self.setting
-        chosen = self.actions[setting.points(self.merge, observations)]
-        return np.eye(setting.num_actions)[chosen]
+        rows = np.zeros((len(observations), setting.num_actions))
+        rows[np.arange(len(rows)), self.actions[setting.points(self.merge, observations)]] = 1.0
+        return rows
 
 
 class FiniteOracle(Oracle[S]):
@@ -133,16 +134,34 @@ class FiniteOracle(Oracle[S]):
         kl = metrics is None or any(name.endswith("kl") for name in metrics)
         try:
             graph = self._told_apart(policy)
-            found, weight = self.values(policy, graph, kl=kl), graph.weight
         except TooLarge:
             if declared(policy) not in VIEWS:
                 return self.estimate(policy)
-            found, weight = self.follow(policy), setting.problem.prior.sum(axis=1)
+            return self.averaged(self.follow(policy), setting.problem.prior.sum(axis=1))
+        found, rows = self.valued(policy, graph, kl=kl)
+        return self.averaged(found, graph.weight) | self.further(rows, graph, metrics)
+
+    def valued(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return what `values` does of a policy that tells the points of a graph apart, and its rows (P, A)."""
+        seen = self.setting.observations(graph)
+        rows = self.ask(policy, seen)
+        return self.values(rows, self.surprise(rows, seen) if kl else None, graph), rows
+
+    def further(self, rows: np.ndarray, graph: DecisionGraph, metrics: frozenset[str] | None) -> dict[str, float]:
+        """Return more metrics of a policy, by its rows (P, A) at the points of a graph: none unless overridden."""
+        return {}
+
+    def averaged(self, found: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+        """Average what contexts have, float64 (C, totals and perhaps the divergence), with their probabilities (C,).
+
+        Returns:
+            Values by name, and those of each context where there are several.
+        """
         names = self._names[: found.shape[1]]
         values = dict(zip(names, (weight[weight > 0] @ found[weight > 0]).tolist(), strict=True))
         if len(found) > 1:
             for context, row in enumerate(found.tolist()):
-                prefix = setting.context_name(context)
+                prefix = self.setting.context_name(context)
                 values |= {f"{prefix}/{name}": value for name, value in zip(names, row, strict=True)}
         return values
 
@@ -186,30 +205,42 @@ class FiniteOracle(Oracle[S]):
             and (policy.kind == "reference" or setting.initial_probs is FiniteSetting.initial_probs)
         )
 
-    def rows(self, policy: Any, observations: np.ndarray, *, kl: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Ask a policy: its rows float64 (n, num_actions) and, if asked, their divergence from the reference's (n,)."""
-        rows = self.probs(policy, observations if isinstance(policy, LOOK_UP) else observations.copy())
-        return rows, self.surprise(rows, observations) if kl else np.zeros(len(rows))
+    def ask(self, policy: Any, observations: np.ndarray) -> np.ndarray:
+        """Return a policy's rows, float64 (n, num_actions), checked unless it is an optimum."""
+        if isinstance(policy, PointPolicy):
+            return policy.probs(observations)
+        return self.probs(policy, observations if isinstance(policy, LOOK_UP) else observations.copy())
 
     def surprise(self, rows: np.ndarray, observations: np.ndarray) -> np.ndarray:
-        """Return the divergence of a policy's rows (n, num_actions) from the reference's: float64 (n,)."""
-        reference = self.setting.reference_probs(observations)
-        illegal = (reference == 0) & (rows > 0)
-        tried = np.where(illegal & (rows <= NEGLIGIBLE), 0.0, rows) if illegal.any() else rows
-        return divergence(tried, reference)
+        """Return the divergence of rows (n, num_actions) from the reference's, float64 (n,)."""
+        reference, found = self.setting.reference_probs(observations), np.empty(len(rows))
+        for block in blocks(len(rows), HELD // rows.shape[1]):
+            own, usual = rows[block], reference[block]
+            illegal = (usual == 0) & (own > 0)
+            own = np.where(illegal & (own <= NEGLIGIBLE), 0.0, own) if illegal.any() else own
+            found[block] = divergence(own, usual)
+        return found
 
-    def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
-        """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
+    def values(self, rows: np.ndarray, surprise: np.ndarray | None, graph: DecisionGraph) -> np.ndarray:
+        """Return what a policy earns from each root of a graph, in totals and divergence.
 
-        It goes backward: the value of a point is the policy's mean of gains and of the values that follow. The
-        divergence is left out unless asked for.
+        It goes backward: the value of a point is the policy's mean of gains and of the values that follow.
+
+        Args:
+            rows: float64 (P, A), the policy's at the points of the graph.
+            surprise: float64 (P,), their divergence; None where it is not wanted.
+            graph: the points.
+
+        Returns:
+            float64 (C, totals + 1), or (C, totals) without the divergence.
         """
-        rows, surprise = self.rows(policy, self.setting.observations(graph), kl=kl)
-        # An infinite divergence behind what never happens is none: how often one is met is counted apart.
-        endless = np.isinf(surprise)
-        surprise = np.where(endless, 0.0, surprise)
-        value = np.stack([*self._sums(rows, graph.gain, graph.node, graph.legal), surprise, endless])
-        value = value[: len(value) - 1 + endless.any() if kl else -2]
+        sums = self._sums(rows, graph.gains, graph.node, graph.legal)
+        if surprise is not None:
+            # An infinite divergence behind what never happens is none: how often one is met is counted apart.
+            endless = np.isinf(surprise)
+            sums.append(np.where(endless, 0.0, surprise))
+            sums += [endless] if endless.any() else []
+        value = np.stack(sums)
         for level, edges in zip(reversed(graph.depths), reversed(graph.children), strict=True):
             source, flow = edges.source - level.start, rows.ravel()[edges.slot] * edges.chance
             for own in value:
@@ -220,14 +251,19 @@ class FiniteOracle(Oracle[S]):
         return np.asarray(found[: len(self._names)].T)
 
     def _sums(
-        self, rows: np.ndarray, gain: dict[int, np.ndarray], node: np.ndarray, legal: np.ndarray
+        self, rows: np.ndarray, gains: list[dict[int, np.ndarray]], node: np.ndarray, legal: np.ndarray
     ) -> list[np.ndarray]:
-        """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,)."""
+        """Return what a policy's rows (m, A) earn at some points, for each of the problem's totals: float64 (m,).
+
+        What actions earn is given in parts, one after the other.
+        """
         certain, columns = self.setting.listed.certain, []
         lawful = rows if self.setting.problem.all_legal else np.where(legal, rows, 0.0)
         for total in range(len(self.setting.problem.totals)):
-            if total in gain:
-                columns.append(np.einsum("pa,pa->p", rows, gain[total]))
+            if total in gains[0]:
+                ends = np.cumsum([len(part[total]) for part in gains]).tolist()
+                own = zip(np.split(rows, ends[:-1]), gains, strict=True)
+                columns.append(np.concatenate([np.einsum("pa,pa->p", some, part[total]) for some, part in own]))
             elif len(certain[total]) == 1:
                 columns.append(lawful @ certain[total][0])
             else:
@@ -245,10 +281,12 @@ class FiniteOracle(Oracle[S]):
             total, rng = np.zeros(len(self._names)), np.random.default_rng(0)
             past = (np.array([context]), *(np.full((1, setting.horizon), fill) for fill in (-1, 0)))
             for depth in range(setting.horizon):
-                rows, surprise = self.rows(policy, setting.dialogues(*past))
+                seen = setting.dialogues(*past)
+                rows = self.ask(policy, seen)
+                surprise = self.surprise(rows, seen)
                 after, gain = expand(problem, layer, np.zeros((problem.num_states, 0)))
                 source, action = after.split(problem)
-                total[:-1] += [reach @ own for own in self._sums(rows, gain, layer.node, problem.legal[layer.node])]
+                total[:-1] += [reach @ own for own in self._sums(rows, [gain], layer.node, problem.legal[layer.node])]
                 total[-1] += reach[reach > 0] @ surprise[reach > 0]
                 flow = reach[source] * rows.ravel()[after.slot] * after.chance
                 if not len(flow):
@@ -286,8 +324,9 @@ class FiniteOracle(Oracle[S]):
         else:
             context = setting.read(setting.observe(state))[0]
         for step in range(1, setting.horizon + 1):
-            rows, surprise = self.rows(policy, setting.observe(state))
-            columns["kl"][episode] += surprise
+            seen = setting.observe(state)
+            rows = self.ask(policy, seen)
+            columns["kl"][episode] += self.surprise(rows, seen)
             actions, mask = inverse_cdf(rows, rng.random(len(rows))), setting.action_mask(state)
             legal = np.ones(len(rows), bool) if mask is None else mask[np.arange(len(rows)), actions]
             steps = np.full(len(episode), step)  # not one int: arrays wrap around where a late step's number is large

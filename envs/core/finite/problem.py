@@ -107,8 +107,9 @@ class Problem:
         move = np.full((1, A), -1 if self.jump is None else 0) if self.move is None else np.asarray(self.move)
         cells = np.arange(A * readings).reshape(A, readings) if self.cell is None else np.asarray(self.cell)
         legal = np.ones((1, A), bool) if self.legal is None else np.asarray(self.legal, bool)
-        uniform = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
-        reference = uniform if self.reference is None else self.reference
+        reference = self.reference
+        if reference is None:
+            reference = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
         filled = {
             "law": law,
             "situation": np.where(situation < 0, len(law) - 1, situation),
@@ -163,7 +164,8 @@ class Problem:
         for name, array, high in ranges:
             if array.size and not (array.min() >= 0 and array.max() < high):
                 raise ParameterError(name, (int(array.min()), int(array.max())), f"indices in 0..{high - 1}")
-        for name in ("law", "reference", "initial"):
+        distributions = ("law", "reference", *(["initial"] if self.initial is not self.reference else []))
+        for name in distributions:
             table = getattr(self, name)
             if (table < 0).any() or np.abs(table.sum(axis=-1) - 1).max(initial=0.0) > SUM_TOLERANCE:
                 raise ParameterError(name, float(table.min()), "distributions along the last axis")
@@ -303,7 +305,7 @@ class Problem:
             reply_token: the token of number 0 in replies.
             boards: whether `shown` is by node.
         """
-        shown = np.asarray(self.shown) + prompt_token
+        shown = np.asarray(self.shown, np.int64) + prompt_token
         if boards:
             shown = np.concatenate([shown, np.zeros_like(shown[:1])])
         pairs = np.flatnonzero(self.prior)
@@ -344,7 +346,8 @@ def softened(usual: np.ndarray, legal: np.ndarray, share: float) -> np.ndarray:
     Returns:
         float64 (n, A).
     """
-    spread = share * legal / legal.sum(axis=1, keepdims=True)
+    spread = share * legal
+    spread /= legal.sum(axis=1, keepdims=True)
     if usual.ndim == 2:
         return np.asarray((1 - share) * usual + spread)
     rows = np.repeat(spread, len(usual), axis=0) if len(legal) == 1 else spread

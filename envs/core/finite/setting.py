@@ -264,10 +264,10 @@ class FiniteSetting(Setting):
         """Return what is seen at the points of a graph: (P, tokens) of the observation's type, read-only."""
         if graph.seen is None:
             if self.state_in_prompt:
-                seen = self.problem.shown[graph.node] + (self._first_number + 1)
+                seen = self.problem.shown[graph.node].astype(self.observation_dtype) + (self._first_number + 1)
             else:
                 seen = self.dialogues(*graph.histories())
-            graph.seen = seen.astype(self.observation_dtype)
+            graph.seen = seen
             graph.seen.flags.writeable = False
         return graph.seen
 

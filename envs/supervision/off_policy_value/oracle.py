@@ -28,14 +28,14 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
     def _told_apart(self, policy: Any) -> DecisionGraph:
         return self.setting.graph("nodes") if isinstance(policy, SettingPolicy) else super()._told_apart(policy)
 
-    def values(self, policy: Any, graph: DecisionGraph, *, kl: bool = True) -> np.ndarray:
-        """Return what a policy earns from each root of a graph, in totals and divergence: float64 (C, totals + 1).
+    def valued(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return what a policy earns from each root of a graph, in totals and divergence, and its rows.
 
         The reference goes by the first reading, which situations forget. So they are reached in two ways, by whether
         that reading was good, and what is seen there is a dialogue that begins with such a reading.
         """
         if graph.merge != "nodes":
-            return super().values(policy, graph, kl=kl)
+            return super().valued(policy, graph, kl=kl)
         setting, contexts = self.setting, len(graph.roots)
         context, actions, readings = graph.histories()
         reach = np.zeros((2, len(graph)))
@@ -47,16 +47,16 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
                 order = np.argsort(np.where(actions < 0, 2, (readings >= GOOD) != good), axis=1, kind="stable")
                 begun = (np.take_along_axis(part, order, axis=1) for part in (actions, readings))
                 seen = setting.dialogues(context, *begun)
-            rows.append(self.rows(policy, seen, kl=False)[0] if public or not rows else rows[0])
+            rows.append(self.ask(policy, seen) if public or not rows else rows[0])
             surprise = self.surprise(rows[-1], seen) if kl else np.zeros(len(graph))
-            own.append(np.stack([*self._sums(rows[-1], graph.gain, graph.node, graph.legal), surprise]))
+            own.append(np.stack([*self._sums(rows[-1], graph.gains, graph.node, graph.legal), surprise]))
         for depth, edges in enumerate(graph.children):
             for way in range(2 if depth else 1):
                 flow = reach[way, edges.source] * rows[way].ravel()[edges.slot] * edges.chance
                 to = way if depth else (edges.reading >= GOOD)
                 np.add.at(reach, (np.broadcast_to(to, flow.shape).astype(np.int64), edges.target), flow)
         found = np.where(reach > 0, np.array(own).swapaxes(0, 1), 0.0) * reach  # (totals, ways, points)
-        return np.stack([np.bincount(context, total.sum(axis=0), contexts) for total in found], axis=1)
+        return np.stack([np.bincount(context, total.sum(axis=0), contexts) for total in found], axis=1), rows[0]
 
 
 #: What has to be learnt grows with the number of situations; the theory's choice of the estimator does not.

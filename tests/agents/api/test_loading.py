@@ -197,7 +197,7 @@ def test_presets_that_ship_are_made_and_say_where_they_come_from(name):
             assert configured(make_agent(f"{name}[preset={preset}]"), setting) == make_agent(
                 name, **entry["hyperparameters"]
             )
-            first = next(iter(presets(RLVR)[preset].values()))["search"]  # every agent had as many trials and seeds
+            first = next(iter(presets(RLVR)["tuned"].values()))["search"]  # every agent had as many trials and seeds
             assert [search[key] for key in EQUAL] == [first[key] for key in EQUAL]
             assert all(instance < FIRST_SCORING_INSTANCE for instance in search["instances"].values())
             if entry["hyperparameters"]:

@@ -75,7 +75,7 @@ def test_a_fixed_order_is_not_adaptive(check_claim):
 
     def fixed(lab, call):
         setting, oracle = lab.setting, lab.oracle
-        done, tests = setting.boards.done, len(setting.columns)
+        done, tests = setting.boards.total, len(setting.columns)
         named = tests + oracle.posterior.argmax(axis=1)
         actions = np.where(done < 6, done % 3, named)
         return LegalTablePolicy(setting, "state", np.eye(setting.num_actions)[actions])

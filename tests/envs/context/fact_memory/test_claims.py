@@ -127,12 +127,12 @@ def test_the_law_of_finite_memories_comes_to_that_of_large_ones():
 
 @pytest.mark.rotating
 def test_points_lie_on_the_law_and_the_optimum_keeps_away_from_full():
-    (chart,) = dataclasses.replace(STUDY["capacity"], run=Capacity(dimensions=(128,))).result(seeds=4).charts
-    (agreement,) = chart.agreement()
+    recalled, loads = dataclasses.replace(STUDY["capacity"], run=Capacity(dimensions=(128,))).result(seeds=4).charts
+    (agreement,) = recalled.agreement()
     assert agreement.inside == agreement.points == 7
-    ends = {series.group: series.x[-1] for series in chart.series if series.style == "line"}
-    assert ends["path of the optimum"] == pytest.approx(0.134314, abs=1e-5)
-    assert ends["path of the reference"] == pytest.approx(0.602667, abs=1e-5)
+    ends = {series.group: series.y[-1] for series in loads.series}
+    assert ends["the optimum"] == pytest.approx(0.134314, abs=1e-5)
+    assert ends["the reference"] == pytest.approx(0.602667, abs=1e-5)
 
 
 @pytest.mark.rotating

@@ -13,7 +13,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import theorybench as tb
-from theorybench.envs.context.fact_memory.counts import count_levels
 from theorybench.envs.context.fact_memory.oracle import DIFFICULTIES, FactMemoryOracle
 from theorybench.envs.context.fact_memory.recall import capacity, recall
 from theorybench.envs.context.fact_memory.setting import FactMemory
@@ -105,17 +104,6 @@ def test_only_ratios_of_strengths_count():
 
 
 # Boards.
-
-
-@pytest.mark.parametrize(("kinds", "most"), [(2, 5), (6, 4), (12, 3)])
-def test_count_vectors_are_all_listed_once_by_rank(kinds, most):
-    levels, longer = count_levels(kinds, most)
-    for total, counts in enumerate(levels):
-        assert len({tuple(row) for row in counts.tolist()}) == len(counts) == math.comb(total + kinds - 1, kinds - 1)
-        assert (counts >= 0).all() and (counts.sum(axis=1) == total).all()
-    for counts, after, more in zip(levels, longer, levels[1:], strict=False):
-        for kind, one in enumerate(np.eye(kinds, dtype=int)):
-            assert (more[after[:, kind]] == counts + one).all()
 
 
 def test_the_default_has_as_many_boards_as_are_counted():

@@ -78,8 +78,8 @@ def test_histories_are_those_of_independent_code(default):
     histories = default.setting.graph("histories")
     assert len(histories) == 338_835
     for policy in (default.initial_policy, default.optimal_policy):
-        by_history = FiniteOracle.values(default, policy, histories)
-        assert default.values(policy, default.setting.graph("nodes")) == pytest.approx(by_history, abs=1e-9)
+        by_history = FiniteOracle.valued(default, policy, histories, kl=True)[0]
+        assert default.valued(policy, default.setting.graph("nodes"), kl=True)[0] == pytest.approx(by_history, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_what_holds_for_all_parameters(setting):
     rng = np.random.default_rng(0)
     table = LegalTablePolicy(setting, "state", rng.random((setting.problem.num_nodes, KEEP + 1)))
     for policy in (table, oracle.reference_policy, oracle.initial_policy, oracle.optimal_policy):
-        by_history = FiniteOracle.values(oracle, policy, histories)
-        assert oracle.values(policy, nodes) == pytest.approx(by_history, abs=1e-9)
+        by_history = FiniteOracle.valued(oracle, policy, histories, kl=True)[0]
+        assert oracle.valued(policy, nodes, kl=True)[0] == pytest.approx(by_history, abs=1e-9)
 
 
 @pytest.mark.rotating

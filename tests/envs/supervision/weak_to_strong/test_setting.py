@@ -132,7 +132,7 @@ def test_situations_hold_all_that_was_read(setting):
     """The problem with hidden overlaps and the one in which nothing is hidden have the same graph, and values."""
     whole, graph = DecisionGraph(setting.problem, "nodes"), DecisionGraph(setting.listed, "nodes")
     np.testing.assert_array_equal(whole.node, graph.node)
-    np.testing.assert_allclose(whole.gain[0], graph.gain[0], atol=1e-9)
+    np.testing.assert_allclose(whole.reward, graph.reward, atol=1e-9)
     assert whole.optimal_value == pytest.approx(graph.optimal_value, abs=1e-8)
     histories = DecisionGraph(setting.problem, "histories")
     assert histories.optimal_value == pytest.approx(graph.optimal_value, abs=1e-8)
