@@ -124,8 +124,10 @@ class Fitted(Sampled):
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Fit: float64 (runs,)."""
-        own = {"true": self.true, "shared": self.shared}
-        return self.number(fit(lab.setting, self.teachers, self.rows, self.runs, seed_of(seed, 1), **own))
+        seed = seed_of(seed, 1)
+        return self.number(
+            fit(lab.setting, self.teachers, self.rows, self.runs, seed, true=self.true, shared=self.shared)
+        )
 
 
 def student_error(fits: Fits) -> np.ndarray:
