@@ -32,7 +32,7 @@ class WeakToStrongRenderer(Renderer):
             ("batches", _columns(map(str, counts))),
             ("disagrees", _columns(["", *(NAMES[reading] for reading in readings)])),
             ("overlap", _columns(["", *(f"{m} of {setting.teacher}" for m in overlaps)]) + " hidden"),
-            ("student", f"{_error(setting, scene)}, hidden from the agent"),
+            ("student", _error(setting, scene)),
             ("status", status(setting, scene)),
         ]
         return described(setting, scene, rows)
@@ -58,7 +58,7 @@ class WeakToStrongRenderer(Renderer):
         axes.set_ylim(0, setting.budget + 0.3)
         axes.set_ylabel("batches", fontsize=9, color=QUIET)
         axes.tick_params(axis="y", labelsize=8)
-        axes.set_title(f"student: {_error(setting, scene)} (hidden)", fontsize=9, color=QUIET)
+        axes.set_title(f"student: {_error(setting, scene)}", fontsize=9, color=QUIET)
 
 
 def _columns(values: Any) -> str:
@@ -92,4 +92,4 @@ def _error(setting: WeakToStrong, scene: Scene) -> str:
         return "nothing to train on yet"
     ending = (node if node >= problem.num_nodes else int(problem.child[node, -1])) - problem.num_nodes
     paid = float(problem.paid(np.array([ending]))[0, int(scene.state.hidden[0])])
-    return f"expected error {setting.signal - paid:.4f}"
+    return f"expected error {setting.signal - paid:.4f} (hidden)"
