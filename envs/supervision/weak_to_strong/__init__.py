@@ -2,12 +2,16 @@
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.supervision.weak_to_strong.oracle import DIFFICULTIES, WeakToStrongOracle
+from theorybench.envs.supervision.weak_to_strong.render import WeakToStrongRenderer
 from theorybench.envs.supervision.weak_to_strong.setting import WeakToStrong
 
 register(
     "TheoryBench/WeakToStrong-v0",
     WeakToStrong,
     WeakToStrongOracle,
+    claims="theorybench.envs.supervision.weak_to_strong.claims:CLAIMS",
     budget=20_000,
+    studies="theorybench.envs.supervision.weak_to_strong.studies:STUDIES",
     difficulties=DIFFICULTIES,
+    renderer=WeakToStrongRenderer(),
 )

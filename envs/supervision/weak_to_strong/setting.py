@@ -32,6 +32,111 @@ class WeakToStrong(PurchaseSetting):
     """Whose labels a strong model should learn from, if weak teachers are cheap and true labels are dear.
 
     ## Description
+    Several weak models can label data for next to nothing; true labels are dear. A strong model, the *student*, will be
+    trained on what is bought, all pooled. Whose labels should that be, and when are there enough?
+
+    Models are least squares on Gaussian inputs, and the truth is linear. The student has p = `student` features. A
+    *teacher* has d = `teacher` features, m of them the student's too (its *overlap*), and was fitted to n true labels
+    of its own, with noise of variance 1. What it learnt is wrong by a vector e, whose mean square is E = d/(n - d - 1):
+    the more labels it had, the more accurate it is. Labels that are bought of it are right but for e . x, on fresh
+    inputs x. The part of e in common features, s = |.|^2, looks like truth to the student, which copies it however many
+    labels it sees. The rest, v = |.|^2, is noise in the labels, which averages away.
+
+    A row of teachers is shown, with how many labels each was fitted to: n = d + 8, d + 12, d + 18 or d + 28. Hidden are
+    their overlaps, 1, d/3, 2d/3 (rounded up) or d, independent and equally likely. What one gets to see is how far a
+    student fitted to the first batch of a teacher disagrees with that batch. People trust the teacher that is most
+    accurate, or the one that agrees; both are wrong.
+
+    ## Action Space
+    `Discrete(teachers + 2)`: 0 buys a batch of `batch` true labels, k = 1, 2, ... a batch of teacher k's; the last one
+    is STOP, which trains the student on all that was bought. All are always legal.
+
+    ## Observation Space
+    `MultiDiscrete`, `teachers` + 2 `budget` integers: the teachers' accuracies, then each action and the reading that
+    followed it, padded with 0. After a purchase from teacher k its *disagreement* is read: with x the squared residuals
+    of the first batch over (batch - p) E, the reading is 1, 2, 3, 4 for x < .2, < .5, < .8 and above. Later batches of
+    k repeat it. After true labels and STOP the reading is 0. Action a is token a + 1, reading r is token r + 1; then
+    come four tokens for the accuracies.
+
+    Tables have a row for each *situation*: shown row, batches of each source and readings, whatever their order
+    (16,848 by default; equal rows count once).
+
+    ## Starting State
+    Nothing bought. A prompt index is a pair, shown row times 4^teachers plus the overlaps as digits of base 4, the
+    first teacher's the highest.
+
+    ## Reward
+    Purchases cost `true_price` and `weak_price`. At the end `signal` less the student's expected squared error, given
+    overlaps and readings; 0 where nothing was bought. With c_0 batches of true labels, c_k of teacher k, c in all, and
+    N = batch c,
+
+        error = (c_0/c) kappa + sum_k [ E[s_k | reading] share(batch c_k, N) + E[v_k | reading] (c_k/c) kappa ],
+        kappa = p / (N - p - 1),
+
+    where `share` is what the student inherits of a teacher that gave some of its labels: .0364, .1249, .2656, .4583,
+    .7031 and 1 for one to six batches of six. It is near (c_k/c)^2: errors of several teachers average away as well.
+
+    ## Episode End
+    With STOP, or after `budget` purchases; terminated, never truncated.
+
+    ## Arguments
+    A batch holds at least `student` + 8 labels, and a teacher has no more features than the student. An instance draws
+    the shown rows.
+
+    ## Optimum
+    J = E[reward]. A reading tells nothing of other teachers, so that J* is found backward over situations, with the
+    posterior means of s and v; every policy's value is exact (332,688 histories by default; beyond 10^6, as with four
+    teachers, that of policies that are tables is). `clairvoyant` is what one earns who is shown the overlaps, and reads
+    on: readings tell the teachers' luck, too.
+
+    The reference is common practice: every batch from the most accurate teacher, .05 spread over all actions. Agents
+    begin with half of that and half spread.
+
+    | | J_ref | J* | accurate | true | round-robin | agree | disagree | theory | clairvoyant |
+    |---|---|---|---|---|---|---|---|---|---|
+    | by default | .6017 | .7754 | .5977 | .6410 | .7025 | .5822 | .7015 | .7390 | .8082 |
+    | instance 10000 | .5940 | .7779 | .5893 | .6410 | .7188 | .5994 | .7156 | .7446 | .8118 |
+    | 2 teachers | .4725 | .7513 | .4662 | .6410 | .6093 | .4412 | .5901 | .6067 | .7780 |
+    | 4 teachers | .6386 | .8010 | .6336 | .6410 | .7578 | .7035 | .7660 | .7871 | .8333 |
+
+    `oracle.rules`, which the agent `rule[name=...]` plays: `accurate`, all batches from the most accurate teacher;
+    `true`, true labels alone; `round-robin`, one teacher after the other; and, after one batch of each, all others from
+    the one that agrees most (`agree`), that disagrees most (`disagree`), or whose labels are expected to cost the
+    student least, E[s | reading] + kappa E[v | reading] at half of all batches (`theory`). Of equals the more accurate
+    one counts, then the first.
+
+    With one teacher true labels are nearly all that is worth buying: the optimum takes 2.8 batches of them and .25 of
+    the teacher. With three it takes 1.1 and 3.1.
+
+    ## What theory predicts
+    *The student's error.* Fitted to N labels of one teacher it is s + v p/(N - p - 1). At n = 40, m = 8 it is .372760
+    from 48 labels and .326301 from 96. The paper has p/N, the limit of N much larger than p, which gives .345679 and
+    .320988.
+
+    *Discrepancies are virtue.* That is linear in m, with the slope (1 - kappa)/(n - d - 1). From N = 2p + 1 on the
+    student is better than its teacher, the more so the fewer features they share; with m = d it never is, not by a bit.
+
+    *A bad teacher that differs beats a good one that does not.* n = 20, m = 1 has an error of its own of 1.714, n = 40,
+    m = 12 one of .444, and so has its student for ever. Their students' errors cross at N = 100.4; at 288 labels the
+    bad teacher's student has .236.
+
+    *Pooling* (ours). Three teachers in equal parts pass on .375 of their mean common error: not a third, for the rows
+    of three teachers are not equally informative in every direction. It needs teachers that err independently; fitted
+    to the same labels they pass on all of it.
+
+    *A reading tells of luck* (ours). The error e is large where the teacher's own data were poor, in common features
+    and in others alike. So who disagrees more is also somewhat worse in common: E[s] is .204 after reading 1 and .313
+    after reading 4, at n = 30, m = 4.
+
+    *Who loses* (ours). max(agree, accurate) < disagree < theory < J*, with three teachers on every instance that was
+    tried; with two it is only usual. Which of the first two is last depends on the instance. `round-robin`, which
+    averages over all teachers, is no victim.
+
+    Ours, and not the paper's: the factors at finite N, pooling, the law of the reading, prices, several teachers.
+
+    ## References
+    Discrepancies are Virtue: Weak-to-Strong Generalization through Lens of Intrinsic Dimension (arXiv 2502.05075): the
+    setting of ridgeless regression, the split into what is inherited and what is reduced, correlation dimension.
 
     ## Version History
     - v0: first version.

@@ -298,3 +298,21 @@ def test_estimates_tell_contexts_apart_that_look_alike():
 def test_what_cannot_be_is_refused(parameters, message):
     with pytest.raises(ParameterError, match=message):
         WeakToStrong(**parameters)
+
+
+def test_renderings_keep_their_height_and_show_the_last_reading():
+    env = gym.make(ID, render_mode="ansi")
+    env.reset(seed=1, options={"prompt": 4 * 64 + 3 * 16 + 2})
+    shown = [env.render()]
+    for action in (1, 2, 0, 3, 4):
+        env.step(action)
+        shown.append(env.render())
+    assert {text.count("\n") for text in shown} == {shown[0].count("\n")}
+    assert max(len(line) for text in shown for line in text.splitlines()) <= 80
+    assert "nothing to train on yet" in shown[0] and "expected error 1.0909" in shown[1]
+    rows = dict(line.split(maxsplit=1) for line in shown[-1].splitlines()[1:])
+    assert rows["batches"].split() == ["1", "1", "1", "1"] and rows["disagrees"].split()[0] == "<0.2"
+    assert len(rows["disagrees"].split()) == 3 and "ended" in rows["status"]
+    error = float(rows["student"].split()[2].rstrip(","))
+    earned = env.unwrapped.setting.signal - error - 0.05 - 3 * 0.01
+    assert float(rows["status"].split("return ")[1]) == pytest.approx(earned, abs=1e-4)

@@ -1,0 +1,279 @@
+"""Experiments on weak teachers: two rounds of least squares for real, on Gaussian inputs, and roll-outs of rules.
+
+Nothing here is shared with the formulas that these are compared with.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Predicted, Sampled
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, slope_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+
+#: Numbers of inputs that are held at a time.
+HELD = 2**22
+
+
+class Teacher(NamedTuple):
+    """A weak model."""
+
+    n: int  # true labels that it was fitted to
+    m: int  # how many of its features are also the student's
+
+
+class Fits(NamedTuple):
+    """What came out of some runs."""
+
+    student: np.ndarray  # float64 (runs,), squared error of the student
+    residual: np.ndarray  # float64 (runs,), its squared residuals over rows - p
+    teacher: np.ndarray  # float64 (runs, teachers), squared error of each teacher
+    common: np.ndarray  # float64 (runs, teachers), its part in features that are also the student's
+
+
+def fit(
+    setting: Any,
+    teachers: Sequence[Teacher],
+    rows: Sequence[int],
+    runs: int,
+    seed: int,
+    *,
+    true: int = 0,
+    shared: bool = False,
+) -> Fits:
+    """Fit teachers to true labels, and a student to theirs.
+
+    The student has the features 0..p - 1; a teacher has the first m of them and others of its own. The truth is linear
+    in a feature that all have, true labels have noise of variance 1, and all inputs are independent standard normals.
+
+    Args:
+        setting: gives the numbers of features, p and d.
+        teachers: the weak models.
+        rows: labels that the student gets of each.
+        runs: independent repetitions.
+        seed: of all draws.
+        true: true labels that it gets beside these.
+        shared: whether teachers were fitted to the same data, rather than to data of their own.
+    """
+    each = (sum(rows) + true) * (setting.student + setting.teacher) + sum(own.n for own in teachers) * setting.teacher
+    rng, parts = np.random.default_rng(seed), []
+    for first in range(0, runs, max(1, HELD // each)):
+        count = min(runs - first, max(1, HELD // each))
+        parts.append(_fit(setting, teachers, rows, count, rng, true, shared))
+    return Fits(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _fit(
+    setting: Any,
+    teachers: Sequence[Teacher],
+    rows: Sequence[int],
+    runs: int,
+    rng: np.random.Generator,
+    true: int,
+    shared: bool,
+) -> Fits:
+    """Do this for as many runs as are held at a time."""
+    p, d = setting.student, setting.teacher
+    slope = rng.standard_normal((runs, 1))
+    taught, inputs, labels = [], [], []
+    data = None
+    for (n, m), count in zip(teachers, rows, strict=True):
+        if data is None or not shared:
+            seen = rng.standard_normal((runs, n, d))
+            data = seen, seen[:, :, 0] * slope + rng.standard_normal((runs, n))
+        weights, _ = least_squares(*data)
+        taught.append(weights - slope * (np.arange(d) == 0))
+        inputs.append(rng.standard_normal((runs, count, p)))
+        own = rng.standard_normal((runs, count, d - m))
+        labels.append(apply(inputs[-1][:, :, :m], weights[:, :m]) + apply(own, weights[:, m:]))
+    if true:
+        inputs.append(rng.standard_normal((runs, true, p)))
+        labels.append(inputs[-1][:, :, 0] * slope + rng.standard_normal((runs, true)))
+    learnt, squares = least_squares(np.concatenate(inputs, axis=1), np.concatenate(labels, axis=1))
+    learnt[:, 0] -= slope[:, 0]
+    errors = np.stack(taught, axis=1) ** 2  # (runs, teachers, d)
+    common = np.where(np.arange(d) < np.array([own.m for own in teachers])[:, None], errors, 0.0).sum(axis=2)
+    residual = squares / max(1, sum(rows) + true - p)
+    return Fits((learnt**2).sum(axis=1), residual, errors.sum(axis=2), common)
+
+
+def apply(inputs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the outputs of linear models: inputs (runs, rows, k) and weights (runs, k) to (runs, rows)."""
+    return np.asarray((inputs @ weights[:, :, None])[:, :, 0])
+
+
+def least_squares(inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least-squares weights (runs, k) and sums of squared residuals (runs,) of each run."""
+    turned = inputs.swapaxes(1, 2)
+    weights = np.linalg.solve(turned @ inputs, (turned @ labels[:, :, None]))[:, :, 0]
+    return weights, ((labels - apply(inputs, weights)) ** 2).sum(axis=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fitted(Sampled):
+    """Mean over runs of a number that fits give."""
+
+    number: Callable[[Fits], np.ndarray]  # of each run, (runs,)
+    teachers: tuple[Teacher, ...]  # the weak models
+    rows: tuple[int, ...]  # labels of each
+    true: int = 0  # true labels beside these
+    runs: int = 10_000  # independent repetitions
+    shared: bool = False  # whether teachers were fitted to the same data
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Fit: float64 (runs,)."""
+        seed = seed_of(seed, 1)
+        return self.number(
+            fit(lab.setting, self.teachers, self.rows, self.runs, seed, true=self.true, shared=self.shared)
+        )
+
+
+def student_error(fits: Fits) -> np.ndarray:
+    """Return the student's squared error."""
+    return fits.student
+
+
+def left_of_noise(fits: Fits) -> np.ndarray:
+    """Return what the student's squared error has beyond the teacher's in common features."""
+    return fits.student - fits.common[:, 0]
+
+
+def gain(fits: Fits) -> np.ndarray:
+    """Return how much smaller the student's squared error is than its only teacher's."""
+    return fits.teacher[:, 0] - fits.student
+
+
+def passed_on(fits: Fits) -> np.ndarray:
+    """Return the student's squared error as a share of the teachers' mean one in common features."""
+    return np.asarray(fits.student / fits.common.mean(axis=1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SlopeInOverlap(Predicted):
+    """Slope of the student's error in the overlap with its teacher."""
+
+    n: int = 40  # labels of teachers
+    rows: int = 96  # labels of the student
+    runs: int = 10_000  # of each overlap
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit students of teachers of each overlap; return the slope of the line through their mean errors."""
+        setting, found = lab.setting, []
+        overlaps = sorted(set(setting.overlaps))
+        for number, m in enumerate(overlaps):
+            fits = fit(setting, [Teacher(self.n, m)], [self.rows], self.runs, seed_of(seed, 2, number))
+            found.append(mean_interval(fits.student))
+        errors = [own.half_width / 3 for own in found]
+        return slope_interval(overlaps, [own.value for own in found], errors)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Crossing(Sampled):
+    """How much larger the error of one teacher's student is than that of another's, with as many labels."""
+
+    first: Teacher  # the one
+    second: Teacher  # the other
+    rows: int  # labels
+    runs: int = 20_000  # pairs of students
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Fit: float64 (runs,)."""
+        students = [
+            fit(lab.setting, [teacher], [self.rows], self.runs, seed_of(seed, 3, number)).student
+            for number, teacher in enumerate((self.first, self.second))
+        ]
+        return np.asarray(students[0] - students[1])
+
+
+class Pilots(NamedTuple):
+    """Readings of fitted pilots and what they come from: (runs,) each."""
+
+    reading: np.ndarray  # int, 1..4
+    common: np.ndarray  # the teacher's squared error in features that are also the student's
+    rest: np.ndarray  # that in its other features
+
+
+def pilots(setting: Any, teacher: Teacher, runs: int, seed: int, rows: int = 0) -> Pilots:
+    """Fit teachers, and a student to a batch of each (or so many rows), and read its disagreement."""
+    fits = fit(setting, [teacher], [rows or setting.batch], runs, seed)
+    disagreement = fits.residual * (teacher.n - setting.teacher - 1) / setting.teacher
+    reading = 1 + (disagreement[:, None] >= np.array([0.2, 0.5, 0.8])).sum(axis=1)
+    return Pilots(reading, fits.common[:, 0], fits.teacher[:, 0] - fits.common[:, 0])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadingShares(Predicted):
+    """How far the shares of readings of fitted pilots are from those of the tables, at most over some teachers."""
+
+    kinds: tuple[tuple[int, int], ...] = ((0, 1), (1, 0), (2, 2), (3, 1))  # places in `labels` and `overlaps`
+    runs: int = 20_000  # teachers of each kind
+    rows: int = 0  # of a pilot; 0 for a batch
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit; return the largest total variation."""
+        setting, far = lab.setting, []
+        for kind in self.kinds:
+            teacher = Teacher(setting.labels[kind[0]], setting.overlaps[kind[1]])
+            found = pilots(setting, teacher, self.runs, seed_of(seed, 4, *kind), self.rows)
+            shares = np.bincount(found.reading - 1, minlength=4) / self.runs
+            far.append(float(abs(shares - setting.laws.law[kind]).sum() / 2))
+        return point(max(far))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Told(Predicted):
+    """How much larger a part of the teacher's error is on average after reading 4 than after reading 1."""
+
+    part: str  # "common" or "rest"
+    accuracy: int = 2  # of the teachers
+    overlap: int = 1
+    runs: int = 20_000  # teachers
+    read: bool = True  # whether readings are those of the teacher itself, and not of another
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Fit; return the difference of the means."""
+        setting = lab.setting
+        teacher = Teacher(setting.labels[self.accuracy], setting.overlaps[self.overlap])
+        found = pilots(setting, teacher, self.runs, seed_of(seed, 5))
+        reading = found.reading if self.read else np.roll(found.reading, 1)
+        high, low = (mean_interval(getattr(found, self.part)[reading == own]) for own in (4, 1))
+        reach = float(np.hypot(high.half_width, low.half_width))
+        value = high.value - low.value
+        return Interval(value, value - reach, value + reach)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ahead:
+    """How much more one policy earns than another, both played on every prompt equally often."""
+
+    first: str  # a rule, or "optimal"
+    second: str  # a rule
+    rounds: int = 80  # episodes of each prompt
+
+    def policies(self, oracle: Any) -> list[Any]:
+        """Return the two policies."""
+        return [
+            oracle.optimal_policy if name == "optimal" else oracle.rules[name] for name in (self.first, self.second)
+        ]
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values."""
+        first, second = (oracle.evaluate(policy, ["objective"])["objective"] for policy in self.policies(oracle))
+        return float(first - second)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean difference of rewards on the same prompts."""
+        prompts, rewards = np.tile(np.arange(lab.setting.num_prompts), self.rounds), []
+        for number, policy in enumerate(self.policies(lab.oracle)):
+            played = lab.simulate(policy, len(prompts), seed_of(seed, 6, number), prompts=prompts)
+            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
+        return mean_interval(rewards[0] - rewards[1])
+
+
+def ordered(oracle: Any) -> tuple[float, float, float]:
+    """Return the three gaps of max(agree, accurate) < disagree < theory < J*."""
+    value = {name: oracle.evaluate(rule, ["objective"])["objective"] for name, rule in oracle.rules.items()}
+    worst = max(value["agree"], value["accurate"])
+    return value["disagree"] - worst, value["theory"] - value["disagree"], oracle.optimal_value - value["theory"]

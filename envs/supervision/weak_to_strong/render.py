@@ -1,0 +1,95 @@
+"""Renderings of a running environment of weak teachers: what was bought, what was read, and what is hidden."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.environments.canvas import BAR, EDGE, INK, QUIET, SAID
+from theorybench.envs.core.environments.render import Renderer, Scene, described, headline, status
+from theorybench.envs.supervision.weak_to_strong.setting import WeakToStrong
+from theorybench.envs.supervision.weak_to_strong.teachers import CUTS
+
+#: What readings mean, as shares of the teacher's own error; 0 before a purchase.
+NAMES = (
+    "-",
+    f"<{CUTS[0]:g}",
+    *(f"{low:g}-{high:g}" for low, high in itertools.pairwise(CUTS)),
+    f">{CUTS[-1]:g}",
+)
+
+
+class WeakToStrongRenderer(Renderer):
+    """Batches of each source, the teachers' labels and readings, and the overlaps, which the agent does not see."""
+
+    def text(self, setting: WeakToStrong, scene: Scene) -> str:
+        """Describe an episode."""
+        labels, overlaps = _teachers(setting, scene)
+        counts, readings = _bought(setting, scene)
+        rows = [
+            ("source", _columns(["true", *(f"teacher {k + 1}" for k in range(setting.teachers))])),
+            ("labels", _columns(["", *(f"n={n}" for n in labels)])),
+            ("batches", _columns(map(str, counts))),
+            ("disagrees", _columns(["", *(NAMES[reading] for reading in readings)])),
+            ("overlap", _columns(["", *(f"{m} of {setting.teacher}" for m in overlaps)]) + " hidden"),
+            ("student", _error(setting, scene)),
+            ("status", status(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def picture(self, setting: WeakToStrong, figure: Any, scene: Scene) -> None:
+        """Draw a bar for each source, as high as batches were bought of it, with what is known of it below."""
+        labels, overlaps = _teachers(setting, scene)
+        counts, readings = _bought(setting, scene)
+        figure.set_size_inches(7.2, 4.4)
+        figure.text(0.02, 0.95, headline(setting, scene), fontsize=11, color=INK, weight="bold", parse_math=False)
+        figure.text(0.02, 0.03, status(setting, scene), fontsize=10, color=INK, parse_math=False)
+        axes = figure.add_axes((0.09, 0.3, 0.88, 0.55))
+        places = np.arange(1 + setting.teachers)
+        axes.bar(places, counts, 0.6, color=[SAID, *[BAR] * setting.teachers], edgecolor=EDGE)
+        for place, m in zip(places[1:], overlaps, strict=True):
+            words = f"{m} of {setting.teacher} features shared (hidden)"
+            axes.text(place, setting.budget, words, fontsize=7, color=QUIET, ha="center", va="top", wrap=True)
+        names = ["true labels"]
+        for k, (n, reading) in enumerate(zip(labels, readings, strict=True), 1):
+            names.append(f"teacher {k}\nn = {n}\ndisagrees {NAMES[reading]}")
+        axes.set_xticks(places, names, fontsize=8)
+        axes.set_xlim(-0.6, setting.teachers + 0.6)
+        axes.set_ylim(0, setting.budget + 0.3)
+        axes.set_ylabel("batches", fontsize=9, color=QUIET)
+        axes.tick_params(axis="y", labelsize=8)
+        axes.set_title(f"student: {_error(setting, scene)}", fontsize=9, color=QUIET)
+
+
+def _columns(values: Any) -> str:
+    """Align one value for each source."""
+    return "".join(f"{value:<11}" for value in values).rstrip()
+
+
+def _teachers(setting: WeakToStrong, scene: Scene) -> tuple[list[int], list[int]]:
+    """Return how many labels each teacher had, and its overlap."""
+    profile, world = divmod(int(scene.state.prompt[0]), len(setting.worlds))
+    own = setting.rows_shown[profile].tolist(), setting.worlds[world].tolist()
+    return [setting.labels[k] for k in own[0]], [setting.overlaps[k] for k in own[1]]
+
+
+def _bought(setting: WeakToStrong, scene: Scene) -> tuple[list[int], list[int]]:
+    """Return batches of each source, and each teacher's reading, 0 before a purchase."""
+    _, actions, found = (part[0] for part in setting.read(scene.observation[None]))
+    counts, readings = [0] * (1 + setting.teachers), [0] * setting.teachers
+    for action, reading in zip(actions.tolist(), found.tolist(), strict=True):
+        if 0 <= action <= setting.teachers:
+            counts[action] += 1
+            if action:
+                readings[action - 1] = reading
+    return counts, readings
+
+
+def _error(setting: WeakToStrong, scene: Scene) -> str:
+    """Say what the expected error is of a student that is trained on what was bought."""
+    problem, node = setting.problem, int(scene.state.node[0])
+    if not sum(_bought(setting, scene)[0]):
+        return "nothing to train on yet"
+    ending = (node if node >= problem.num_nodes else int(problem.child[node, -1])) - problem.num_nodes
+    paid = float(problem.paid(np.array([ending]))[0, int(scene.state.hidden[0])])
+    return f"expected error {setting.signal - paid:.4f} (hidden)"
