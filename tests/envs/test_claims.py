@@ -28,6 +28,7 @@ SLOW = (
     "labels-rate",
     "memory-order-learning",
     "metastable-raised-small",
+    "off-policy-f2bmld",
     "parity-learners",
     "preference-coverage-level-2",
     "preference-distillation",

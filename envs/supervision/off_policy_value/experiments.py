@@ -4,7 +4,7 @@ Nothing here knows the laws of `estimators.py`: an estimate is computed from the
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -305,6 +305,34 @@ def furthest_reading(lab: Lab, seed: int, parameters: dict[str, Any], logs: int 
             law = setting.readings[1, action, 3 * number + 2]
             worst = max(worst, np.abs(np.bincount(reached, minlength=len(law)) / logs - law).sum() / 2)
     return worst
+
+
+def descents(lab: Lab, seed: int, multipliers: Sequence[float], logs: int, **options: Any) -> tuple[Any, Any]:
+    """Estimate by the paper's algorithm, F2BMLD, on logs of 64 transitions a cell without reward noise.
+
+    Args:
+        lab: estimates from bare transitions.
+        seed: of the logs.
+        multipliers: lambda, each on all of the logs.
+        logs: how many there are.
+        options: hyper-parameters of the algorithm.
+
+    Returns:
+        Its estimates, float64 (multipliers, logs), and those of two-stage least squares, (logs,).
+    """
+    setting = lab.setting
+    length, rng = setting.length, np.random.default_rng([seed, 4, 251114710])
+    log = draw(length, 0.4, setting.discount, 0.0, 64, logs, rng)
+    state, action = np.divmod(np.repeat(np.arange(2 * length), log.after.shape[2]), 2)
+    forward, start, found = np.tile([0.0, 1.0], (length, 1)), np.zeros(1, np.int64), []
+    for after, reward in zip(log.after, log.reward, strict=True):
+        after = np.where(after == length, -1, after).ravel()
+        bare = {"rows": state, "actions": action, "rewards": reward.ravel(), "next_rows": after, "starts": start}
+        bare["discount"] = setting.discount
+        own = [lab.estimate(forward, bare, "f2bmld", multiplier=one, **options).value for one in multipliers]
+        found.append([*own, lab.estimate(forward, bare, "2sls").value])
+    *by_multiplier, closed = np.array(found).T
+    return np.array(by_multiplier), closed
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,8 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
         """The optimum of one who is shown the hidden world: nothing has to be bought."""
         return float(np.maximum(self.setting.gains, 0.0).mean())
 
-    def _told_apart(self, policy: Any) -> DecisionGraph:
-        return self.setting.graph("nodes") if isinstance(policy, SettingPolicy) else super()._told_apart(policy)
+    def _sees_rows(self, policy: Any) -> bool:
+        return isinstance(policy, SettingPolicy) or super()._sees_rows(policy)
 
     def valued(self, policy: Any, graph: DecisionGraph, *, kl: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return what a policy earns from each root of a graph, in totals and divergence, and its rows.

@@ -23,7 +23,12 @@ from theorybench.envs.core.evidence.study import (
 )
 from theorybench.envs.core.finite.oracle import PointPolicy
 from theorybench.envs.supervision.off_policy_value.corridor import Corridor
-from theorybench.envs.supervision.off_policy_value.experiments import Evaluation, squared_errors, true_values
+from theorybench.envs.supervision.off_policy_value.experiments import (
+    Evaluation,
+    descents,
+    squared_errors,
+    true_values,
+)
 from theorybench.envs.supervision.off_policy_value.setting import (
     DEPLOY,
     LOOKS,
@@ -141,9 +146,11 @@ class Errors:
 
 @dataclasses.dataclass(frozen=True)
 class Bias:
-    """The mean error of residual regression beside those of two-stage least squares, by multiplier."""
+    """The mean error of residual regression beside those of two-stage least squares and F2BMLD, by multiplier."""
 
     tried: tuple[float, ...] = TRIED
+    descended: tuple[float, ...] = (0.1, 0.3, 1.0)  # multipliers with which the paper's algorithm is run
+    descents: int = 3  # logs on which it is
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate on logs, one a run, without reward noise."""
@@ -160,6 +167,9 @@ class Bias:
                 for own in self.tried
             ]
             series.append(measured(name, self.tried, np.array(found).T, style="simulated"))
+        if self.descended:
+            found, closed = descents(lab, seed, self.descended, self.descents)
+            series.append(measured("F2BMLD", self.descended, (found - closed).T))
         chart = Chart(
             f"Bias by multiplier, L = {setting.length}, eps = {SLIP:g}, truth {truth:.4f}",
             _MULTIPLIER,
@@ -168,7 +178,8 @@ class Bias:
             levels=(Level(0.0, "no bias"),),
             points=f"mean over logs of {N} transitions a cell",
             note="Residual regression has no multiplier: its bias is that of an infinite log. The ridge biases the "
-            "other the less, the larger the multiplier is.",
+            "other the less, the larger the multiplier is. F2BMLD (networks, trained by noisy steps) stands beside two "
+            "stages without a ridge on the same logs, which have next to no bias.",
         )
         return StudyResult(charts=(chart,))
 
