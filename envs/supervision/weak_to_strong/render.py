@@ -47,13 +47,11 @@ class WeakToStrongRenderer(Renderer):
         axes = figure.add_axes((0.09, 0.3, 0.88, 0.55))
         places = np.arange(1 + setting.teachers)
         axes.bar(places, counts, 0.6, color=[SAID, *[BAR] * setting.teachers], edgecolor=EDGE)
-        for place, m in zip(places[1:], overlaps, strict=True):
-            words = f"{m} of {setting.teacher} features shared (hidden)"
-            axes.text(place, setting.budget, words, fontsize=7, color=QUIET, ha="center", va="top", wrap=True)
         names = ["true labels"]
-        for k, (n, reading) in enumerate(zip(labels, readings, strict=True), 1):
-            names.append(f"teacher {k}\nn = {n}\ndisagrees {NAMES[reading]}")
-        axes.set_xticks(places, names, fontsize=8)
+        for k, (n, reading, m) in enumerate(zip(labels, readings, overlaps, strict=True), 1):
+            told = f"teacher {k}\nn = {n}\ndisagrees {NAMES[reading]}"
+            names.append(f"{told}\nshares {m} of {setting.teacher} (hidden)")
+        axes.set_xticks(places, names, fontsize=7)
         axes.set_xlim(-0.6, setting.teachers + 0.6)
         axes.set_ylim(0, setting.budget + 0.3)
         axes.set_ylabel("batches", fontsize=9, color=QUIET)
