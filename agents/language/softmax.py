@@ -39,14 +39,15 @@ class LanguageSoftmax(SoftmaxClass):
         start: "initial", "reference" or "uniform".
         shape: "llama", "qwen" or "gpt2".
         size: "tiny", "small", "medium" or "large".
+        model: of `build`, from which every run begins in place of the one that is pre-trained.
     """
 
     mapped = False
 
-    def __init__(self, setting: Setting, start: str = "initial", *, shape: str, size: str) -> None:
+    def __init__(self, setting: Setting, start: str = "initial", *, shape: str, size: str, model: Any = None) -> None:
         super().__init__(setting, start)
         self.shape, self.vocabulary = shape, Vocabulary(setting)
-        self.model = pretrained(setting, shape=shape, size=size, kind=start)
+        self.model = pretrained(setting, shape=shape, size=size, kind=start) if model is None else model
         self.decoder = Decoder.of(self.model)
         self.unit = float(self.decoder.width)  # parameters are weights times it
 

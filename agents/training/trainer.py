@@ -87,9 +87,10 @@ class Trainer:
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
         self._anchored = options.anchored
-        self.optimizer = self._make_optimizer(first, options)
+        self.optimizer = self.make_optimizer(first, options)
 
-    def _make_optimizer(self, first: np.ndarray, options: TrainerOptions) -> Descent:
+    def make_optimizer(self, first: np.ndarray, options: TrainerOptions) -> Descent:
+        """Return the optimiser that options name, beginning at parameters (R, ...)."""
         rate, norm, mapped = options.learning_rate, options.max_gradient_norm, self.softmax.mapped
         if options.optimizer != "mezo":
             return BatchedOptimizer(first, options.optimizer, rate, norm, mapped=mapped)
@@ -269,21 +270,21 @@ class Trainer:
             scalars: further numbers to report, (R,) each.
         """
 
-        self.optimizer.step(functools.partial(self._loss_of_one, loss), self.anchored(data), rate)
+        self.optimizer.step(functools.partial(self.loss_of_one, loss), self.anchored(data), rate)
         if log:
             self.report(data, **scalars)
 
     def anchored(self, data: Samples) -> Samples:
         """Return data whose anchor stays as it is within a step, where the optimiser and the loss need it.
 
-        Autograd has it for nothing, see `_loss_of_one`; finite differences pay one forward pass.
+        Autograd has it for nothing, see `loss_of_one`; finite differences pay one forward pass.
         """
         if not (self._anchored and isinstance(self.optimizer, Mezo)):
             return data
         with torch.no_grad():
             return data._replace(anchor=self.optimizer.each(self.log_probs, data))
 
-    def _loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
+    def loss_of_one(self, loss: Loss, parameters: torch.Tensor, data: Samples) -> torch.Tensor:
         """Return the loss of one run as a function of its parameters."""
         logs = self.log_probs(parameters, data)
         if not isinstance(self.optimizer, Mezo):

@@ -12,6 +12,7 @@ from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.registry import list_envs, lookup, resolve_env
 from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.evidence.lab import claims, studies
+from theorybench.leaderboard.evidence.tools import TOOLS
 from theorybench.leaderboard.running.config import list_suites, named_suite
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -81,7 +82,7 @@ def environment_named(name: str) -> str | None:
 
 
 def find_claims(names: Sequence[str]) -> list[Claim]:
-    """Return claims by their own ids or by those of environments, "file.py:" before either; all where nothing is named.
+    """Return claims by their own ids, by those of environments, "file.py:" before either, or by tools; else all.
 
     Raises:
         UnknownNameError: neither; the closest are suggested.
@@ -102,9 +103,9 @@ E = TypeVar("E", bound=Evidence)
 
 
 def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list[E]:
-    found: list[E] = [] if names else [one for id in list_envs() for one in of(id)]
+    found: list[E] = [] if names else [one for id in (*list_envs(), *TOOLS) for one in of(id)]
     for name in names:
-        id = environment_named(name)
+        id = name if name in TOOLS else environment_named(name)
         found += of(id) if id else [_search(name.rpartition(":")[2], of, kind)]
     return list({one.id: one for one in found}.values())
 
@@ -112,9 +113,9 @@ def _find(names: Sequence[str], of: Callable[[str], list[E]], kind: str) -> list
 def _search(name: str, of: Callable[[str], list[E]], kind: str) -> E:
     """Return the one of this id; environments are asked one after the other, until one has it."""
     known = []
-    for id in list_envs():
+    for id in (*list_envs(), *TOOLS):
         for one in of(id):
             if one.id == name:
                 return one
             known.append(one.id)
-    raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *known])
+    raise UnknownNameError(f"environment or {kind}", name, [*list_envs(), *TOOLS, *known])

@@ -18,6 +18,7 @@ from theorybench.envs.core.evidence.claim import Claim, Evidence
 from theorybench.envs.core.evidence.study import Study
 from theorybench.envs.core.registry import Entry, lookup, resolve_env
 from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.evidence.tools import TOOLS, evidence_of
 
 #: Environments that a simulation steps together.
 SIMULATED_TOGETHER = 4096
@@ -26,10 +27,10 @@ TRAINED_TOGETHER = 64
 
 
 def claims(env_id: str) -> list[Claim]:
-    """Return the claims of an environment, ready to be checked.
+    """Return the claims of an environment or of a tool, ready to be checked.
 
     Args:
-        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID".
+        env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID"; or a name in `tools.TOOLS`.
 
     Returns:
         Claims whose `check(seed=0)` trains or simulates on the setting with the claim's own parameters.
@@ -38,12 +39,15 @@ def claims(env_id: str) -> list[Claim]:
         UnknownNameError: no such id; the closest are suggested.
         ParameterError: a claim whose parameters its setting refuses.
     """
+    if env_id in TOOLS:
+        tool = TOOLS[env_id]
+        return [_bound(claim, lookup(tool.env_id)) for claim in evidence_of(tool.claims)]
     entry = lookup(resolve_env(env_id))
     return [_bound(claim, entry) for claim in entry.claims()]
 
 
 def studies(env_id: str) -> list[Study]:
-    """Return the studies of an environment, ready to be run.
+    """Return the studies of an environment or of a tool, ready to be run.
 
     Args:
         env_id: as for `claims`.
@@ -54,6 +58,9 @@ def studies(env_id: str) -> list[Study]:
     Raises:
         the errors of `claims`.
     """
+    if env_id in TOOLS:
+        tool = TOOLS[env_id]
+        return [_bound(study, lookup(tool.env_id)) for study in evidence_of(tool.studies)]
     entry = lookup(resolve_env(env_id))
     return [_bound(study, entry) for study in entry.studies()]
 
@@ -65,6 +72,11 @@ def _bound(evidence: E, entry: Entry) -> E:
     setting = entry.make_setting(dict(evidence.parameters))
     make_lab = functools.partial(TrainingLab, entry.id)
     return dataclasses.replace(evidence, env_id=entry.id, setting=setting, make_oracle=entry.oracle, make_lab=make_lab)
+
+
+def lab_of(env_id: str) -> "TrainingLab":
+    """Return the lab of an id with its default parameters."""
+    return TrainingLab(env_id, lookup(env_id).make_setting({}))
 
 
 class TrainingLab:

@@ -193,7 +193,7 @@ def errors_along(name, count=8, far=1e-5, anchored=None):
         theta, held = trainer.parameters[0].clone(), trainer.anchored(data).of(0)
 
         def value(parameters):
-            return float(trainer._loss_of_one(loss, parameters, held))
+            return float(trainer.loss_of_one(loss, parameters, held))
 
         free = theta.clone().requires_grad_()
         logs = trainer.log_probs(free, held)

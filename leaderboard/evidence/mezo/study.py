@@ -1,0 +1,150 @@
+"""The study `mezo`: forward passes alone beside Adam, on settings and policies of many sizes."""
+
+import dataclasses
+
+import numpy as np
+
+from theorybench.agents.api.loading import make_agent
+from theorybench.envs.core.evidence.interval import Interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, Study, StudyResult, Table
+from theorybench.leaderboard.evidence.lab import lab_of
+from theorybench.leaderboard.evidence.mezo.cells import CELLS, EPISODES, Cell, Curvature, Scores, curvature, scores
+from theorybench.leaderboard.evidence.mezo.claims import resampled, spearman
+from theorybench.leaderboard.evidence.mezo.memory import OPTIMIZERS, Peaks, peaks
+
+#: Policies whose memory is measured, with sizes of language models.
+WEIGHED = (("auto", "tiny"), ("mlp", "tiny"), ("llama", "tiny"), ("llama", "medium"), ("llama", "large"))
+MEGA = 1e6
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What was measured in a cell."""
+
+    cell: Cell
+    curvature: Curvature
+    adam: Scores
+    mezo: Scores
+
+    @property
+    def share(self) -> float:
+        """MeZO's mean score as a share of Adam's."""
+        return float(self.mezo.scores.mean() / self.adam.scores.mean())
+
+
+def passes(cell: Cell, optimizer: str) -> int:
+    """Return the evaluations of the loss of a run; Adam goes back through each, too."""
+    agent = make_agent(cell.agent, **cell.hyperparameters(optimizer)).resolve_defaults(lab_of(cell.env_id).setting)
+    each = 2 * agent.directions + agent.anchored if optimizer == "mezo" else 1
+    return int(each * getattr(agent, "num_iterations", 1) * cell.updates(optimizer))
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """Compares the optimisers in cells, and weighs them."""
+
+    cells: tuple[Cell, ...] = CELLS
+    weighed: tuple[tuple[str, str], ...] = WEIGHED
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Measure all."""
+        found = [
+            Found(cell, curvature(cell, seed), *(scores(cell, kind, seed, seeds) for kind in ("adam", "mezo")))
+            for cell in self.cells
+        ]
+        weights = [peaks(policy, size) for policy, size in self.weighed]
+        return StudyResult(
+            tables=(_scores(found), *([_memory(weights)] if weights else [])),
+            charts=(_chart(found, "effective rank of the loss"), _chart(found, "parameters")),
+            notes=(_order(found, seed),),
+            groups=("table", "linear", "mlp", "llama"),
+        )
+
+
+def _scores(found: list[Found]) -> Table:
+    columns = [Column(name) for name in ("setting", "policy")] + [Column("parameters", ",d")]
+    columns += [Column("rank of H", ".1f"), Column("tr H / |H|", ".1f")]
+    for name in ("Adam", "MeZO"):
+        columns += [Column(f"score, {name}"), Column("rate", "g"), Column("passes", ",d"), Column("ms a step", ".2f")]
+    rows: list[tuple[str | int | float | Interval | None, ...]] = []
+    for one in found:
+        bend = one.curvature
+        row: list[str | int | float | Interval | None] = [one.cell.setting, one.cell.label, bend.parameters]
+        row += [bend.rank, bend.trace / bend.norm]
+        for kind, got in (("adam", one.adam), ("mezo", one.mezo)):
+            row += [mean_interval(got.scores), got.rate, passes(one.cell, kind), 1e3 * got.seconds]
+        rows.append(tuple(row))
+    note = (
+        f"{EPISODES:,} episodes, or pairs, a run; the best of two or three learning rates of each. rank of H: "
+        "tr(H^2)/||H||^2 of the loss of 512 episodes where training begins, by 64 random probes and 20 power "
+        "iterations: losses of policies curve both ways, so that the traces of H cancel. Times are of the processor, "
+        "with roll-outs."
+    )
+    return Table("MeZO beside Adam, at equal episodes", tuple(columns), tuple(rows), note)
+
+
+def _memory(weights: list[Peaks]) -> Table:
+    columns = [Column("policy"), Column("size"), Column("parameters", ",d")]
+    for name in ("Adam", "SGD", "MeZO"):
+        columns += [Column(f"{name}, MB", ".2f"), Column("formula", ".2f")]
+    rows: list[tuple[str | int | float | Interval | None, ...]] = []
+    for one in weights:
+        both = [(one.extra(kind) / MEGA, one.formula(kind) / MEGA) for kind in OPTIMIZERS]
+        rows.append((one.policy, one.size, one.parameters, *(value for pair in both for value in pair)))
+    note = (
+        "Largest resident set of a process that takes steps, above that of one that evaluates the same 64 episodes of "
+        "TreeMarkovChain forward; the noise is some tenths of a megabyte. Formulas leave out the graph of a gradient: "
+        "Adam holds the gradient and two moments, gradient descent the gradient, MeZO at most 65,536 numbers."
+    )
+    return Table("Memory above a forward evaluation", tuple(columns), tuple(rows), note)
+
+
+def _chart(found: list[Found], along: str) -> Chart:
+    known = [one for one in found if one.adam.scores.mean() > 0]
+    places = {
+        id(one): float(one.curvature.parameters if along == "parameters" else one.curvature.rank) for one in known
+    }
+    series = [
+        Series(
+            label,
+            "measured",
+            [places[id(one)] for one in own],
+            [one.share for one in own],
+            details=tuple(f"{one.cell.setting}: {one.share:.2f}" for one in own),
+        )
+        for label in dict.fromkeys(one.cell.label for one in known)
+        if (own := [one for one in known if one.cell.label == label])
+    ]
+    return Chart(
+        f"MeZO's share of Adam's score, by {along}",
+        Axis(along, "log"),
+        Axis("share of Adam's score"),
+        tuple(series),
+        points="one setting",
+    )
+
+
+def _order(found: list[Found], seed: int) -> str:
+    held = np.array([[one.mezo.scores, one.adam.scores] for one in found])
+    told = []
+    for name, order in (
+        ("the effective rank", np.array([one.curvature.rank for one in found])),
+        ("the number of parameters", np.array([one.curvature.parameters for one in found], float)),
+    ):
+        value = spearman(np.array([one.share for one in found]), order)
+        low, high = np.quantile(resampled(held, order, seed), [0.00135, 0.99865])
+        told.append(f"{value:+.2f} ({low:+.2f} to {high:+.2f} over resampled runs) with {name}")
+    return f"Spearman's correlation of MeZO's share of Adam's score over the cells is {' and '.join(told)}."
+
+
+STUDIES = [
+    Study(
+        id="mezo",
+        source="arXiv 2305.17333; the settings are ours",
+        title="Forward passes alone beside Adam",
+        text="What descent without gradients reaches at equal episodes, what it computes, and what memory it saves.",
+        run=Beside(),
+        seeds=3,
+    )
+]
