@@ -55,18 +55,21 @@ class Cell:
         return EPISODES // int(make_agent(self.agent).episodes_per_update)
 
 
-def _cells(setting: str, agent: str, **rates: tuple[float, ...]) -> list[Cell]:
+def _cells(
+    setting: str, agent: str, table: str, rates: Sequence[tuple[float, ...]], high: Sequence[bool]
+) -> list[Cell]:
+    """Return the cells of a table, a perceptron and a llama; `high` says for which of them .3 suits Adam better."""
     return [
-        Cell(setting, agent, policy, (0.1, 0.3), rates[NAMES.get(policy, policy)])
-        for policy in ("auto" if setting == "TreeMarkovChain" else "prompt", "mlp", "llama")
+        Cell(setting, agent, policy, (0.3, 0.1) if better else (0.1, 0.3), own)
+        for policy, own, better in zip((table, "mlp", "llama"), rates, high, strict=True)
     ]
 
 
 CELLS = (
-    *_cells("TreeMarkovChain", "rlvr", table=(16.0, 3.0, 30.0), mlp=(60.0, 16.0, 150.0), llama=(10.0, 5.0, 20.0)),
-    *_cells("RewardTeacher", "rlvr", table=(60.0, 16.0, 150.0), mlp=(200.0, 60.0, 600.0), llama=(30.0, 10.0, 60.0)),
-    *_cells("OptimalAdvantage", "grpo", table=(0.3, 0.1, 1.0), mlp=(10.0, 3.0, 30.0), llama=(10.0, 3.0, 30.0)),
-    Cell("PreferenceBandit", "dpo-on-policy", "linear", (0.02, 0.1), (3.0, 1.0), (300, 6000)),
+    *_cells("TreeMarkovChain", "rlvr", "auto", [(16, 3, 30), (60, 16, 150), (10, 5, 20)], (True, True, False)),
+    *_cells("RewardTeacher", "rlvr", "prompt", [(60, 16, 150), (600, 200, 60), (60, 30, 10)], (True, True, False)),
+    *_cells("OptimalAdvantage", "grpo", "prompt", [(0.3, 0.1, 1), (10, 3, 30), (10, 3, 30)], (False, True, False)),
+    Cell("PreferenceBandit", "dpo-on-policy", "linear", (0.02, 0.1), (3, 1), (300, 6000)),
 )
 
 
