@@ -127,13 +127,12 @@ def draw_lattice(axes: Any, setting: MarkovBlanket, kind: int, tree: Visit) -> N
         own = np.flatnonzero(sizes == size)
         spread[own[np.argsort(flows[own], kind="stable")]] = np.linspace(-0.36, 0.36, len(own)) if len(own) > 1 else 0.0
     x = sizes + spread
-    for role in range(setting.num_variables):
-        low = np.flatnonzero(~kept[:, role])
-        high = low | 1 << role
-        axes.plot([x[low], x[high]], [flows[low], flows[high]], color=EDGE, linewidth=0.4, zorder=1)
-    enough = flows == 0
-    axes.scatter(x[~enough], flows[~enough], s=9, color=QUIET, zorder=2)
-    axes.scatter(x[enough], flows[enough], s=13, color="#3b8a48", zorder=2)
+    low, role = np.nonzero(~kept)
+    ends = np.stack([low, low | 1 << role], axis=1)
+    edges = (np.column_stack([own[ends], np.full(len(low), np.nan)]).ravel() for own in (x, flows))  # gaps between them
+    axes.plot(*edges, color=EDGE, linewidth=0.4)
+    for own, colour in ((flows > 0, QUIET), (flows == 0, "#3b8a48")):
+        axes.plot(x[own], flows[own], "o", color=colour, markersize=3)
     way = [visit.kept for visit in walks(tree, kind)]
     for start, end in itertools.pairwise(way):
         tip = {"arrowstyle": "-|>", "color": WAY, "linewidth": 1.5, "shrinkA": 2, "shrinkB": 2}

@@ -1,6 +1,7 @@
 """Figures on Markov blankets: the graphs, all kept sets with the optimum's way, its tree, flows, selection, rules."""
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def _panels(title: str) -> tuple[Any, list[Any]]:
 
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     figure.suptitle(title, fontsize=11)
-    return figure, list(figure.subplots(2, 4).ravel())
+    return figure, list(figure.subplots(2, 4, sharex=True, sharey=True).ravel())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +91,9 @@ class Lattice:
             "arrow is a toggle of the optimum in the first pattern: down a variable that helps, and sideways or up an "
             "experiment, or a sale."
         )
-        return StudyResult(pictures=(Picture("All kept sets as a lattice", figure_svg(figure), note),))
+        # A thousand edges: tenths of a point are enough.
+        svg = re.sub(r"(\d{2}\.\d)\d+", r"\1", figure_svg(figure))
+        return StudyResult(pictures=(Picture("All kept sets as a lattice", svg, note),))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -146,7 +146,7 @@ def test_pictures_and_words():
 def test_studies():
     for name in ("eight-graphs", "kept-sets", "blanket-tree"):
         (picture,) = STUDY[name].result(seeds=2).pictures
-        assert picture.svg.startswith("<svg")
+        assert picture.svg.startswith("<svg") and len(picture.svg) < 200_000
     (chart,) = dataclasses.replace(STUDY["fitted-flows"], run=FittedFlows(samples=2**11)).result(seeds=6).charts
     assert all(agreed.inside >= agreed.points - 1 and agreed.distance < 0.15 for agreed in chart.agreement())
     (table,) = dataclasses.replace(STUDY["selection"], run=Selection(runs=20)).result(seeds=2).tables
