@@ -251,7 +251,7 @@ def test_more_than_a_million_situations_are_not_listed_but_the_optimum_is_exact(
     assert oracle.score(oracle.optimal_policy) == 1.0 and "objective_se" not in oracle.evaluate(oracle.optimal_policy)
 
 
-@pytest.mark.rotating
+@pytest.mark.slow  # a million situations are listed before they are too many
 def test_tables_of_more_than_a_million_situations_are_refused_and_other_policies_estimated():
     oracle = oracle_of(nulls=6)
     with pytest.raises(TooLarge, match=r"steps = 6: expected at most 1,000,000 situations.*Lower it"):
