@@ -46,7 +46,7 @@ def log_transitions(log: Episodes, setting: Setting, view: str | None = None) ->
     taken = log.taken
     episodes = np.nonzero(taken)[0]
     last = np.append(episodes[1:] != episodes[:-1], True)
-    rows = _rows(log.observations[taken], setting, view)
+    rows = view_rows(log.observations[taken], setting, view)
     return Steps(
         rows=rows,
         actions=log.actions[taken],
@@ -61,7 +61,7 @@ def default_view(setting: Setting) -> str:
     return "state" if setting.policy_view == "state" and "state" not in setting.secret_views else WHOLE
 
 
-def _rows(observations: np.ndarray, setting: Setting, view: str | None) -> np.ndarray:
+def view_rows(observations: np.ndarray, setting: Setting, view: str | None) -> np.ndarray:
     """Return the row of each observation (n, tokens): int64 (n,)."""
     name = view or default_view(setting)
     return distinct_rows(observations)[1] if name == WHOLE else View.of(setting, name).index(observations)

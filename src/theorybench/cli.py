@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from theorybench.card import report
+from theorybench.diagnosing import diagnose
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
@@ -257,6 +258,7 @@ app.command()(doctor)
 app.command()(claims)
 app.command()(study)
 app.command()(tune)
+app.command()(diagnose)
 app.command()(submit)
 app.command()(verify)
 

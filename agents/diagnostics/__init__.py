@@ -1,0 +1,1 @@
+"""What a policy or a view remembers, read off logged episodes."""

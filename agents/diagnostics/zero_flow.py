@@ -1,0 +1,212 @@
+"""Does a summary of the history remember enough? A randomisation test on logged episodes, after arXiv 2602.00797.
+
+A summary f of the history H is sufficient for a target X iff X and H are independent given f(H): iff nothing flows, at
+half time, between the law of X given the history and its law given the summary. On a log that is a test:
+
+1. One step of each episode gives a sample: history h, summary c = f(h), target x.
+2. Samples with equal summaries are put together in random disjoint pairs (i, j), in random order.
+3. The straight flow from x_i to x_j has the velocity d = x_j - x_i at the midpoint m = (x_i + x_j) / 2. Some features F
+   of (h_i, h_j, m, c) explain as much of it as T = sum over coordinates of d' F (F'F + ridge I)^-1 F' d.
+
+*The null.* If f is sufficient then x_i and x_j, given all histories, are independent draws of one law, and may change
+places: that turns d into -d and moves neither m nor F. The signs of the pairs are fair coins given all else, and
+T among its values with random signs has a rank that is uniform, up to ties: at every sample size, for every F. The
+paper trains a network and has no law of its criterion under the null; it sets one history against the pooled law, where
+two histories against each other show more.
+
+*Which step.* It must not depend on what is still to come. A step drawn uniformly from an episode's own length does: an
+episode that lasts long offers each of its steps more rarely, which tilts the law of x at that step by how x goes with
+the steps that are left, and a sufficient summary is rejected. Where lengths differ a few episodes, drawn at random and
+used for nothing else, therefore say at which step each other one is looked at; those that ended before are not used.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from theorybench.agents.api.rollout import Episodes
+from theorybench.agents.diagnostics.flips import Flipped, flipped
+from theorybench.agents.diagnostics.summaries import Summary, summarised
+from theorybench.envs.core.errors import ParameterError, require_integer
+from theorybench.envs.core.setting import Setting
+
+#: (h_i, h_j, m, codes) of all pairs -> columns, float64 (pairs, columns).
+Features = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+#: What can be predicted, in a few words.
+TARGETS = {
+    "reward": "the episode's total reward",
+    "reply": "what the environment appends next, or that the episode ends",
+    "action": "what the policy does next",
+}
+#: The two kinds of features that need no function.
+LINEAR, CROSSED = "linear", "crossed"
+#: Codes that "crossed" tells apart, the most frequent ones.
+MOST_CODES = 32
+#: Of how many episodes one tells the others where to look, where lengths differ.
+TELLING = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class ZeroFlow:
+    """What the test says of a summary.
+
+    Attributes:
+        p_value: small where the summary is not sufficient. Otherwise it is uniform, or larger: 1 where pairs never
+            differ in their histories or never in their targets, since then there is nothing to see.
+        flow: mean squared velocity that histories explain beyond chance, from below; about 0 for a sufficient summary.
+            Rewards and one-hot targets are its units, squared.
+        pairs: of samples with equal summaries.
+        unmatched: samples that no other was left for.
+        exact: whether the p-value is exact at every sample size; it is not where the summary was cut into codes.
+        unused: episodes that gave no sample, since their lengths differ.
+    """
+
+    p_value: float
+    flow: float
+    pairs: int
+    unmatched: int
+    exact: bool
+    unused: int = 0
+
+
+def zero_flow(
+    log: Episodes,
+    setting: Setting,
+    summary: Summary | None = None,
+    target: str = "reward",
+    flips: int = 999,
+    features: str | Features = LINEAR,
+    ridge: float = 1.0,
+    seed: int = 0,
+) -> ZeroFlow:
+    """Test whether a summary of the history is sufficient for what comes next under the log's own policy.
+
+    Args:
+        log: of any roll-out in the setting, one policy's; of pairs of responses the first ones count.
+        setting: in which it was rolled out.
+        summary: a view of the setting by name, a `View`, or a function of observations (n, tokens): to integers (n,) or
+            (n, q), equal for equal summaries, or to real vectors (n, q), which are cut into codes. None for the view
+            that tables of the setting have.
+        target: "reward", the episode's; "reply", the tokens that the environment appends next; "action", the policy's
+            next one. For the first two the action that is taken belongs to the summary.
+        flips: random signs that the p-value counts over; it is 1 / (flips + 1) at least.
+        features: "linear", what both histories differ in, alone and times the midpoint; "crossed", that for each of the
+            32 most frequent codes by itself, too; or a function (h_i, h_j, m, codes) -> columns.
+        ridge: of the regression.
+        seed: of steps, pairs and signs.
+
+    Returns:
+        The result of the test. `flow` and the p-value speak of the log's policy: where that remembers more than the
+        summary, rewards may be predictable from what it remembers.
+
+    Raises:
+        ParameterError: a log too short or without replies, an unknown target, view or kind of features, a summary or
+            features of another shape, or a number out of range.
+    """
+    require_integer("flips", flips, 1)
+    if not (np.isfinite(ridge) and ridge > 0):
+        raise ParameterError("ridge", ridge, "a number > 0")
+    if not callable(features) and features not in (LINEAR, CROSSED):
+        raise ParameterError("features", features, f"{LINEAR!r}, {CROSSED!r} or a function")
+    rng = np.random.default_rng([seed, 0])
+    episodes, steps = _sampled(log, rng)
+    observations = log.observations[episodes, steps]
+    codes, vectors = summarised(summary, setting, observations, rng)
+    if target != "action":
+        actions = _single(log.actions)[episodes, steps]
+        codes = np.unique(codes * setting.num_actions + actions, return_inverse=True)[1]
+    x = _target(log, setting, target, episodes, steps)
+    first, second = _pairs(codes, rng)
+    d, m = x[second] - x[first], (x[first] + x[second]) / 2
+    h = _one_hot(observations)
+    columns = _features(features, h[first], h[second], m, codes[first])
+    if vectors is not None:
+        moved = vectors[second] - vectors[first]
+        d, columns = (part - moved @ np.linalg.lstsq(moved, part, rcond=None)[0] for part in (d, columns))
+    found: Flipped = flipped(d, columns, flips, ridge, rng)
+    return ZeroFlow(
+        p_value=found.p_value,
+        flow=found.excess / max(1, len(first)),
+        pairs=len(first),
+        unmatched=len(episodes) - 2 * len(first),
+        exact=vectors is None,
+        unused=len(log) - len(episodes),
+    )
+
+
+def _sampled(log: Episodes, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes and a step of each, int64 (n,) both, so that no choice depends on what comes after the step."""
+    lengths, each = log.lengths, np.arange(len(log))
+    if len(log) and (lengths == lengths[0]).all():
+        return each, rng.integers(lengths[0], size=len(log))
+    shuffled = rng.permutation(len(log))
+    told, each = shuffled[: -(-len(log) // TELLING)], np.sort(shuffled[-(-len(log) // TELLING) :])
+    if len(each) < 2:
+        raise ParameterError("log", f"{len(log)} episodes", "at least 3 of them")
+    steps = rng.integers(rng.choice(lengths[told], size=len(each)))
+    reached = steps < lengths[each]
+    return each[reached], steps[reached]
+
+
+def _single(values: np.ndarray) -> np.ndarray:
+    """Return actions (E, T), of pairs the first ones."""
+    return values if values.ndim == 2 else values[:, :, 0]
+
+
+def _target(log: Episodes, setting: Setting, target: str, episodes: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return x, float64 (n, q)."""
+    if target == "reward":
+        return log.rewards[episodes, None].astype(np.float64)
+    if target == "action":
+        return np.eye(setting.num_actions)[_single(log.actions)[episodes, steps]]
+    if target != "reply":
+        raise ParameterError("target", target, "one of " + ", ".join(map(repr, TARGETS)))
+    if not setting.num_reply_tokens:
+        raise ParameterError("target", target, f"'reward' or 'action': {setting.name} appends nothing to a response")
+    # The reply to the last action is not in a log: that the episode ends stands for it.
+    ends = steps + 1 == log.lengths[episodes]
+    after = log.observations[episodes, np.where(ends, steps, steps + 1)]
+    place = setting.prompt_length + np.where(ends, 0, steps) * (1 + setting.num_reply_tokens) + 1
+    told = np.take_along_axis(after, place[:, None] + np.arange(setting.num_reply_tokens), axis=1)
+    return _one_hot(np.where(ends[:, None], 0, told))
+
+
+def _pairs(codes: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return disjoint pairs of samples with equal codes, as many as there are, at random: int64 (pairs,) both."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    grouped = codes[order]
+    begins = np.append(True, grouped[1:] != grouped[:-1])[: len(order)]
+    starts = np.nonzero(begins)[0]
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    at = np.nonzero((rank[:-1] % 2 == 0) & (grouped[1:] == grouped[:-1]))[0]
+    return order[at], order[at + 1]
+
+
+def _one_hot(tokens: np.ndarray) -> np.ndarray:
+    """Return each place as one column for each of its values, float64 (n, columns), without constant ones."""
+    columns = [place[:, None] == np.unique(place) for place in tokens.T if (place != place[0]).any()]
+    return np.concatenate([np.zeros((len(tokens), 0)), *columns], axis=1)
+
+
+def _features(
+    kind: str | Features, first: np.ndarray, second: np.ndarray, m: np.ndarray, codes: np.ndarray
+) -> np.ndarray:
+    """Return F, float64 (pairs, columns), without columns that are 0."""
+    if callable(kind):
+        found = np.asarray(kind(first, second, m, codes), np.float64)
+        if found.ndim != 2 or len(found) != len(codes) or not np.isfinite(found).all():
+            raise ParameterError("features", found.shape, f"finite numbers ({len(codes)}, columns)")
+        return found
+    moved = second - first
+    moved = moved[:, moved.any(axis=0)]
+    # As many columns as pairs would explain everything, whatever the signs.
+    if 0 < moved.shape[1] * m.shape[1] <= len(codes) / 2:
+        moved = np.concatenate([moved, *(moved * part[:, None] for part in m.T[:-1])], axis=1)
+    if kind == CROSSED:
+        known, counts = np.unique(codes, return_counts=True)
+        own = [moved * (codes == code)[:, None] for code in known[np.argsort(-counts, kind="stable")[:MOST_CODES]]]
+        moved = np.concatenate([moved, *own], axis=1)
+    return moved[:, moved.any(axis=0)]
