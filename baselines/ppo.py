@@ -21,6 +21,7 @@ Implementation details:
    learns. With a fixed potential, mean advantages are positive while the policy improves, most of all in late steps:
    centring would lower the first steps of the right path.
 6. Policy and critic share nothing: two losses, two optimisers, no loss weight. No entropy bonus, no early stopping.
+   With `optimizer="mezo"` the critic still has Adam, and the memory of it.
 
 It logs the policy after each batch, with its `reward`, `length` and `log_ratio` (see `Samples.scalars`).
 

@@ -16,6 +16,7 @@ KIT = load_module(str(Path(__file__).parents[1] / "agents" / "trainers.py"))
 FOLDER = Path(baselines.__path__[0])
 #: What the sources of the old digests gave: probabilities of what the reference sees, along a fixed direction.
 PAST = {
+    ("ppo[kl=0.1]", "TheoryBench/TreeMarkovChain-v0"): -2.026459243189614,
     ("rlvr[kl=0.3]", "TheoryBench/TreeMarkovChain-v0"): -1.9194014141819438,
     ("mixture-rlvr[kl=0.2]", "TheoryBench/Semiautomaton-v0"): 0.17244181235409606,
     ("kto", "TheoryBench/GoodBadLabels-v0"): -1.1157787267351338,
