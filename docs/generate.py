@@ -102,7 +102,8 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
     parts = [
         "# TheoryBench, page by page",
         "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
-        "[Running and comparing](running.md) · [Many machines](clusters.md) · [Report cards](reporting.md) · "
+        "[Running and comparing](running.md) · [What a view forgets](diagnosing.md) · "
+        "[Many machines](clusters.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "
         "The pages below are generated from the code and from [reference numbers](reference) by "
         "`python docs/generate.py`; `python docs/measure.py` makes the numbers again, `make pages` both. `make site` "

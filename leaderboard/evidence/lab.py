@@ -41,7 +41,7 @@ def claims(env_id: str) -> list[Claim]:
     """
     if env_id in TOOLS:
         tool = TOOLS[env_id]
-        return [_bound(claim, lookup(tool.env_id)) for claim in evidence_of(tool.claims)]
+        return [_bound(claim, lookup(claim.env_id or tool.env_id)) for claim in evidence_of(tool.claims)]
     entry = lookup(resolve_env(env_id))
     return [_bound(claim, entry) for claim in entry.claims()]
 

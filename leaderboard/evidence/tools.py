@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Tool(NamedTuple):
-    """Where claims and studies of a tool stand, as "package.module:NAME", and the setting they are bound to."""
+    """Where claims and studies of a tool stand, "package.module:NAME" or "", and what they are bound to by default."""
 
     env_id: str
     claims: str
@@ -19,11 +19,16 @@ class Tool(NamedTuple):
 
 _MEZO = "theorybench.leaderboard.evidence.mezo"
 #: By name.
-TOOLS = {"mezo": Tool("TheoryBench/TreeMarkovChain-v0", f"{_MEZO}.claims:CLAIMS", f"{_MEZO}.study:STUDIES")}
+TOOLS = {
+    "mezo": Tool("TheoryBench/TreeMarkovChain-v0", f"{_MEZO}.claims:CLAIMS", f"{_MEZO}.study:STUDIES"),
+    "zero-flow": Tool("TheoryBench/TreeMarkovChain-v0", "theorybench.leaderboard.diagnosing.claims:CLAIMS", ""),
+}
 
 
 def evidence_of(place: str) -> Sequence[Any]:
     """Return the claims or studies that stand somewhere, importing what makes them."""
+    if not place:
+        return ()
     module, _, name = place.partition(":")
     found: Sequence[Any] = getattr(importlib.import_module(module), name)
     return found
