@@ -13,6 +13,7 @@ from theorybench.envs.core.registry import list_envs, lookup, resolve_env
 from theorybench.leaderboard.comparing.labels import first_line, short_name
 from theorybench.leaderboard.evidence.lab import claims, studies
 from theorybench.leaderboard.evidence.tools import TOOLS
+from theorybench.leaderboard.offline.suite import list_offline_suites, offline_suite
 from theorybench.leaderboard.running.config import list_suites, named_suite
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -64,6 +65,17 @@ def suites() -> Rows:
                 "environments": [entry.label or short_name(entry.id) for entry in suite.environments],
                 "agents": [entry.label or entry.agent for entry in suite.agents],
                 "seeds": len(suite.seeds),
+            }
+        )
+    for name in list_offline_suites():
+        offline = offline_suite(name)
+        rows.append(
+            {
+                "name": name,
+                "description": f"{offline.description}: theorybench ope --suite {name}",
+                "environments": [place.label or short_name(place.id) for place in offline.environments],
+                "estimators": offline.estimators,
+                "seeds": offline.seeds,
             }
         )
     return {"suites": rows}

@@ -38,16 +38,8 @@ from theorybench.leaderboard.records.schema import Strict, explain
 SCHEMA = 1
 #: The fields from which the key is computed.
 KEY_FIELDS = (
-    "env_id",
-    "parameters",
-    "fingerprint",
-    "split",
-    "agent",
-    "agent_digest",
-    "hyperparameters",
-    "seed",
-    "budget",
-    "rung",
+    *("env_id", "parameters", "fingerprint", "split", "agent", "agent_digest"),
+    *("hyperparameters", "seed", "budget", "rung"),
 )
 #: Longest error that is kept, in characters; of a longer one the end is kept, where tracebacks say what happened.
 ERROR_LENGTH = 10_000
@@ -329,6 +321,8 @@ def parse_record(data: str | Mapping[str, Any], source: str = "record") -> Recor
             raise RecordError(f"{source} is no JSON: {error}") from error
     if not isinstance(data, Mapping):
         raise RecordError(f"{source}: expected an object with the fields of a record, got {type(data).__name__}")
+    if data.get("kind", "run") != "run":
+        raise RecordError(f"{source} is of kind {data['kind']!r}: expected the record of a training run")
     schema = data.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise RecordError(f"{source}: schema = {schema!r}: expected {SCHEMA}, which this version of theorybench reads")

@@ -14,6 +14,7 @@ import typer
 from theorybench.card import report
 from theorybench.diagnosing import diagnose
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
+from theorybench.offline import ope, show_evaluations
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
 from theorybench.stores import Results, TensorBoardFolder, WandbProject, compare_two, doctor, export, site, status
@@ -228,6 +229,8 @@ def leaderboard(
     if compare:
         compare_two(directory, compare, as_json)
         return
+    if html is None and picture is None and show_evaluations(directory, as_json):
+        return
     board = make_board(load_records(directory), target=target)
     if html is not None:
         from theorybench.leaderboard.showing.board_page import render_page
@@ -259,6 +262,7 @@ app.command()(claims)
 app.command()(study)
 app.command()(tune)
 app.command()(diagnose)
+app.command()(ope)
 app.command()(submit)
 app.command()(verify)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import Prediction, TrainedMetric
+from theorybench.envs.core.evidence.offline import LoggedValue
 from theorybench.envs.core.selection import tilt
 from theorybench.envs.tree.markov_chain.experiments import (
     NoiseExponent,
@@ -28,6 +29,7 @@ from theorybench.envs.tree.markov_chain.experiments import (
     measure,
 )
 from theorybench.envs.tree.markov_chain.hard_questions import least_lead, reference_pass
+from theorybench.envs.tree.markov_chain.logged import at_transition, markov_limit
 from theorybench.envs.tree.markov_chain.markov_class import node_policy
 from theorybench.envs.tree.markov_chain.metrics.inference_time import outcome_shares, process_rows
 from theorybench.envs.tree.markov_chain.oracle import MarkovChainOracle
@@ -73,6 +75,8 @@ flow_claim = dataclasses.replace(
     claim,
     words={"tolerance_reason": "the mean of runs at a finite step size differs from the flow by less than this"},
 )
+#: Makes claims about logs of the canonical tree.
+logged_claim = dataclasses.replace(claim, parameters={})
 
 CLAIMS: tuple[Claim, ...] = (
     # Squeezing and forgetting.
@@ -288,5 +292,54 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="training that preserves the mass of the hard CoTs, such as reject-easy",
         formula="min over K of E (1 - sum of X_o p_o)^K - E (1 - sum of X_o pi(o))^K, o hard, p the flow",
         tolerance=0.0005,
+    ),
+    # Values from logs of another policy.
+    logged_claim(
+        "offline-one-next-row",
+        LoggedValue(
+            prediction=lambda oracle: 0.0,
+            target=partial(at_transition, 0),
+            estimator="residual",
+            less="2sls",
+        ),
+        source="double sampling; ours",
+        statement="Where every cell has one next row, as in trees whose steps are the actions, residual regression is "
+        "two-stage least squares: there is no noise that it could take for value",
+        falsified_by="steps that end where others ended: then a cell has several next rows",
+        formula="0, the difference of both on the same log",
+        resolution=1e-6,
+        tolerance=1e-8,
+        tolerance_reason="rounding in the normal equations",
+    ),
+    *(
+        logged_claim(
+            f"offline-forgotten-{name}",
+            LoggedValue(
+                prediction=partial(markov_limit, place),
+                target=partial(at_transition, place),
+                estimator="2sls",
+                view="markov",
+                episodes=20_000,
+            ),
+            source="test the view first; ours",
+            statement=f"Certainty equivalence on the last token alone goes to {what}",
+            falsified_by=wrong,
+            formula="sum over last tokens of the logged policy's chances; by enumeration of all paths",
+            resolution=0.008,  # a quarter of the bias .122418 - .089036
+        )
+        for name, place, what, wrong in (
+            (
+                "early",
+                0,
+                "a wrong value of a policy that differs at the first step, which the last token does not show",
+                "the view that forgets nothing",
+            ),
+            (
+                "late",
+                2,
+                "the right value of a policy that differs at the last step, before which all paths are logged alike",
+                "a log of another policy, whose paths are others",
+            ),
+        )
     ),
 )

@@ -1,0 +1,61 @@
+"""Claims about values from logs of the tree: each fails for the view or the log that breaks it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.core.policy import SettingPolicy
+from theorybench.envs.core.registry import lookup
+from theorybench.envs.tree.markov_chain.logged import at_transition, markov_limit
+
+CLAIM = {claim.id.removeprefix("tree-offline-"): claim for claim in tb.claims("TheoryBench/TreeMarkovChain-v0")}
+
+
+def test_the_limit_of_the_last_token_by_enumeration():
+    entry = lookup("TheoryBench/TreeMarkovChain-v0")
+    oracle = entry.oracle(entry.make_setting({}))
+    truths = [oracle.reward_value(at_transition(place, oracle.setting)) for place in (0, 2)]
+    assert truths == pytest.approx([0.089036, 0.387929], abs=5e-7)
+    assert [markov_limit(place, oracle) for place in (0, 2)] == pytest.approx([0.122418, 0.387929], abs=5e-7)
+    assert oracle.reward_value(oracle.reference_policy) == pytest.approx(0.357979, abs=5e-7)
+
+
+def test_no_view_of_tokens_makes_next_rows_random():
+    """What the last token forgets of the past is no noise of the next row, which the action decides alone."""
+    assert CLAIM["one-next-row"].check().holds
+    coarser = dataclasses.replace(CLAIM["one-next-row"].measure.__self__, view="markov")
+    assert dataclasses.replace(CLAIM["one-next-row"], measure=coarser.measure).check().holds
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", ["forgotten-early", "forgotten-late"])
+def test_claims_hold(name):
+    assert CLAIM[name].check().holds
+
+
+@pytest.mark.rotating
+def mixed_up(lab, call, log):
+    """Last steps that are shown where those of other episodes ended: the next row is then random."""
+    seen, actions = log.observations.copy(), log.actions.copy()
+    other = np.random.default_rng(0).permutation(len(log))
+    seen[:, 2], actions[:, 2] = seen[other, 2], actions[other, 2]
+    return dataclasses.replace(log, observations=seen, actions=actions, rewards=log.rewards[other])
+
+
+def uniformly(lab, call):
+    return SettingPolicy(lab.setting, "uniform")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("one-next-row", {"played": mixed_up}),
+        ("forgotten-early", {"estimated": lambda lab, asked: {**asked, "view": "prefix"}}),
+        ("forgotten-early", {"estimated": lambda lab, asked: {**asked, "estimator": "mean"}}),
+        ("forgotten-late", {"policy": uniformly}),
+    ],
+)
+def test_claims_fail_where_their_mechanism_is_broken(name, fault, check_claim):
+    assert check_claim(CLAIM[name], **fault).verdict == "fails"
