@@ -31,7 +31,8 @@ def markov_limit(place: int, oracle: Any) -> float:
     setting: TreeMarkovChain = oracle.setting
     weights = np.where(setting.tree.high, 1.0, setting.low_weight)
     base = weights / weights.sum(axis=1, keepdims=True)
-    seen, earned = defaultdict(float), defaultdict(float)  # of (last token, last action), by the reference
+    seen: dict[Any, float] = defaultdict(float)  # of (last token, last action), by the reference
+    earned: dict[Any, float] = defaultdict(float)
     for start, goal in zip(setting.tree.starts, setting.tree.targets, strict=True):
         paths = {}
         for steps in itertools.product(range(setting.M), repeat=setting.L - 1):

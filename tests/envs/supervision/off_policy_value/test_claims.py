@@ -57,6 +57,11 @@ FAULTS = (
     pytest.param("f2bmld", {}, {"value": functools.partial(_distance, outer_steps=100)}, marks=pytest.mark.slow),
     pytest.param("f2bmld-multiplier", {}, {"value": with_one}, marks=pytest.mark.slow),
     ("more-log-loses", {}, {"looks": (5, 4)}),
+    ("tool-residual", {}, {"estimator": "2sls"}),
+    ("tool-two-stage", {}, {"estimator": "residual"}),
+    ("tool-descent", {}, {"hyperparameters": {"multiplier": 0.1}}),
+    ("tool-descent", {}, {"hyperparameters": {"multiplier": 100.0}}),
+    ("tool-coverage", {}, {"estimator": "residual"}),
 )
 
 

@@ -37,11 +37,18 @@ def test_claims_hold(name):
 
 @pytest.mark.rotating
 def mixed_up(lab, call, log):
-    """Last steps that are shown where those of other episodes ended: the next row is then random."""
-    seen, actions = log.observations.copy(), log.actions.copy()
-    other = np.random.default_rng(0).permutation(len(log))
-    seen[:, 2], actions[:, 2] = seen[other, 2], actions[other, 2]
-    return dataclasses.replace(log, observations=seen, actions=actions, rewards=log.rewards[other])
+    """At a fifth of the steps episodes go on as others do: the next row is then random."""
+    seen, actions, rewards = log.observations.copy(), log.actions.copy(), log.rewards.copy()
+    rng = np.random.default_rng(call.seed)
+    for step in (1, 2):
+        some = np.flatnonzero(rng.random(len(log)) < 0.2)
+        other = rng.permutation(some)
+        seen[some, step:], actions[some, step:], rewards[some] = (
+            seen[other, step:],
+            actions[other, step:],
+            rewards[other],
+        )
+    return dataclasses.replace(log, observations=seen, actions=actions, rewards=rewards)
 
 
 def uniformly(lab, call):
