@@ -29,7 +29,7 @@ from theorybench.envs.supervision.off_policy_value.experiments import (
     descents,
     furthest_reading,
 )
-from theorybench.envs.supervision.off_policy_value.logged import Agreement, Coverage, Tool
+from theorybench.envs.supervision.off_policy_value.logged import Coverage, Tool
 from theorybench.envs.supervision.off_policy_value.setting import CUTS, SLIPS
 
 claim = ClaimMaker("off-policy", "arXiv 2511.14710", parameters={"instance": "canonical"})
@@ -324,16 +324,6 @@ CLAIMS: tuple[Claim, ...] = (
         resolution=BIAS / 4,
         tolerance=0.004,
         tolerance_reason=ORDER,
-    ),
-    claim(
-        "tool-descent",
-        Agreement(prediction=lambda oracle: 0.0, estimator="f2bmld", other="2sls", logs=3),
-        source="the algorithm, in one stage of first-order steps",
-        statement="Noisy descent on networks (f2bmld) finds what two-stage least squares computes, at lambda = 1",
-        falsified_by="the multipliers .1, which has not arrived after as many steps, and 100, which diverges",
-        formula="0, the largest distance of the two on three logs",
-        tolerance=0.01,
-        tolerance_reason="2,000 outer steps, and the noise of the descent",
     ),
     claim(
         "tool-coverage",

@@ -1,13 +1,12 @@
 """Experiments with the estimators that ship (`theorybench ope`) on logs of a corridor, without reward noise."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import Sampled
-from theorybench.envs.core.evidence.interval import Interval, point, share_interval
+from theorybench.envs.core.evidence.interval import Interval, share_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.supervision.off_policy_value.experiments import draw, true_values
 
@@ -20,13 +19,12 @@ class Tool(Sampled):
     slip: float = 0.4
     n: int = 64  # transitions from every cell
     logs: int = 40
-    hyperparameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Return the estimate of each log, float64 (logs,)."""
-        return np.array([self.estimate(lab, own, self.estimator).value for own in run_seeds(seed, self.logs)])
+        return np.array([self.estimate(lab, own).value for own in run_seeds(seed, self.logs)])
 
-    def estimate(self, lab: Lab, seed: int, estimator: str, **hyperparameters: Any) -> Any:
+    def estimate(self, lab: Lab, seed: int) -> Any:
         """Return the Estimate of the log of one seed."""
         length, discount = lab.setting.length, lab.setting.discount
         drawn = draw(length, self.slip, discount, 0.0, self.n, 1, np.random.default_rng([seed, 7]))
@@ -39,26 +37,7 @@ class Tool(Sampled):
             "starts": np.zeros(1, np.int64),
             "discount": discount,
         }
-        return lab.estimate(np.tile([0.0, 1.0], (length, 1)), log, estimator, seed=seed, **hyperparameters)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Agreement(Tool):
-    """The largest distance of an estimator from another one, over a few logs."""
-
-    other: str
-
-    def values(self, lab: Lab, seed: int) -> np.ndarray:
-        """Return the distance on each log, float64 (logs,)."""
-        found = []
-        for own in run_seeds(seed, self.logs):
-            first = self.estimate(lab, own, self.estimator, **self.hyperparameters)
-            found.append(abs(first.value - self.estimate(lab, own, self.other).value))
-        return np.array(found)
-
-    def summary(self, found: np.ndarray) -> Interval:
-        """Return the largest."""
-        return point(found.max())
+        return lab.estimate(np.tile([0.0, 1.0], (length, 1)), log, self.estimator, seed=seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,7 +47,7 @@ class Coverage(Tool):
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Return whether each log's interval does, bool (logs,)."""
         truth = true_values(lab.setting.length, self.slip, lab.setting.discount)[1]
-        found = [self.estimate(lab, own, self.estimator) for own in run_seeds(seed, self.logs)]
+        found = [self.estimate(lab, own) for own in run_seeds(seed, self.logs)]
         return np.array([one.low <= truth <= one.high for one in found])
 
     def summary(self, found: np.ndarray) -> Interval:

@@ -59,8 +59,6 @@ FAULTS = (
     ("more-log-loses", {}, {"looks": (5, 4)}),
     ("tool-residual", {}, {"estimator": "2sls"}),
     ("tool-two-stage", {}, {"estimator": "residual"}),
-    ("tool-descent", {}, {"hyperparameters": {"multiplier": 0.1}}),
-    ("tool-descent", {}, {"hyperparameters": {"multiplier": 100.0}}),
     ("tool-coverage", {}, {"estimator": "residual"}),
 )
 
