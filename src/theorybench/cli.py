@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from theorybench.card import report
-from theorybench.diagnosing import diagnose
+from theorybench.diagnosing import diagnose, ope, show_evaluations
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, TheoryBenchError, UnknownNameError
-from theorybench.offline import ope, show_evaluations
 from theorybench.output import Json, make_console, print_json
 from theorybench.reports import claims, study
 from theorybench.stores import Results, TensorBoardFolder, WandbProject, compare_two, doctor, export, site, status
