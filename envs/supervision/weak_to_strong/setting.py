@@ -100,10 +100,10 @@ class WeakToStrong(PurchaseSetting):
     | 4 teachers | .6386 | .8010 | .6336 | .6410 | .7578 | .7035 | .7660 | .7871 | .8333 |
 
     `oracle.rules`, which the agent `rule[name=...]` plays: `accurate`, all batches from the most accurate teacher;
-    `true`, true labels alone; `round-robin`, one teacher after the other; and, after one batch of each, all others from
-    the one that agrees most (`agree`), that disagrees most (`disagree`), or whose labels are expected to cost the
-    student least, E[s | reading] + kappa E[v | reading] at half of all batches (`theory`). Of equals the more accurate
-    one counts, then the first.
+    `true-labels`, all batches true; `round-robin`, one teacher after the other; and, after one batch of each, all
+    others from the one that agrees most (`agree`), that disagrees most (`disagree`), or whose labels are expected to
+    cost the student least, E[s | reading] + kappa E[v | reading] at half of all batches (`theory`). Of equals the more
+    accurate one counts, then the first.
 
     With one teacher true labels are nearly all that is worth buying: the optimum takes 2.8 batches of them and .25 of
     the teacher. With three it takes 1.1 and 3.1.
@@ -144,7 +144,7 @@ class WeakToStrong(PurchaseSetting):
 
     question: ClassVar[str] = "whose labels should a strong model learn from, if several weak ones are cheap?"
     lower: ClassVar[str] = "budget"
-    rule_names: ClassVar[tuple[str, ...]] = ("accurate", "true", "round-robin", "agree", "disagree", "theory")
+    rule_names: ClassVar[tuple[str, ...]] = ("accurate", "true-labels", "round-robin", "agree", "disagree", "theory")
 
     teachers: int = integer(3, 1, 4, "weak models that one may buy labels from")
     budget: int = integer(6, 1, 8, "largest number of purchases")
@@ -331,7 +331,7 @@ class WeakToStrong(PurchaseSetting):
         _, readings, total, after = self.situations
         (rows, _), nodes = self.distinct, len(after)
         shape = len(rows), nodes
-        if name in ("accurate", "true"):
+        if name in ("accurate", "true-labels"):
             usual = 1 + rows.argmax(axis=1) if name == "accurate" else np.zeros(len(rows), np.int64)
             return np.repeat(usual, nodes)
         if name == "round-robin":

@@ -92,7 +92,7 @@ class Crossing:
                 for there, policy in zip(labs, policies, strict=True)
             ]
             series.append(Series(name, "predicted", budgets, values))
-            if name == "true":  # it earns the same in every episode
+            if name == "true-labels":  # it earns the same in every episode
                 continue
             played = [
                 [self._played(there, policy, run) for there, policy in zip(labs, policies, strict=True)]

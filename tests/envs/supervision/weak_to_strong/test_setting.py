@@ -20,7 +20,7 @@ from theorybench.envs.supervision.weak_to_strong.teachers import beta_below, kap
 
 ID = "TheoryBench/WeakToStrong-v0"
 HAND = load_module(str(Path(__file__).with_name("by_hand.py")))
-RULES = ("accurate", "true", "round-robin", "agree", "disagree", "theory")
+RULES = ("accurate", "true-labels", "round-robin", "agree", "disagree", "theory")
 
 
 def made(student, teacher, surplus, **parameters):
@@ -170,7 +170,7 @@ def test_rules_do_what_they_say(default):
         row = setting.rows_shown[context[point]]
         past = actions[point][actions[point] >= 0]
         known = {int(a): int(r) for a, r in zip(past, readings[point], strict=False) if a > 0}
-        expected = {"accurate": 1 + row.argmax(), "true": 0, "round-robin": 1 + len(past) % 3}
+        expected = {"accurate": 1 + row.argmax(), "true-labels": 0, "round-robin": 1 + len(past) % 3}
         unread = [k for k in (1, 2, 3) if k not in known]
         if unread:
             expected |= dict.fromkeys(("agree", "disagree", "theory"), unread[0])
