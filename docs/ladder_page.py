@@ -139,7 +139,9 @@ def render(name: str) -> str:
         cells=cells_of,
         costs=costs,
         boards=families()["context"].settings,
-        sizes=lambda label: ", ".join(f"{size:.3g}" for size in ladders[label].sizes),
+        sizes=lambda label: ", ".join(
+            f"{size:,.0f}" if size >= 1000 else f"{size:.3g}" for size in ladders[label].sizes
+        ),
         **{key: kept[key] for key in ("runs", "failed", "seeds", "agents")},
         target=named_suite(name).target,
         made=tables.provenance(data.Provenance(**kept["provenance"])),

@@ -18,6 +18,9 @@ LABELLED, ROOM = 0.55, 0.66
 #: The rows above the budget, one for each agent that misses a level: where the first is, how far apart they are.
 FIRST_ROW, ROW = 1.8, 2.6
 
+#: From so many agents on there is no room for long words about each.
+CROWD = 3
+
 _LAWS = ("exponential", "polynomial")
 SizeScale = Literal["linear", "log"]
 
@@ -115,6 +118,7 @@ def _direct_rates(ladder: LadderBoard) -> list[tuple[str, str]]:
     """
     law = next((law for law in ladder.laws if law.strategy == "direct"), None)
     words = []
+    stops = "stops at" if sum(one.strategy == "direct" for one in ladder.results) < CROWD else "to"
     for one in ladder.results:
         if (law is not None or not ladder.laws) and one.strategy == "direct":
             verdict = one.growth.verdict
@@ -122,7 +126,8 @@ def _direct_rates(ladder: LadderBoard) -> list[tuple[str, str]]:
                 verdict if verdict in _LAWS else "polynomial" if law is None or verdict == "no growth" else law.growth
             )
             found = one.growth.factor if shape == "exponential" else one.growth.exponent
-            said = f"stops at {one.top:.2g}" if one.top else "learns nothing"
+            size = f"{one.top:,.0f}" if one.top >= 10 else f"{one.top:.2g}"
+            said = f"{stops} {size}" if one.top else "learns nothing"
             if one.top == ladder.sizes[-1]:
                 learnt = sum(point.median is not None for point in one.points)
                 said = "learns " + (

@@ -60,7 +60,7 @@ def test_answers_without_recall_stop_getting_better():
     study = dataclasses.replace(STUDY["recall"], run=Recall(readings=(4, 512)))
     for chart in study.result(seeds=2).charts:
         ends = {series.group: series.y[-1] for series in chart.series}
-        assert ends["sharpness 0"] == pytest.approx(chart.levels[0].value, abs=0.03)
+        assert ends["sharpness 0"] == pytest.approx(chart.levels[0].y, abs=0.03)
         assert ends["sharpness 2"] > 0.97
 
 
