@@ -35,6 +35,8 @@ def learners_table(numbers: Numbers) -> str:
             name = "" if kind == "planner-greedy" else f"`{row.agent}` "
             spent = "" if kind in ("rule", "planner-greedy") else f" ({row.seconds:.0f} s)"
             kinds[kind].append(f"{name}{format_number(row.score)}{spent}")
-        rows.append({"environment": environment.label} | {kind: best[0] if best else "" for kind, best in kinds.items()})
+        rows.append(
+            {"environment": environment.label} | {kind: best[0] if best else "" for kind, best in kinds.items()}
+        )
     shown = ["environment", *(kind for kind in HEADS if any(row[kind] for row in rows))]
     return tables.table([HEADS.get(kind, kind) for kind in shown], [[row[kind] for kind in shown] for row in rows])

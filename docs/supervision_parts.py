@@ -38,5 +38,8 @@ def rules_table(setting: str) -> str:
     found = {name: oracle.evaluate(policy)["objective"] for name, policy in oracle.rules.items()}
     ordered = sorted(found.items(), key=lambda pair: -pair[1])
     span = oracle.optimal_value - oracle.reference_value
-    rows = [(f"`rule[name={name}]`", f"{own:.4f}", format_number((own - oracle.reference_value) / span)) for name, own in ordered]
+    rows = [
+        (f"`rule[name={name}]`", f"{own:.4f}", format_number((own - oracle.reference_value) / span))
+        for name, own in ordered
+    ]
     return tables.table(("rule", "earns", "score"), rows)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from theorybench.agents.evaluation.transitions import Problem, Tables
+from theorybench.agents.evaluation.transitions import CellProblem, Tables
 
 #: Cells up to which every step uses the mean of each; beyond, steps use `BATCH` transitions.
 FEW = 1024
@@ -53,7 +53,7 @@ class MeanField:
     decay: float = 1e-5
     temperature: float = 1e-6
 
-    def values(self, problem: Problem, parts: Sequence[Tables], seed: int) -> np.ndarray:
+    def values(self, problem: CellProblem, parts: Sequence[Tables], seed: int) -> np.ndarray:
         """Return the values of the target by each of some tables of a problem, float64 (parts,)."""
         with torch.no_grad():
             return _Descent(self, problem, parts, seed).run()
@@ -127,7 +127,7 @@ class _Batch:
 class _Descent:
     """The data of R runs, which differ in the transitions that they are shown."""
 
-    def __init__(self, settings: MeanField, problem: Problem, parts: Sequence[Tables], seed: int) -> None:
+    def __init__(self, settings: MeanField, problem: CellProblem, parts: Sequence[Tables], seed: int) -> None:
         from scipy import sparse
 
         self.settings, self.problem, self.parts = settings, problem, parts

@@ -11,7 +11,7 @@ import numpy as np
 from theorybench.agents.api.rollout import Episodes
 from theorybench.agents.evaluation.regression import residual, two_stage
 from theorybench.agents.evaluation.transitions import (
-    Problem,
+    CellProblem,
     Tables,
     Transitions,
     problem_of_log,
@@ -120,7 +120,9 @@ def _groups(estimator: str) -> int:
     return GROUPS_TRAINED if estimator == TRAINED else GROUPS
 
 
-def _solved(estimator: str, problem: Problem, seed: int, hyperparameters: dict[str, Any], started: float) -> Estimate:
+def _solved(
+    estimator: str, problem: CellProblem, seed: int, hyperparameters: dict[str, Any], started: float
+) -> Estimate:
     """Return an estimate by values of cells."""
     trained = _trained(estimator, hyperparameters)
     parts = [problem.without(group) for group in (None, *range(_groups(estimator)))]

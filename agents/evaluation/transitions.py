@@ -113,7 +113,7 @@ class Transitions:
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class CellProblem:
     """What the estimators of values of cells take: m transitions among C cells and N places where the target acts.
 
     A place is a row together with what the target does there: more than one place of a row where the target looks at
@@ -155,7 +155,7 @@ class Tables:
     depth: int
 
     @classmethod
-    def of(cls, problem: Problem, kept: np.ndarray, started: np.ndarray) -> "Tables":
+    def of(cls, problem: CellProblem, kept: np.ndarray, started: np.ndarray) -> "Tables":
         """Count the transitions that are kept, bool (m,), and the starts, bool (e,)."""
         from scipy import sparse
 
@@ -235,7 +235,7 @@ def solve(step: Any, right: np.ndarray, discount: float, depth: int) -> np.ndarr
 
 def problem_of_log(
     policy: Any, log: Episodes, setting: Setting, view: str | None, groups: int, rng: np.random.Generator
-) -> Problem:
+) -> CellProblem:
     """Return the problem of a log, its episodes being in `groups` random groups of nearly equal size."""
     steps, observations = log_transitions(log, setting, view), log.observations[log.taken]
     distinct, seen = distinct_rows(observations)
@@ -246,7 +246,7 @@ def problem_of_log(
     begins = np.append(True, steps.episodes[1:] != steps.episodes[:-1])
     after = np.where(steps.next_rows >= 0, np.append(places[1:], 0), len(first))
     parts = rng.permutation(len(log)) % groups
-    return Problem(
+    return CellProblem(
         cells=cells,
         rewards=steps.rewards,
         after=after,
@@ -264,7 +264,7 @@ def problem_of_log(
     )
 
 
-def problem_of_transitions(bare: Transitions, groups: int, rng: np.random.Generator) -> Problem:
+def problem_of_transitions(bare: Transitions, groups: int, rng: np.random.Generator) -> CellProblem:
     """Return the problem of bare transitions, those of each cell being spread over `groups` groups."""
     num_actions = bare.policy.shape[1]
     codes, cells = np.unique(bare.rows * num_actions + bare.actions, return_inverse=True)
@@ -272,7 +272,7 @@ def problem_of_transitions(bare: Transitions, groups: int, rng: np.random.Genera
     shuffled = rng.permutation(len(cells))
     spread = np.empty(len(cells), np.int64)
     spread[shuffled[np.argsort(cells[shuffled], kind="stable")]] = np.arange(len(cells)) % groups
-    return Problem(
+    return CellProblem(
         cells=cells,
         rewards=np.asarray(bare.rewards, np.float64),
         after=np.where(bare.next_rows >= 0, bare.next_rows, len(bare.policy)),

@@ -92,7 +92,7 @@ def cases_of(place: Place, episodes: int) -> list[Case]:
         ]
     if place.view is not None and place.view != "prefix":
         View.of(setting, place.view)
-    behaviour, logs = _policy(place.behaviour, env_id, setting), {}
+    behaviour, logs = _policy(place.behaviour, env_id, setting), dict[int, Episodes]()
     oracle = oracle_of(env_id, setting)
 
     def log(seed: int) -> Episodes:
@@ -142,7 +142,7 @@ def _policy(target: Target, env_id: str, setting: Setting) -> Any:
     """
     if target.agent is not None:
         agent = resolve_agent(target.agent).agent
-        found: Any = train(agent, env_id, setting.parameters, [0], target.budget)[0].policy
+        found: Any = train(agent, env_id, setting.parameters, [0], int(target.budget or 0))[0].policy
     else:
         try:
             found = find_policy(str(target.policy), env_id, setting)

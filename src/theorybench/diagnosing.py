@@ -1,4 +1,4 @@
-"""The commands `theorybench diagnose` and `theorybench ope`: what logged episodes tell of a view, and of another policy."""
+"""The commands `theorybench diagnose` and `theorybench ope`: what logged episodes tell of a view and of a policy."""
 
 import contextlib
 import dataclasses

@@ -23,7 +23,7 @@ NAMES = {"auto": "table", "prompt": "table"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class MezoCell:
     """One setting with one class of policies, and the learning rates that are tried there, the best one first."""
 
     setting: str  # name of its class
@@ -57,10 +57,10 @@ class Cell:
 
 def _cells(
     setting: str, agent: str, table: str, rates: Sequence[tuple[float, ...]], high: Sequence[bool]
-) -> list[Cell]:
+) -> list[MezoCell]:
     """Return the cells of a table, a perceptron and a llama; `high` says for which of them .3 suits Adam better."""
     return [
-        Cell(setting, agent, policy, (0.3, 0.1) if better else (0.1, 0.3), own)
+        MezoCell(setting, agent, policy, (0.3, 0.1) if better else (0.1, 0.3), own)
         for policy, own, better in zip((table, "mlp", "llama"), rates, high, strict=True)
     ]
 
@@ -69,7 +69,7 @@ CELLS = (
     *_cells("TreeMarkovChain", "rlvr", "auto", [(16, 3, 30), (60, 16, 150), (10, 5, 20)], (True, True, False)),
     *_cells("RewardTeacher", "rlvr", "prompt", [(60, 16, 150), (600, 200, 60), (60, 30, 10)], (True, True, False)),
     *_cells("OptimalAdvantage", "grpo", "prompt", [(0.3, 0.1, 1), (10, 3, 30), (10, 3, 30)], (False, True, False)),
-    Cell("PreferenceBandit", "dpo-on-policy", "linear", (0.02, 0.1), (3, 1), (300, 6000)),
+    MezoCell("PreferenceBandit", "dpo-on-policy", "linear", (0.02, 0.1), (3, 1), (300, 6000)),
 )
 
 
@@ -81,7 +81,7 @@ class Scores(NamedTuple):
     seconds: float  # of the processor, for each update with what it is made of
 
 
-def scores(cell: Cell, optimizer: str, seed: int, seeds: int, rates: Sequence[float] = ()) -> Scores:
+def scores(cell: MezoCell, optimizer: str, seed: int, seeds: int, rates: Sequence[float] = ()) -> Scores:
     """Train at some learning rates, all of the cell's by default; return the best one's scores."""
     lab, found = lab_of(cell.env_id), []
     for rate in rates or getattr(cell, optimizer):
@@ -107,7 +107,7 @@ class Curvature(NamedTuple):
         return self.square / self.norm**2
 
 
-def curvature(cell: Cell, seed: int = 0) -> Curvature:
+def curvature(cell: MezoCell, seed: int = 0) -> Curvature:
     """Look at the loss of one batch of the policy that training begins from, by products with its Hessian."""
     agent = make_agent(cell.agent, **cell.hyperparameters("adam"))
     lab: TrainingLab = lab_of(cell.env_id)

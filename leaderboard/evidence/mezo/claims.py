@@ -25,7 +25,7 @@ from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.registry import entry_of
 from theorybench.envs.core.streams import combine, root_key
 from theorybench.leaderboard.evidence.mezo import quadratic
-from theorybench.leaderboard.evidence.mezo.cells import CELLS, Cell, curvature, scores
+from theorybench.leaderboard.evidence.mezo.cells import CELLS, MezoCell, curvature, scores
 from theorybench.leaderboard.evidence.mezo.memory import peaks
 
 #: A quadratic on which moments are compared: numbers, curvature, directions, draws.
@@ -107,8 +107,8 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float:
 class Order:
     """Whether MeZO's scores beside Adam's fall as something rises over the cells: the share of resamples of runs."""
 
-    cells: tuple[Cell, ...] = CELLS
-    by: Callable[[Cell, int], float] = lambda cell, seed: curvature(cell, seed).rank
+    cells: tuple[MezoCell, ...] = CELLS
+    by: Callable[[MezoCell, int], float] = lambda cell, seed: curvature(cell, seed).rank
 
     def predicted(self, oracle: Any) -> float:
         """Return 1: in all resamples."""

@@ -9,7 +9,7 @@ from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, Study, StudyResult, Table
 from theorybench.leaderboard.evidence.lab import lab_of
-from theorybench.leaderboard.evidence.mezo.cells import CELLS, EPISODES, Cell, Curvature, Scores, curvature, scores
+from theorybench.leaderboard.evidence.mezo.cells import CELLS, EPISODES, Curvature, MezoCell, Scores, curvature, scores
 from theorybench.leaderboard.evidence.mezo.claims import resampled, spearman
 from theorybench.leaderboard.evidence.mezo.memory import OPTIMIZERS, Peaks, peaks
 
@@ -19,10 +19,10 @@ MEGA = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class CellResult:
     """What was measured in a cell."""
 
-    cell: Cell
+    cell: MezoCell
     curvature: Curvature
     adam: Scores
     mezo: Scores
@@ -33,7 +33,7 @@ class Found:
         return float(self.mezo.scores.mean() / self.adam.scores.mean())
 
 
-def passes(cell: Cell, optimizer: str) -> int:
+def passes(cell: MezoCell, optimizer: str) -> int:
     """Return the evaluations of the loss of a run; Adam goes back through each, too."""
     agent = make_agent(cell.agent, **cell.hyperparameters(optimizer)).resolve_defaults(lab_of(cell.env_id).setting)
     each = 2 * agent.directions + agent.anchored if optimizer == "mezo" else 1
@@ -44,13 +44,13 @@ def passes(cell: Cell, optimizer: str) -> int:
 class Beside:
     """Compares the optimisers in cells, and weighs them."""
 
-    cells: tuple[Cell, ...] = CELLS
+    cells: tuple[MezoCell, ...] = CELLS
     weighed: tuple[tuple[str, str], ...] = WEIGHED
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Measure all."""
         found = [
-            Found(cell, curvature(cell, seed), *(scores(cell, kind, seed, seeds) for kind in ("adam", "mezo")))
+            CellResult(cell, curvature(cell, seed), *(scores(cell, kind, seed, seeds) for kind in ("adam", "mezo")))
             for cell in self.cells
         ]
         weights = [peaks(policy, size) for policy, size in self.weighed]
@@ -62,7 +62,7 @@ class Beside:
         )
 
 
-def _scores(found: list[Found]) -> Table:
+def _scores(found: list[CellResult]) -> Table:
     columns = [Column(name) for name in ("setting", "policy")] + [Column("parameters", ",d")]
     columns += [Column("rank of H", ".1f"), Column("tr H / |H|", ".1f")]
     for name in ("Adam", "MeZO"):
@@ -100,7 +100,7 @@ def _memory(weights: list[Peaks]) -> Table:
     return Table("Memory above a forward evaluation", tuple(columns), tuple(rows), note)
 
 
-def _chart(found: list[Found], along: str) -> Chart:
+def _chart(found: list[CellResult], along: str) -> Chart:
     known = [one for one in found if one.adam.scores.mean() > 0]
     places = {
         id(one): float(one.curvature.parameters if along == "parameters" else one.curvature.rank) for one in known
@@ -125,7 +125,7 @@ def _chart(found: list[Found], along: str) -> Chart:
     )
 
 
-def _order(found: list[Found], seed: int) -> str:
+def _order(found: list[CellResult], seed: int) -> str:
     held = np.array([[one.mezo.scores, one.adam.scores] for one in found])
     told = []
     for name, order in (

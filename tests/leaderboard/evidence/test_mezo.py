@@ -11,12 +11,12 @@ from theorybench.agents.training.optimizer import BatchedOptimizer
 from theorybench.envs.core.errors import UnknownNameError
 from theorybench.leaderboard.evidence.catalogue import find_claims, find_studies
 from theorybench.leaderboard.evidence.mezo import cells, claims, quadratic
-from theorybench.leaderboard.evidence.mezo.cells import Cell, curvature
+from theorybench.leaderboard.evidence.mezo.cells import MezoCell, curvature
 from theorybench.leaderboard.evidence.mezo.memory import Peaks
 from theorybench.leaderboard.evidence.mezo.study import STUDIES, Beside, passes
 
 CLAIMS = {claim.id: claim for claim in tb.claims("mezo")}
-SMALL = Cell("TreeMarkovChain", "rlvr", "auto", (0.1,), (16.0, 3.0))
+SMALL = MezoCell("TreeMarkovChain", "rlvr", "auto", (0.1,), (16.0, 3.0))
 
 
 def experiment(id):
@@ -158,7 +158,9 @@ def test_passes_are_counted(monkeypatch, optimizer):
 
 @pytest.mark.rotating
 def test_the_study_shows_each_cell():
-    result = Beside(cells=(SMALL, Cell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())("lab", 0, 2)
+    result = Beside(cells=(SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())(
+        "lab", 0, 2
+    )
     (table,) = result.tables
     assert [row[:3] for row in table.rows] == [("TreeMarkovChain", "table", 28), ("RewardTeacher", "table", 64)]
     names = [column.name for column in table.columns]

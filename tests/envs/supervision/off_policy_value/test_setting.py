@@ -264,20 +264,23 @@ def simulated(oracle, policy, episodes, rng):
     return rewards
 
 
-def agrees(oracle, episodes):
+def farthest(oracle, episodes):
+    """Return the largest distance of the story's mean rewards from the oracle's values, in standard errors."""
+    found = []
     for policy in (oracle.reference_policy, oracle.initial_policy, oracle.optimal_policy):
         rewards = simulated(oracle, policy, episodes, np.random.default_rng(0))
-        assert abs(rewards.mean() - worth(oracle, policy)) <= 4 * rewards.std() / np.sqrt(episodes)
+        found.append(abs(rewards.mean() - worth(oracle, policy)) / (rewards.std() / np.sqrt(episodes)))
+    return max(found)
 
 
 @pytest.mark.rotating
 def test_the_story_played_agrees_with_the_oracle(default):
-    agrees(default, 20_000)
+    assert farthest(default, 20_000) <= 4
 
 
 @pytest.mark.slow
 def test_a_million_episodes_agree_with_the_oracle(default):
-    agrees(default, 10**6)
+    assert farthest(default, 10**6) <= 4
 
 
 @pytest.mark.slow
