@@ -32,7 +32,7 @@ def known_rules() -> dict[str, set[str]]:
 class _Settings:
     """`Rule.settings`: those that have the rule of an agent; of the class, all that have rules."""
 
-    def __get__(self, agent: "NamedRule | None", owner: type | None = None) -> tuple[str, ...]:
+    def __get__(self, agent: "Rule | None", owner: type | None = None) -> tuple[str, ...]:
         return tuple(sorted(known_rules()[HABIT if agent is None else agent.name]))
 
 
@@ -46,7 +46,7 @@ _NAME = Range(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NamedRule(rules.Rule):
+class Rule(rules.Rule):
     """A rule of the setting, by name; spends nothing."""
 
     settings = _Settings()  # type: ignore[assignment]

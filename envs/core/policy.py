@@ -281,3 +281,21 @@ class SettingPolicy(PolicyOfSetting):
             return reference
         legal = reference > 0 if setting.has_action_mask else np.ones_like(reference)
         return np.asarray(legal / legal.sum(axis=1, keepdims=True), np.float64)
+
+
+class Softened(Policy):
+    """A policy, part of whose decisions is uniform over the legal actions.
+
+    Args:
+        setting: the setting.
+        policy: any object with `probs`.
+        share: of each decision, in 0..1.
+    """
+
+    def __init__(self, setting: Setting, policy: Any, share: float) -> None:
+        self._policy, self._uniform, self.share = policy, SettingPolicy(setting, "uniform"), share
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, num_actions)."""
+        own = np.asarray(self._policy.probs(observations), np.float64)
+        return (1.0 - self.share) * own + self.share * self._uniform.probs(observations)

@@ -12,6 +12,8 @@ from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import Column, Table
 from theorybench.leaderboard.offline.records import Evaluation
 
+#: Of truth and gap, what rounding may put between an estimate and the truth.
+EXACT = 1e-9
 #: What the columns are.
 NOTE = (
     "bias: mean estimate less the truth, with its 95 % interval over logs; RMSE: root mean square error; score: 1 - "
@@ -24,6 +26,7 @@ NOTE = (
 class Result:
     """An estimator of one policy's value, over logs."""
 
+    env_id: str
     environment: str  # label
     policy: str  # label
     estimator: str
@@ -49,7 +52,7 @@ class Overall:
     score: float  # mean over settings of the mean over policies
     worst: float  # the smallest score
     calibration: float  # mean over settings and policies of |coverage - .9|
-    cases: int
+    cases: int  # mean and wis need episodes, and so have fewer
     failed: int  # estimates
     seconds: float  # of one estimate, mean
 
@@ -72,9 +75,11 @@ def _result(records: Sequence[Evaluation]) -> Result:
         (float(values.mean()), float(np.sqrt(np.square(values - first.truth).mean()))) if count else (math.nan,) * 2
     )
     error = float(values.std(ddof=1)) / math.sqrt(count) if count > 1 else math.nan
-    held = sum(answer.low <= first.truth <= answer.high for answer in answers)
+    rounding = EXACT * max(first.gap, abs(first.truth))  # an interval may have no length
+    held = sum(answer.low - rounding <= first.truth <= answer.high + rounding for answer in answers)
     coverage, failed = held / len(records), len(records) - count
     return Result(
+        env_id=first.question.env_id,
         environment=first.env_label,
         policy=first.policy_label,
         estimator=first.question.estimator,
@@ -105,8 +110,8 @@ def overall(results: Sequence[Result]) -> list[Overall]:
     found = []
     for name in dict.fromkeys(one.estimator for one in results):
         own = [one for one in results if one.estimator == name]
-        settings = dict.fromkeys(one.environment for one in own)
-        means = [np.mean([one.score for one in own if one.environment == setting]) for setting in settings]
+        settings = dict.fromkeys(one.env_id for one in own)
+        means = [np.mean([one.score for one in own if one.env_id == setting]) for setting in settings]
         found.append(
             Overall(
                 estimator=name,

@@ -29,7 +29,7 @@ from theorybench.envs.core.errors import (
     UnknownNameError,
     require_integer,
 )
-from theorybench.envs.core.policy import Policy, SettingPolicy
+from theorybench.envs.core.policy import Softened
 from theorybench.envs.core.registry import resolve_setting
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.views import View
@@ -61,18 +61,6 @@ class Case:
     estimators: tuple[str, ...]  # that can be asked here
 
 
-class Softened(Policy):
-    """A policy, part of whose decisions is uniform over the legal actions."""
-
-    def __init__(self, setting: Setting, policy: Any, share: float) -> None:
-        self._policy, self._uniform, self.share = policy, SettingPolicy(setting, "uniform"), share
-
-    def probs(self, observations: np.ndarray) -> np.ndarray:
-        """Return float64 (n, num_actions)."""
-        own = np.asarray(self._policy.probs(observations), np.float64)
-        return (1.0 - self.share) * own + self.share * self._uniform.probs(observations)
-
-
 def cases_of(place: Place, episodes: int) -> list[Case]:
     """Return what is asked for in a setting.
 
@@ -92,7 +80,12 @@ def cases_of(place: Place, episodes: int) -> list[Case]:
         ]
     if place.view is not None and place.view != "prefix":
         View.of(setting, place.view)
+<<<<<<< HEAD
     behaviour, logs = _policy(place.behaviour, env_id, setting), dict[int, Episodes]()
+=======
+    behaviour = _policy(place.behaviour, env_id, setting)
+    logs: dict[int, Episodes] = {}  # the last one
+>>>>>>> supervision
     oracle = oracle_of(env_id, setting)
 
     def log(seed: int) -> Episodes:
@@ -140,7 +133,7 @@ def _policy(target: Target, env_id: str, setting: Setting) -> Any:
     Raises:
         ConfigurationError: an agent that has to be trained, where a policy is asked for.
     """
-    if target.agent is not None:
+    if target.agent is not None and target.budget is not None:
         agent = resolve_agent(target.agent).agent
         found: Any = train(agent, env_id, setting.parameters, [0], int(target.budget or 0))[0].policy
     else:
@@ -279,7 +272,19 @@ def _machine() -> dict[str, Any]:
     return {"hardware": hardware(), "versions": versions(), "git_commit": git_commit()}
 
 
-def suite_cases(suite: OfflineSuite) -> Iterator[tuple[str, list[Case]]]:
-    """Yield the cases of a suite, by setting: (label, cases)."""
+def suite_evaluations(
+    suite: OfflineSuite, estimators: Sequence[str], seeds: int | None = None, store: EvaluationStore | None = None
+) -> Iterator[Evaluation]:
+    """Estimate what a suite asks for, setting by setting, as `evaluations` does.
+
+    Args:
+        suite: which.
+        estimators: those of its estimators, or others.
+        seeds: of all estimators; None for the suite's, which may be fewer for f2bmld.
+        store: where records are kept, or None.
+    """
+    check_estimators(estimators, suite.seeds if seeds is None else seeds)
     for place in suite.environments:
-        yield place.label or place.id, cases_of(place, place.episodes or suite.episodes)
+        cases = cases_of(place, place.episodes or suite.episodes)
+        fewer = (place.trained_seeds or suite.trained_seeds) if seeds is None else None
+        yield from evaluations(cases, estimators, seeds or suite.seeds, store, trained_seeds=fewer)

@@ -66,6 +66,7 @@ class Place(Strict):
     view: str | None = None
     slips: list[float] | None = None  # of the corridors of OffPolicyValue; None for episodes of the setting
     episodes: Annotated[int, Field(ge=10)] | None = None  # of each log; the suite's where it is left out
+    trained_seeds: Annotated[int, Field(ge=1)] | None = None  # the suite's where it is left out
     policies: Annotated[list[Target], Field(min_length=1)]
 
 

@@ -1,4 +1,4 @@
-"""The commands `theorybench diagnose` and `theorybench ope`: what logged episodes tell of a view and of a policy."""
+"""The commands `theorybench diagnose` and `theorybench ope`: what logs tell of a view, and of another policy."""
 
 import contextlib
 import dataclasses
@@ -136,7 +136,7 @@ def ope(
     from theorybench.agents.evaluation.offline import GROUPS as FEWEST
     from theorybench.envs.core.registry import split_list
     from theorybench.leaderboard.offline.board import results_of
-    from theorybench.leaderboard.offline.measuring import check_estimators, evaluations, suite_cases
+    from theorybench.leaderboard.offline.measuring import suite_evaluations
     from theorybench.leaderboard.offline.records import EvaluationStore
 
     asked = _asked(id, policy, behaviour, suite, view, param)
@@ -146,17 +146,13 @@ def ope(
         places = [place.model_copy(update={"episodes": episodes}) for place in asked.environments]
         asked = asked.model_copy(update={"environments": places})
     names = split_list(estimators) if estimators is not None else asked.estimators
-    count = asked.seeds if seeds is None else seeds
-    check_estimators(names, count)
     folder, console = out or Path("results") / asked.name, make_console(stderr=True)
     store, found, complete = EvaluationStore(folder), [], False
     with contextlib.suppress(KeyboardInterrupt):
-        for label, cases in suite_cases(asked):
-            fewer = None if seeds is not None else asked.trained_seeds
-            for record in evaluations(cases, names, count, store, trained_seeds=fewer):
-                found.append(record)
-                if console.is_terminal:
-                    console.print(f"{label}, {record.policy_label}, {record.question.estimator} ...", end="\r")
+        for record in suite_evaluations(asked, names, seeds, store):
+            found.append(record)
+            if console.is_terminal:
+                console.print(f"{record.env_label}, {record.policy_label}, {record.question.estimator} ...", end="\r")
         complete = True
     show_results(results_of(found), as_json, ranked=suite is not None)
     console.print(f"{len(found)} estimates in {store.path}", highlight=False, soft_wrap=True)

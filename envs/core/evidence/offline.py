@@ -19,7 +19,7 @@ from theorybench.envs.core.policy import SettingPolicy
 class LoggedValue(Sampled):
     """Mean over logs of an estimate of a policy's value, or of what it differs by from that of another estimator."""
 
-    target: Callable[[Any], Any]  # setting -> the policy whose value is asked for
+    target: Callable[[Any], Any]  # oracle -> the policy whose value is asked for
     estimator: str
     less: str = ""  # the other estimator, on the same log; "" for none
     view: str | None = None  # what both see
@@ -33,7 +33,7 @@ class LoggedValue(Sampled):
 
     def estimate(self, lab: Lab, seed: int, estimator: str) -> float:
         """Return the estimate of the log of one seed."""
-        policy, log = self.target(lab.setting), self.log(lab, seed)
+        policy, log = self.target(lab.oracle), self.log(lab, seed)
         value = lab.estimate(policy, log, estimator, view=self.view).value
         return float(value - lab.estimate(policy, log, self.less, view=self.view).value if self.less else value)
 

@@ -4,10 +4,13 @@ Predictions are formulas of Gaussian least squares and the setting's tables. Mea
 after run, and play the rules.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.offline import LoggedValue, Scatter
+from theorybench.envs.core.policy import Softened
 from theorybench.envs.supervision.weak_to_strong.experiments import (
     Ahead,
     Crossing,
@@ -21,6 +24,7 @@ from theorybench.envs.supervision.weak_to_strong.experiments import (
     passed_on,
     student_error,
 )
+from theorybench.envs.supervision.weak_to_strong.oracle import WeakToStrongOracle
 from theorybench.envs.supervision.weak_to_strong.setting import WeakToStrong
 from theorybench.envs.supervision.weak_to_strong.teachers import kappa, share
 
@@ -78,6 +82,18 @@ def _told(part: str) -> Callable[[Any], float]:
 
 
 MIXED = (Teacher(30, 1), Teacher(40, 12), Teacher(24, 4))
+#: Makes claims about logs of four purchases from two teachers.
+logged = dataclasses.replace(claim, parameters={"teachers": 2, "budget": 4})
+
+
+def _softened(oracle: WeakToStrongOracle) -> Softened:
+    """Return the theory's rule, a tenth of each decision being uniform."""
+    return Softened(oracle.setting, oracle.rules["theory"], 0.1)
+
+
+#: Of both: 16 logs of 8,000 episodes.
+_LOGGED: dict[str, Any] = {"target": _softened, "behaviour": "uniform", "episodes": 8000, "logs": 16}
+
 CLAIMS: tuple[Claim, ...] = (
     claim(
         "variance",
@@ -245,5 +261,36 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The optimum, which also pools and knows when to stop reading, is better still",
         falsified_by=BROKEN,
         formula="J* - J(theory)",
+    ),
+    # Values from logs of another policy: the theory's rule, softened, from what chance bought.
+    logged(
+        "weights-are-right",
+        LoggedValue(prediction=lambda oracle: oracle.reward_value(_softened(oracle)), **_LOGGED, estimator="wis"),
+        source="ours",
+        statement="One importance weight for each episode estimates the theory's rule without bias, from chance's log",
+        falsified_by="the log's own mean",
+        formula="J of .9 theory + .1 uniform, two teachers, four batches",
+        resolution=0.05,
+    ),
+    *(
+        logged(
+            name,
+            Scatter(
+                prediction=lambda oracle: 0.0,
+                **{**_LOGGED, "episodes": episodes, "logs": 60},
+                estimator="wis",
+                second="2sls",
+                least=least,
+            ),
+            source="ours",
+            statement=f"They scatter {words} as much as two-stage least squares on {episodes:,} episodes",
+            falsified_by="estimates that are not weighted",
+            formula=f"0, by how much less than {least:g} times; 200 logs of 8,000 episodes: .0291 and .0111",
+            resolution=0.5,
+        )
+        for name, episodes, least, words in (
+            ("weights-scatter", 8000, 2.0, "more than twice"),
+            ("weights-scatter-few", 2000, 3.0, "more than three times"),
+        )
     ),
 )

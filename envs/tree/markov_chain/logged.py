@@ -14,8 +14,9 @@ from theorybench.envs.tree.markov_chain.setting import TreeMarkovChain
 CHANCE = 0.9
 
 
-def at_transition(place: int, setting: TreeMarkovChain) -> LegalTablePolicy:
+def at_transition(place: int, oracle: Any) -> LegalTablePolicy:
     """Return the reference, but for .9 on child 1 at one transition, numbered from 0; trees with two children."""
+    setting: TreeMarkovChain = oracle.setting
     examples = View.of(setting, "markov").observations(setting.observation_dtype)
     table = setting.reference_probs(examples)
     table[np.count_nonzero(examples[:, 1:], axis=1) == place] = [1 - CHANCE, CHANCE]

@@ -64,6 +64,9 @@ FAULTS = (
     ("agree-loses", {}, ALIKE),
     ("theory-leads", {}, ALIKE),
     ("optimum-leads", {}, ALIKE),
+    ("weights-are-right", {"estimator": "mean"}, {}),
+    ("weights-scatter", {"estimator": "mean"}, {}),
+    ("weights-scatter-few", {"estimator": "mean"}, {}),
 )
 
 

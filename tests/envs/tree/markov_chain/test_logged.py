@@ -16,7 +16,7 @@ CLAIM = {claim.id.removeprefix("tree-offline-"): claim for claim in tb.claims("T
 def test_the_limit_of_the_last_token_by_enumeration():
     entry = lookup("TheoryBench/TreeMarkovChain-v0")
     oracle = entry.oracle(entry.make_setting({}))
-    truths = [oracle.reward_value(at_transition(place, oracle.setting)) for place in (0, 2)]
+    truths = [oracle.reward_value(at_transition(place, oracle)) for place in (0, 2)]
     assert truths == pytest.approx([0.089036, 0.387929], abs=5e-7)
     assert [markov_limit(place, oracle) for place in (0, 2)] == pytest.approx([0.122418, 0.387929], abs=5e-7)
     assert oracle.reward_value(oracle.reference_policy) == pytest.approx(0.357979, abs=5e-7)
