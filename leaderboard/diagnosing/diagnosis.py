@@ -23,7 +23,7 @@ LEVEL = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class DiagnosticFinding:
     """What one diagnostic found."""
 
     diagnostic: str  # its name, such as "zero-flow"
@@ -41,7 +41,7 @@ class Diagnosis:
     policy: str
     episodes: int  # that were rolled out
     seed: int
-    findings: tuple[Finding, ...]
+    findings: tuple[DiagnosticFinding, ...]
 
 
 def diagnose(
@@ -118,7 +118,7 @@ def _rolled_out(env_id: str, setting: Setting, policy: Any, episodes: int, seed:
         envs.close()
 
 
-def finding(summary: str, target: str, found: ZeroFlow) -> Finding:
+def finding(summary: str, target: str, found: ZeroFlow) -> DiagnosticFinding:
     """Return the result of a test with what it means."""
     asked = {"summary": summary, "target": target}
     what = TARGETS[target]
@@ -128,4 +128,4 @@ def finding(summary: str, target: str, found: ZeroFlow) -> Finding:
         meaning = f"nothing to see: where summaries were equal, either histories were or {what}"
     else:
         meaning = f"not refuted: nothing was seen that it forgets and that tells of {what}"
-    return Finding("zero-flow", asked, dataclasses.asdict(found), meaning)
+    return DiagnosticFinding("zero-flow", asked, dataclasses.asdict(found), meaning)

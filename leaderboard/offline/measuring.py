@@ -37,7 +37,7 @@ from theorybench.envs.supervision.off_policy_value.corridor import Corridor
 from theorybench.envs.supervision.off_policy_value.setting import OffPolicyValue
 from theorybench.leaderboard.evidence.lab import TrainingLab
 from theorybench.leaderboard.offline.records import Evaluation, EvaluationStore, Question, make_evaluation
-from theorybench.leaderboard.offline.suite import OfflineSuite, Place, Target
+from theorybench.leaderboard.offline.suite import OfflinePlace, OfflineSuite, Target
 from theorybench.leaderboard.records.record import json_value
 from theorybench.leaderboard.running.attempts import oracle_of
 from theorybench.leaderboard.running.failures import describe
@@ -61,7 +61,7 @@ class Case:
     estimators: tuple[str, ...]  # that can be asked here
 
 
-def cases_of(place: Place, episodes: int) -> list[Case]:
+def cases_of(place: OfflinePlace, episodes: int) -> list[Case]:
     """Return what is asked for in a setting.
 
     Raises:
@@ -80,12 +80,8 @@ def cases_of(place: Place, episodes: int) -> list[Case]:
         ]
     if place.view is not None and place.view != "prefix":
         View.of(setting, place.view)
-<<<<<<< HEAD
-    behaviour, logs = _policy(place.behaviour, env_id, setting), dict[int, Episodes]()
-=======
     behaviour = _policy(place.behaviour, env_id, setting)
     logs: dict[int, Episodes] = {}  # the last one
->>>>>>> supervision
     oracle = oracle_of(env_id, setting)
 
     def log(seed: int) -> Episodes:
@@ -107,7 +103,9 @@ def cases_of(place: Place, episodes: int) -> list[Case]:
     return found
 
 
-def _asked(env_id: str, setting: Setting, process: str, target: Target, place: Place, episodes: int) -> dict[str, Any]:
+def _asked(
+    env_id: str, setting: Setting, process: str, target: Target, place: OfflinePlace, episodes: int
+) -> dict[str, Any]:
     return {
         "env_id": env_id,
         "parameters": json_value(setting.parameters),
@@ -135,7 +133,7 @@ def _policy(target: Target, env_id: str, setting: Setting) -> Any:
     """
     if target.agent is not None and target.budget is not None:
         agent = resolve_agent(target.agent).agent
-        found: Any = train(agent, env_id, setting.parameters, [0], int(target.budget or 0))[0].policy
+        found: Any = train(agent, env_id, setting.parameters, [0], target.budget)[0].policy
     else:
         try:
             found = find_policy(str(target.policy), env_id, setting)
@@ -145,7 +143,7 @@ def _policy(target: Target, env_id: str, setting: Setting) -> Any:
 
 
 def _corridor(
-    place: Place, env_id: str, setting: OffPolicyValue, label: str, slip: float, target: Target, episodes: int
+    place: OfflinePlace, env_id: str, setting: OffPolicyValue, label: str, slip: float, target: Target, episodes: int
 ) -> Case:
     """Return a case of a corridor behind the logs of OffPolicyValue: the goal pays 1, without reward noise."""
     if target.policy not in ("forward", "random"):

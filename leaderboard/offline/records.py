@@ -45,7 +45,7 @@ class Question(Strict):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Answer(Strict):
+class EstimateAnswer(Strict):
     """What an estimator said."""
 
     value: Finite
@@ -68,7 +68,7 @@ class Evaluation(Strict):
     truth: Finite  # E of the total reward under the policy, by the oracle
     gap: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # J* - J(reference): what there is to win
     status: Literal["ok", "failed"]
-    answer: Answer | None  # None where the estimator failed
+    answer: EstimateAnswer | None  # None where the estimator failed
     error: Annotated[str, Field(min_length=1, max_length=ERROR_LENGTH)] | None
     hardware: str  # processor, cores and system, in words
     versions: dict[str, str]  # of the libraries
@@ -154,5 +154,5 @@ def _read(values: Any, source: str) -> Evaluation:
     try:
         return Evaluation.model_validate(values)
     except ValidationError as error:
-        tables: dict[str, type[Strict]] = {"": Evaluation, "question": Question, "answer": Answer}
+        tables: dict[str, type[Strict]] = {"": Evaluation, "question": Question, "answer": EstimateAnswer}
         raise RecordError(f"{source}: {explain(error, tables)}") from None

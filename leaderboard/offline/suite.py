@@ -56,7 +56,7 @@ class Target(Strict):
         return self.label or (self.policy or f"{self.agent}, {self.budget:,} episodes") + softened
 
 
-class Place(Strict):
+class OfflinePlace(Strict):
     """A setting, and whose values are asked for there."""
 
     id: str
@@ -79,7 +79,7 @@ class OfflineSuite(Strict):
     seeds: Annotated[int, Field(ge=1, le=100_000)] = 10
     trained_seeds: Annotated[int, Field(ge=1)] | None = None  # of estimators that are trained, where fewer
     estimators: Annotated[list[str], Field(min_length=1)]
-    environments: Annotated[list[Place], Field(min_length=1)]
+    environments: Annotated[list[OfflinePlace], Field(min_length=1)]
 
 
 def list_offline_suites() -> list[str]:
@@ -102,5 +102,5 @@ def offline_suite(name: str) -> OfflineSuite:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is no TOML: {error}") from error
     except ValidationError as error:
-        tables: dict[str, type[Strict]] = {"": OfflineSuite, "environments": Place, "policies": Target}
+        tables: dict[str, type[Strict]] = {"": OfflineSuite, "environments": OfflinePlace, "policies": Target}
         raise ConfigurationError(f"{path}: {explain(error, tables | {'behaviour': Target})}") from None

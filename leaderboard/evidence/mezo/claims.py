@@ -69,7 +69,7 @@ class Contraction(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Growth(Sampled):
+class StepGrowth(Sampled):
     """How steps to a hundredth of the loss grow with the dimension: the slope in logarithms, over independent parts."""
 
     dimensions: tuple[int, ...]
@@ -257,7 +257,7 @@ CLAIMS = [
     ),
     _claim(
         "rank",
-        Growth(dimensions=_TALL, rank=4, prediction=lambda _: predicted_growth(_TALL, 4)),
+        StepGrowth(dimensions=_TALL, rank=4, prediction=lambda _: predicted_growth(_TALL, 4)),
         source="Theorem 1; the exact value is ours",
         statement="With four curved directions the steps to a hundredth of the loss hardly grow with the dimension.",
         formula="slope of ln steps along ln d, d = 16 .. 1024: 22.2, 24.4, 25.0, 25.2 steps",
@@ -266,7 +266,7 @@ CLAIMS = [
     ),
     _claim(
         "dimension",
-        Growth(dimensions=_FULL, rank=None, prediction=lambda _: predicted_growth(_FULL, None)),
+        StepGrowth(dimensions=_FULL, rank=None, prediction=lambda _: predicted_growth(_FULL, None)),
         source="the bound of zeroth-order descent",
         statement="Where all directions are curved, steps to a hundredth of the loss grow like the dimension.",
         formula="slope of ln steps along ln d, d = 16 .. 128, where gamma = d",

@@ -41,7 +41,7 @@ def passes(cell: MezoCell, optimizer: str) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Beside:
+class BesideAdam:
     """Compares the optimisers in cells, and weighs them."""
 
     cells: tuple[MezoCell, ...] = CELLS
@@ -144,7 +144,7 @@ STUDIES = [
         source="arXiv 2305.17333; the settings are ours",
         title="Forward passes alone beside Adam",
         text="What descent without gradients reaches at equal episodes, what it computes, and what memory it saves.",
-        run=Beside(),
+        run=BesideAdam(),
         seeds=3,
     )
 ]

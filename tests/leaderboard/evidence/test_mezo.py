@@ -13,7 +13,7 @@ from theorybench.leaderboard.evidence.catalogue import find_claims, find_studies
 from theorybench.leaderboard.evidence.mezo import cells, claims, quadratic
 from theorybench.leaderboard.evidence.mezo.cells import MezoCell, curvature
 from theorybench.leaderboard.evidence.mezo.memory import Peaks
-from theorybench.leaderboard.evidence.mezo.study import STUDIES, Beside, passes
+from theorybench.leaderboard.evidence.mezo.study import STUDIES, BesideAdam, passes
 
 CLAIMS = {claim.id: claim for claim in tb.claims("mezo")}
 SMALL = MezoCell("TreeMarkovChain", "rlvr", "auto", (0.1,), (16.0, 3.0))
@@ -158,7 +158,7 @@ def test_passes_are_counted(monkeypatch, optimizer):
 
 @pytest.mark.rotating
 def test_the_study_shows_each_cell():
-    result = Beside(cells=(SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())(
+    result = BesideAdam(cells=(SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())(
         "lab", 0, 2
     )
     (table,) = result.tables

@@ -14,7 +14,7 @@ from theorybench.leaderboard.evidence.lab import TrainingLab
 from theorybench.leaderboard.offline.board import overall, results_of
 from theorybench.leaderboard.offline.measuring import cases_of, evaluations
 from theorybench.leaderboard.offline.records import EvaluationStore, parse_evaluation
-from theorybench.leaderboard.offline.suite import OfflineSuite, Place, list_offline_suites, offline_suite
+from theorybench.leaderboard.offline.suite import OfflinePlace, OfflineSuite, list_offline_suites, offline_suite
 from theorybench.leaderboard.records.record import parse_record
 from theorybench.leaderboard.records.store import RecordStore, load_records
 from theorybench.leaderboard.running.policies import find_policy
@@ -42,7 +42,7 @@ def call(monkeypatch, capsys, tmp_path):
 @pytest.fixture(scope="module")
 def found():
     """Three estimators on the logs of three seeds."""
-    return list(evaluations(cases_of(Place(**TREE), 300), QUICK, 3))
+    return list(evaluations(cases_of(OfflinePlace(**TREE), 300), QUICK, 3))
 
 
 def test_the_command_prints_the_numbers_of_its_estimates(call, tmp_path):
@@ -109,7 +109,7 @@ def test_an_estimator_that_fails_is_a_result(monkeypatch, call):
 
 
 def test_records_are_kept_and_nothing_is_estimated_twice(tmp_path, monkeypatch):
-    store, cases = EvaluationStore(tmp_path), cases_of(Place(**TREE), 100)
+    store, cases = EvaluationStore(tmp_path), cases_of(OfflinePlace(**TREE), 100)
     first = list(evaluations(cases, ["mean", "wis"], 2, store))
     assert list(store) == first and len({record.key for record in first}) == 4
     monkeypatch.setattr("theorybench.leaderboard.offline.measuring._measured", lambda *_: pytest.fail("again"))
