@@ -168,7 +168,7 @@ def _asked(
 ) -> "OfflineSuite":
     """Return the suite that is asked for, or one of a single setting and policy."""
     from theorybench.envs.core.registry import split_reference
-    from theorybench.leaderboard.offline.suite import OfflineSuite, Place, Target, offline_suite
+    from theorybench.leaderboard.offline.suite import OfflinePlace, OfflineSuite, Target, offline_suite
     from theorybench.leaderboard.running.arguments import parse_parameters
 
     if suite is not None:
@@ -180,7 +180,7 @@ def _asked(
         missing = "ID" if id is None else "--policy"
         raise ConfigurationError(f"{missing} is missing: theorybench ope ID --policy POLICY, or --suite offline")
     name, inline = split_reference(id, "environment")
-    place = Place(
+    place = OfflinePlace(
         id=name,
         parameters={**inline, **parse_parameters(param or [])},
         behaviour=Target(policy=behaviour),
