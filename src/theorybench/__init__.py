@@ -39,6 +39,7 @@ from theorybench.envs.core.registry import discover
 if TYPE_CHECKING:
     from theorybench import study, testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
+    from theorybench.agents.evaluation.offline import evaluate_offline
     from theorybench.leaderboard.evidence.lab import claims, studies
     from theorybench.leaderboard.records.record import Record
     from theorybench.leaderboard.records.store import read_records as records
@@ -61,6 +62,7 @@ _LAZY = {
     "board": "theorybench.notebook",
     "claims": "theorybench.leaderboard.evidence.lab",
     "evaluate": "theorybench.leaderboard.running.policies",
+    "evaluate_offline": "theorybench.agents.evaluation.offline",
     "frame": "theorybench.notebook",
     "list_agents": "theorybench.agents",
     "load_policy": "theorybench.leaderboard.running.policies",
@@ -100,6 +102,7 @@ __all__ = [
     "board",
     "claims",
     "evaluate",
+    "evaluate_offline",
     "frame",
     "list_agents",
     "list_envs",

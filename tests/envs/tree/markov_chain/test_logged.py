@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
+from theorybench.agents.diagnostics.zero_flow import zero_flow
 from theorybench.envs.core.policy import SettingPolicy
 from theorybench.envs.core.registry import lookup
 from theorybench.envs.tree.markov_chain.logged import at_transition, markov_limit
@@ -66,3 +67,12 @@ def uniformly(lab, call):
 )
 def test_claims_fail_where_their_mechanism_is_broken(name, fault, check_claim):
     assert check_claim(CLAIM[name], **fault).verdict == "fails"
+
+
+@pytest.mark.rotating
+def test_the_test_of_views_rejects_what_biases():
+    """On the same logs: the view whose estimate is wrong is refuted for the reward, and the whole history is not."""
+    lab = CLAIM["forgotten-early"].bound()[1]
+    log = lab.simulate(SettingPolicy(lab.setting, "reference"), 8000, 1)
+    found = {view: zero_flow(log, lab.setting, view, "reward").p_value for view in ("markov", "prefix")}
+    assert found["markov"] <= 0.01 < found["prefix"]
