@@ -15,7 +15,7 @@ from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.offline.board import Result, overall, results_of
 from theorybench.leaderboard.offline.measuring import cases_of, evaluations, suite_evaluations
 from theorybench.leaderboard.offline.records import EvaluationStore
-from theorybench.leaderboard.offline.suite import Place, Target, offline_suite
+from theorybench.leaderboard.offline.suite import OfflinePlace, Target, offline_suite
 
 SUITE = "offline"
 #: Multipliers of f2bmld, on as many logs of the corridor with this slip.
@@ -31,14 +31,14 @@ def measure(folder: Path) -> None:
     suite = offline_suite(SUITE)
     found = results_of(suite_evaluations(suite, suite.estimators, None, EvaluationStore(folder)))
     (case,) = cases_of(
-        Place(id="OffPolicyValue[instance=canonical]", slips=[SLIP], policies=[Target(policy="forward")]), 64
+        OfflinePlace(id="OffPolicyValue[instance=canonical]", slips=[SLIP], policies=[Target(policy="forward")]), 64
     )
     closed = np.array([case.estimate("2sls", seed).value for seed in range(LOGS)])
     descents = []
     for multiplier in MULTIPLIERS:
         own = [case.estimate("f2bmld", seed, multiplier=multiplier).value for seed in range(LOGS)]
         descents.append({"multiplier": multiplier, "values": own, "distance": float(np.abs(own - closed).max())})
-    place = Place(id="WeakToStrong[teachers=2, budget=4]", behaviour=Target(policy="random"), policies=[RULE])
+    place = OfflinePlace(id="WeakToStrong[teachers=2, budget=4]", behaviour=Target(policy="random"), policies=[RULE])
     lengths = [
         {"episodes": episodes} | dataclasses.asdict(one)
         for episodes in LENGTHS
