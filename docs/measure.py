@@ -1,10 +1,10 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
 Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
-of settings show. Of each family that has a page `claims-<family>` and `studies-<family>`, and `pictures-<family>` where
-it draws any. Data goes to `docs/reference`, pictures to `docs/pictures`. `claims-tree=MetastableChain` measures those
-of one setting again, and `tree=ranking` draws the ranking of a suite again, of the data, without a run. It does what
-these commands do, and keeps what pages need of their output:
+of settings show. `offline`: estimators of values from logs. Of each family that has a page `claims-<family>` and
+`studies-<family>`, and `pictures-<family>` where it draws any. Data goes to `docs/reference`, pictures to
+`docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, and `tree=ranking` draws the ranking
+of a suite again, of the data, without a run. It does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -25,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claim
 import core_sample
 import ladder_page
 import language_page
+import offline_page
 import reference_data as data
 import setting_page
 from agent_groups import curve_groups
@@ -229,6 +230,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
     found[core_sample.PART] = sample_core
     found[setting_page.NAME] = measure_episodes
+    found[offline_page.SUITE] = partial(offline_page.measure, ROOT / "results" / offline_page.SUITE)
     for family in families_with_pages():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)

@@ -53,12 +53,12 @@ _DASHES = ("dash", "dot", "dashdot")
 #: Shares of white in the colours of variants. What variants are called: those in a line never occur of one agent.
 SHADES = (0.0, 0.25, 0.45)
 VARIANTS = (
-    ("tuned",),
-    ("network",),
-    ("table", "reject-easy"),
-    ("transformer", "greedy"),
-    ("offline", "plain gradient"),
-    ("ridge to reference", "Markov", "informed, no rungs", "network from chance"),
+    ("tuned", "accurate", "residual", "correlated"),
+    ("network", "true-labels", "two-stage-0.3", "forward-until-zero"),
+    ("table", "reject-easy", "round-robin", "two-stage-3", "everything"),
+    ("transformer", "greedy", "agree", "two-stage-30"),
+    ("offline", "plain gradient", "disagree", "deploy"),
+    ("ridge to reference", "Markov", "informed, no rungs", "network from chance", "theory", "keep"),
     ("ipo", "two terms", "no rungs", "from chance"),
     ("process rewards", "stage by stage", "language model", "less exploration"),
     ("informed", "network tuned"),

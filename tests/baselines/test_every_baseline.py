@@ -57,7 +57,8 @@ PAIRS = [
     for name in OURS
     for env_id in (FEW if name.startswith("trl-") else IDS)
     if not mismatch(agent_class(name), lookup(env_id).setting)
-    and (name, env_id) != ("trl-kto", "Toy/Copy-v0")  # it takes no turns, which illegal actions ask for
+    # They take no turns, which illegal actions ask for.
+    and not (name in ("trl-kto", "trl-rloo") and env_id == "Toy/Copy-v0")
 ]
 
 
@@ -108,7 +109,7 @@ def test_every_learner_trains_a_network(name, env_id, short):
     seen = KIT.seen(env_id, 32, **parameters)
     (trained,) = train(agent, env_id, parameters, [5], budget)
     np.testing.assert_allclose(trained.policy.probs(seen).sum(axis=1), 1, atol=1e-12)
-    assert 0 < trained.budget.spent <= budget
+    assert agent.privileged or 0 < trained.budget.spent <= budget
     (untrained,) = train(agent, env_id, parameters, [5], 1)
     if not untrained.budget.spent:
         origin = SettingPolicy(lookup(env_id).make_setting(parameters), agent.start)

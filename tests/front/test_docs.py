@@ -21,6 +21,7 @@ import theorybench as tb
 from theorybench.agents.api.loading import agent_class
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.statistics import clip_scores, interquartile_mean
+from theorybench.leaderboard.offline.suite import offline_suite
 from theorybench.leaderboard.running.config import named_suite
 
 DOCS = generate.ROOT
@@ -205,6 +206,12 @@ def test_the_page_of_ladders_shows_every_ladder_agent_and_law(suite):
     for ladder in ladder_page.read_ladders(suite):
         assert f"### {ladder.label}" in page and all(law.formula in page for law in ladder.laws)
         assert all(page.count(f"| [{result.label}](agents/") >= 1 for result in ladder.results)
+
+
+def test_the_numbers_of_estimators_are_of_what_their_suite_asks_for_now():
+    remedy = "what it measures has changed: `python docs/measure.py offline`, then `python docs/generate.py`"
+    asked = offline_suite("offline").model_dump(mode="json")
+    assert {**data.read("offline")["asked"], "description": ""} == {**asked, "description": ""}, remedy
 
 
 def test_every_setting_that_ships_has_a_family_and_every_page_of_a_family_its_suite():

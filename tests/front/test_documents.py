@@ -20,6 +20,7 @@ import theorybench as tb
 from theorybench import cli
 from theorybench.agents.external.isolation import global_generators_restored
 from theorybench.leaderboard.evidence.catalogue import find_claims, find_studies
+from theorybench.leaderboard.offline.suite import offline_suite
 from theorybench.leaderboard.records.store import RecordStore
 from theorybench.leaderboard.running.arguments import choose_suite, parse_parameters
 from theorybench.leaderboard.running.config import load_suite
@@ -36,6 +37,7 @@ FORMS = re.compile(r"\b(FILE|DIR|ID|NAME|POLICY|AGENT|COMMAND)\b|\.\.\.|PART")
 PROGRAMS = ("theorybench", "python", "make", "pip", "pytest", "source")
 #: What takes the place of long runs at night.
 SHORT = ["--seeds", "2", "--budget", "256"]
+SHORTER = {"study": ["--seeds", "2"], "ope": ["--seeds", "1", "--estimators", "mean,2sls", "--episodes", "100"]}
 
 
 def _commands(text):
@@ -71,7 +73,7 @@ LONG = [
     for words in COMMANDS
     if words[0] in ("run", "claims", "study", "tune", "report") and len(words) > 1
     if words[0] in ("run", "tune", "report") or words[1] not in SETTINGS
-]
+] + [words for words in COMMANDS if words[:2] == ("ope", "--suite")]
 #: Pages whose code trains with libraries that take long.
 LIBRARIES = "stable_baselines3|sb3_contrib|pretrained|torchrl|skrl|tianshou|moviepy|trl"
 SLOW = {page for page, own in CODE.items() if re.search(LIBRARIES, str(own))}
@@ -147,6 +149,8 @@ def test_a_command_can_be_given(words, folder, records, call):
         assert find_claims(values["ids"] or [])
     elif words[0] == "study":
         assert find_studies(values["ids"] or [])
+    elif words[0] == "ope" and values["suite"]:
+        assert offline_suite(values["suite"]).environments
     else:
         quickly_run(words, values, folder, records, call)
 
@@ -176,7 +180,7 @@ def quickly_run(words, values, folder, records, call):
 def test_a_command_runs(words, folder, call):
     if "ray" in words:
         pytest.importorskip("ray")
-    short = {"run": [*SHORT, "--out", "results/short"], "study": ["--seeds", "2"]}.get(words[0], [])
+    short = [*SHORT, "--out", "results/short"] if words[0] == "run" else SHORTER.get(words[0], [])
     maker = made_by(words)
     assert maker is None or call(*maker)[0] == 0
     code, said = call(*words, *short)

@@ -1,0 +1,164 @@
+"""The page about values from logs: prose in its template, numbers from the suite `offline` and two smaller tables."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import reference_data as data
+import reference_tables as tables
+from templates import template
+
+from theorybench.agents.evaluation.offline import ESTIMATORS as ASKED
+from theorybench.envs.core.evidence.interval import Interval
+from theorybench.leaderboard.offline.board import Result, overall, results_of
+from theorybench.leaderboard.offline.measuring import cases_of, evaluations, suite_evaluations
+from theorybench.leaderboard.offline.records import EvaluationStore
+from theorybench.leaderboard.offline.suite import OfflinePlace, Target, offline_suite
+from theorybench.leaderboard.records.record import json_value
+
+SUITE = "offline"
+#: Multipliers of f2bmld, on as many logs of the corridor with this slip.
+MULTIPLIERS, LOGS, SLIP = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 3, 0.4
+#: Lengths of logs of chance, on which the rule of theory is judged, and how many logs there are.
+LENGTHS, MANY = (500, 2000, 8000), 40
+RULE = Target(policy="rule[name=theory]", uniform=0.1)
+ESTIMATORS = ("wis", "residual", "2sls")
+
+
+def measure(folder: Path) -> None:
+    """Run the suite, or resume it; the corridor by multiplier; and logs of three lengths."""
+    suite = offline_suite(SUITE)
+    found = results_of(suite_evaluations(suite, suite.estimators, None, EvaluationStore(folder)))
+    (case,) = cases_of(
+        OfflinePlace(id="OffPolicyValue[instance=canonical]", slips=[SLIP], policies=[Target(policy="forward")]), 64
+    )
+    closed = np.array([case.estimate("2sls", seed).value for seed in range(LOGS)])
+    descents = []
+    for multiplier in MULTIPLIERS:
+        own = [case.estimate("f2bmld", seed, multiplier=multiplier).value for seed in range(LOGS)]
+        descents.append({"multiplier": multiplier, "values": own, "distance": float(np.abs(own - closed).max())})
+    place = OfflinePlace(id="WeakToStrong[teachers=2, budget=4]", behaviour=Target(policy="random"), policies=[RULE])
+    lengths = [
+        {"episodes": episodes} | json_value(dataclasses.asdict(one))
+        for episodes in LENGTHS
+        for one in results_of(evaluations(cases_of(place, episodes), ESTIMATORS, MANY))
+    ]
+    data.write(
+        SUITE,
+        {
+            "provenance": data.here(),
+            "asked": suite.model_dump(mode="json"),
+            "results": [json_value(dataclasses.asdict(one)) for one in found],
+            "descents": descents,
+            "closed": closed.tolist(),
+            "lengths": lengths,
+        },
+    )
+
+
+def render() -> str:
+    """Return the page. Its template is given `result(environment, policy, estimator)` and the tables."""
+    kept = data.read(SUITE)
+    results = [Result(**{name: _number(value) for name, value in row.items()}) for row in kept["results"]]
+    rows = {(one.environment, one.policy, one.estimator): one for one in results}
+    lengths = {(row["episodes"], row["estimator"]): row for row in kept["lengths"]}
+    return template(f"{SUITE}.md.j2").render(
+        result=lambda *names: rows[names],
+        overall=_overall(results),
+        board=_board(results),
+        corridor=_corridor(results),
+        descents=_descents(kept["descents"], kept["closed"]),
+        lengths=_lengths(kept["lengths"]),
+        length=lambda episodes, estimator: lengths[episodes, estimator],
+        made=tables.provenance(data.Provenance(**kept["provenance"])),
+        logs=kept["asked"]["seeds"],
+    )
+
+
+def _number(value: Any) -> Any:
+    """Return what JSON kept as text or null as the number it was; intervals as such."""
+    if isinstance(value, dict):
+        return Interval(*(math.nan if x is None else x for x in value.values()))
+    if isinstance(value, list):
+        return Interval(*value)
+    return {"nan": math.nan, "inf": math.inf}.get(value, value) if isinstance(value, str) else value
+
+
+def _overall(results: Sequence[Result]) -> str:
+    rows = [
+        (
+            f"`{one.estimator}`",
+            f"{one.score:.2f}",
+            f"{one.worst:.2f}",
+            f"{one.calibration:.2f}",
+            one.cases,
+            _time(one.seconds),
+        )
+        for one in overall(results)
+    ]
+    return tables.table(("estimator", "score", "worst", "calibration", "cases", "seconds"), rows)
+
+
+def _board(results: Sequence[Result]) -> str:
+    """Return bias and coverage of every estimator in each setting that gives episodes."""
+    own = [one for one in results if not one.environment.startswith("corridor")]
+    names = [name for name in ASKED if name in {one.estimator for one in own}]
+    rows = []
+    for environment, policy in dict.fromkeys((one.environment, one.policy) for one in own):
+        cells = {one.estimator: one for one in own if (one.environment, one.policy) == (environment, policy)}
+        first = next(iter(cells.values()))
+        rows.append(
+            (environment, policy, f"{first.truth:.3f}", f"{first.uncovered:.2f}", *(_cell(cells.get(n)) for n in names))
+        )
+    return tables.table(("setting", "policy", "truth", "uncovered", *(f"`{name}`" for name in names)), rows)
+
+
+def _cell(one: Result | None) -> str:
+    """Return the bias, and in brackets the share of intervals that hold the truth."""
+    if one is None:
+        return ""
+    return "failed" if math.isnan(one.mean) else f"{one.bias.value:+.3f} ({one.coverage:.1f})"
+
+
+def _corridor(results: Sequence[Result]) -> str:
+    own = [one for one in results if one.environment.startswith("corridor") and one.policy == "forward"]
+    names = list(dict.fromkeys(one.estimator for one in own))
+    rows = []
+    for place in dict.fromkeys(one.environment for one in own):
+        cells = {one.estimator: one for one in own if one.environment == place}
+        slip, truth = place.rpartition(" ")[2], next(iter(cells.values())).truth
+        rows.append((slip, f"{truth:.3f}", *(f"{cells[name].mean:.3f}" if name in cells else "" for name in names)))
+    return tables.table(("slip", "truth", *(f"`{name}`" for name in names)), rows)
+
+
+def _descents(rows: Sequence[dict[str, Any]], closed: Sequence[float]) -> str:
+    lines = [
+        (f"{row['multiplier']:g}", *(f"{value:.3f}" for value in row["values"]), f"{row['distance']:.3f}")
+        for row in rows
+    ]
+    lines.append(("`2sls`", *(f"{value:.3f}" for value in closed), ""))
+    return tables.table(
+        ("lambda", *(f"log {number}" for number in range(1, LOGS + 1)), "largest distance from `2sls`"), lines
+    )
+
+
+def _lengths(rows: Sequence[dict[str, Any]]) -> str:
+    lines = [
+        (
+            f"{row['episodes']:,}",
+            f"`{row['estimator']}`",
+            f"{row['mean']:.3f}",
+            f"{row['rmse']:.3f}",
+            f"{row['coverage']:.2f}",
+            f"{row['uncovered']:.2f}",
+        )
+        for row in rows
+    ]
+    return tables.table(("episodes", "estimator", "mean", "RMSE", "coverage", "uncovered"), lines)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
