@@ -66,33 +66,32 @@ def table() -> np.ndarray:
     return found
 
 
-def found_by(kappa: np.ndarray | float, s: np.ndarray | float) -> np.ndarray:
+def found_by(kappa: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Return F(kappa, s), the probability that one neuron has found a skill by s.
 
     Beyond one tick it is the chain's, bilinear in the logarithms and constant beyond the table. Up to one tick the
     noise is left out: w^-2 falls by kappa s, so that those are found who began above 1 / sqrt(kappa s + 1/36).
 
     Args:
-        kappa: drift over noise, more than 0.
-        s: time, at least 0, of a shape that broadcasts with kappa's.
+        kappa: drift over noise of the skills of each run, (runs, skills), more than 0.
+        s: time of each run, (runs,), at least 0.
 
     Returns:
-        float64, of the common shape.
+        float64 (runs, skills).
     """
     from scipy import special
 
-    kappa, s = np.asarray(kappa, np.float64), np.asarray(s, np.float64)
-    early = s <= TICK
-    x = np.clip((np.log2(kappa) - KAPPAS[0]) / (KAPPAS[1] - KAPPAS[0]), 0, len(KAPPAS) - 1)
-    y = np.clip(np.log2(np.maximum(s, TICK) / TICK), 0, DOUBLINGS)
-    i, k = (np.minimum(z.astype(np.int64), last) for z, last in ((x, len(KAPPAS) - 2), (y, DOUBLINGS - 1)))
-    chain, x, y = table(), x - i, y - k
-    late = (1 - x) * ((1 - y) * chain[i, k] + y * chain[i, k + 1])
-    late = late + x * ((1 - y) * chain[i + 1, k] + y * chain[i + 1, k + 1])
-    if not early.any():
-        return np.asarray(late)
-    reach = np.where(early, kappa * s, 0.0) + 1 / TOP**2
-    return np.where(early, 2 * (special.ndtr(-1 / np.sqrt(reach)) - special.ndtr(-TOP)), late)
+    found, early, chain = np.empty(kappa.shape), s <= TICK, table()
+    reach = kappa[early] * s[early, None] + 1 / TOP**2
+    found[early] = 2 * (special.ndtr(-1 / np.sqrt(reach)) - special.ndtr(-TOP))
+    y = np.clip(np.log2(s[~early, None] / TICK), 0, DOUBLINGS)
+    k = np.minimum(y.astype(np.int64), DOUBLINGS - 1)
+    now = (1 - (y - k)) * chain.T[k[:, 0]] + (y - k) * chain.T[k[:, 0] + 1]  # of each kappa of the table
+    x = np.clip((np.log2(kappa[~early]) - KAPPAS[0]) / (KAPPAS[1] - KAPPAS[0]), 0, len(KAPPAS) - 1)
+    i = np.minimum(x.astype(np.int64), len(KAPPAS) - 2)
+    x -= i
+    found[~early] = (1 - x) * np.take_along_axis(now, i, 1) + x * np.take_along_axis(now, i + 1, 1)
+    return found
 
 
 def strengths(beta: np.ndarray | float, skills: int) -> np.ndarray:
@@ -136,7 +135,7 @@ def train(strength: np.ndarray, variance: np.ndarray, width: np.ndarray, step: n
 
 def _train(strength: np.ndarray, variance: np.ndarray, width: np.ndarray, step: np.ndarray, n: np.ndarray) -> Trained:
     """Do this for as many runs as are held at a time."""
-    kappa, s = strength / (step * variance)[:, None], (step**2 * variance * n)[:, None]
+    kappa, s = strength / (step * variance)[:, None], step**2 * variance * n
     left, free, before = np.ones(strength.shape), width.copy(), np.zeros(strength.shape)
     for halving in range(HALVINGS, -1, -1):
         found = np.minimum(found_by(kappa, s * 2.0**-halving), 1 - 1e-12)
