@@ -150,7 +150,7 @@ class FoundBySgd(Predicted):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Competition(Sampled):
-    """Loss of networks whose neurons are simulated: each a diffusion along every skill, that finds one skill at most."""
+    """Loss of networks whose neurons are simulated: diffusions along every skill, of which each finds one."""
 
     beta: float
     variance: float

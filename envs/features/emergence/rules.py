@@ -1,4 +1,4 @@
-"""What may be trained, and rules for it: copy what won the pilots, make its step smaller, or go by exponents of theory."""
+"""What may be trained, and rules for it: copy what won the pilots, with smaller steps, or go by exponents of theory."""
 
 import numpy as np
 

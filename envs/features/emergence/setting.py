@@ -36,32 +36,32 @@ class World(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Emergence(HiddenRun):
-    """How wide the network should be and how large its steps, for a given compute, after pilots that are small and noisy.
+    """How wide a network should be and how large its steps, for a given compute, after small and noisy pilots.
 
     ## Description
-    A network is to be trained once, on a compute of C = m n: the wider it is, the shorter it trains. What must be chosen
-    are its width m and the size of its steps. Small runs, *pilots*, cost 1/64 of the compute each and say how well a
-    width and a step do there. What wins a pilot is wrong for the run: a longer run wants smaller steps, a wider network
-    finds weaker skills, and steps that find the strong ones at once never find the weak ones in the noise.
+    A network is to be trained once, on a compute of C = m n: the wider it is, the shorter it trains. What must be
+    chosen are its width m and the size of its steps. Small runs, *pilots*, cost 1/64 of the compute each and say how
+    well a width and a step do there. What wins a pilot is wrong for the run: a longer run wants smaller steps, a wider
+    network finds weaker skills, and steps that find the strong ones at once never find the weak ones in the noise.
 
     The teacher is a sum of P = `skills` skills, f* = sum_p a_p h_4(v_p . x), with orthonormal v_p in R^d, h_4 a Hermite
-    polynomial, a_p proportional to p^(-beta) and sum a_p^2 = 1. The student has m neurons, sum_i |u_i|^2 h_4(ubar_i . x),
-    and takes N online steps of size eta with a gradient noise of variance V. A neuron finds a skill all of a sudden,
-    after a long time at which nothing is seen: near its beginning all its overlaps are about d^(-1/2), and the fourth
-    power is flat there. Each neuron finds one skill, each skill is found once, and their sum falls smoothly.
+    polynomial, a_p proportional to p^(-beta) and sum a_p^2 = 1. The student has m neurons, sum_i |u_i|^2 h_4(ubar_i .
+    x), and takes N online steps of size eta with a gradient noise of variance V. A neuron finds a skill all of a
+    sudden, after a long time at which nothing is seen: near its beginning all its overlaps are about d^(-1/2), and the
+    fourth power is flat there. Each neuron finds one skill, each skill is found once, and their sum falls smoothly.
 
     The compute is shown. Hidden are beta and V, in one of `types` worlds, all equally likely.
 
     ## Action Space
-    `Discrete(24)`, all always legal. 0 to 3 train a pilot: width and step (8, 1), (8, 2^-3), (8, 2^-6), (32, 2^-4.5).
-    4 + 5 i + j commits: the rest of the compute, 1 - (pilots)/`pilot` of it, trains the width (8, 32, 128, 512)[i] with
+    `Discrete(24)`, all always legal. 0 to 3 train a pilot: width and step (8, 1), (8, 2^-3), (8, 2^-6), (32, 2^-4.5). 4
+    + 5 i + j commits: the rest of the compute, 1 - (pilots)/`pilot` of it, trains the width (8, 32, 128, 512)[i] with
     the step etahat = 2^-(0, 1.5, 3, 4.5, 6)[j].
 
     ## Observation Space
-    `MultiDiscrete`, 1 + 2 `horizon` integers: the compute, then each action and the reading that followed it, padded with
-    0. After a pilot with the loss L that is z = -3 log2 L, at most 24, rounded at random to one of its two neighbours, so
-    that it is right on average. After the last action it is 0. Action a is token a + 1, reading r is token r + 25; then
-    come the tokens of the computes.
+    `MultiDiscrete`, 1 + 2 `horizon` integers: the compute, then each action and the reading that followed it, padded
+    with 0. After a pilot with the loss L that is z = -3 log2 L, at most 24, rounded at random to one of its two
+    neighbours, so that it is right on average. After the last action it is 0. Action a is token a + 1, reading r is
+    token r + 25; then come the tokens of the computes.
 
     ## Starting State
     Nothing trained. Prompt i shows the compute i // `types` and hides the world i mod `types`.
@@ -89,22 +89,22 @@ class Emergence(HiddenRun):
     J = E[reward]. J* is found over what is known of the world, and every policy's value is exact. `clairvoyant` is what
     one earns who is shown the world, `open_loop` is the best commitment for each compute without a pilot.
 
-    The reference is common practice: the widest network and the step 2^-3 at once, with probability .9, else any action.
-    Agents begin with any action.
+    The reference is common practice: the widest network and the step 2^-3 at once, with probability .9, else any
+    action. Agents begin with any action.
 
     | | J_ref | J* | habit | uniform | open loop | clairvoyant | best | smaller | smallest | rescaled | exponents |
     |---|---|---|---|---|---|---|---|---|---|---|---|
     | by default | 1.6799 | 2.1073 | 1.7132 | 1.3193 | 1.9241 | 2.1108 | 1.8126 | 1.8268 | 1.7027 | 1.9315 | 1.4142 |
     | instance 1 | 1.7736 | 2.1765 | 1.8073 | 1.4096 | 2.0439 | 2.1836 | 1.8707 | 1.9080 | 1.7906 | 2.0527 | 1.3619 |
-    | C = 2^8 | .0823 | 1.1097 | .0350 | .4847 | 1.0638 | 1.1528 | .7620 | .4394 | .0384 | 1.0589 | .7025 |
-    | C = 2^20 | 2.3741 | 2.6458 | 2.4547 | 1.5846 | 2.5149 | 2.6473 | 2.2209 | 2.3659 | 2.5126 | 2.5415 | 1.9433 |
+    | C = 2^8 | .0823 | 1.1097 | .0450 | .4847 | 1.0638 | 1.1528 | .7620 | .4394 | .0384 | 1.0589 | .7025 |
+    | C = 2^20 | 2.3741 | 2.6458 | 2.4471 | 1.5846 | 2.5149 | 2.6473 | 2.2209 | 2.3659 | 2.5126 | 2.5415 | 1.9433 |
 
-    `oracle.rules`, which the agent `rule[name=...]` plays, train three pilots of width 8 and commit to the widest network
-    with the step of the one that read best (`pilot-best`), one or two places smaller (`pilot-smaller`,
-    `pilot-smallest`). `pilot-rescaled` knows what is good at C = 2^12, width 128 and the best step one place smaller, and
-    carries that to other computes by the theory's exponents, m ~ C^(1/(1 + 2 beta)) and etahat ~ C^(-beta/(1 + 2 beta)),
-    with beta from the best reading. `exponents-alone` takes m = C^(1/(1 + 2 beta)) and etahat ~ n^(-1/2) from the pilot,
-    and is the worst of all: exponents have no constants.
+    `oracle.rules`, which the agent `rule[name=...]` plays, train three pilots of width 8 and commit to the widest
+    network with the step of the one that read best (`pilot-best`), one or two places smaller (`pilot-smaller`,
+    `pilot-smallest`). `pilot-rescaled` knows what is good at C = 2^12, width 128 and the best step one place smaller,
+    and carries that to other computes by the theory's exponents, m ~ C^(1/(1 + 2 beta)) and etahat ~ C^(-beta/(1 + 2
+    beta)), with beta from the best reading. `exponents-alone` takes m = C^(1/(1 + 2 beta)) and etahat ~ n^(-1/2) from
+    the pilot, and is the worst of all: exponents have no constants.
 
     At C = 2^12 the optimum takes 1.66 pilots, at 2^18 1.12. A third one is worth less than 10^-6: it pays only after
     others that the optimum does not take.
@@ -117,21 +117,22 @@ class Emergence(HiddenRun):
 
     *Time.* L falls as n^((1 - 2 beta)/beta) at a fixed small step, and as n^((1 - 2 beta)/(2 beta)) where the step is
     tuned to the time: a smaller step finds weaker skills and takes longer. With V = 1/16 and etahat = 2^-5 the slopes
-    are -.762, -1.034, -1.208 at beta = .8, 1, 1.3, where theory has -.750, -1, -1.231; tuned, -.461, -.511, -.615, where
-    it has -.375, -.5, -.615. With steps too large for their noise the loss hardly falls.
+    are -.762, -1.034, -1.208 at beta = .8, 1, 1.3, where theory has -.750, -1, -1.231; tuned, -.461, -.511, -.615,
+    where it has -.375, -.5, -.615. With steps too large for their noise the loss hardly falls.
 
-    *Width and step.* The best of both go by the exponents 1/(1 + 2 beta) and -beta/(1 + 2 beta) of the compute, roughly.
+    *Width and step.* The best of both go by the exponents 1/(1 + 2 beta) and -beta/(1 + 2 beta) of the compute,
+    roughly.
 
     *What is not so* at these sizes: the loss falls faster than theory says in the width (-1.01, -1.38, -1.89 for 1 - 2
-    beta = -.6, -1, -1.6 from m = 8 to 256) and in the compute (tuned: -.29, -.41, -.54 for -.23, -.33, -.44; at the step
-    2^-5: -.48, -.70, -.95 for -.33, -.50, -.70). Lucky weak skills take neurons from strong ones; we guess that this is
-    why, and have not shown it.
+    beta = -.6, -1, -1.6 from m = 8 to 256) and in the compute (tuned: -.29, -.41, -.54 for -.23, -.33, -.44; at the
+    step 2^-5: -.48, -.70, -.95 for -.33, -.50, -.70). Lucky weak skills take neurons from strong ones; we guess that
+    this is why, and have not shown it.
 
     *A smooth sum of steps.* A skill of rank m/4 or less goes from 10 to 90 % found within a factor of 2.5 to 3.4 of the
     time, and the loss is a power of time over a factor of 64. The skill of rank m never gets there: neurons are spent.
 
-    Ours, and not the paper's: the diffusion with noise, F, the mean field, pilots and prices. The mean field's loss is 2
-    to 6 % above that of simulated diffusions.
+    Ours, and not the paper's: the diffusion with noise, F, the mean field, pilots and prices. The mean field's loss is
+    2 to 6 % above that of simulated diffusions.
 
     ## References
     Emergence and scaling laws in SGD learning of shallow neural networks (arXiv 2504.19983): the teacher, the
@@ -262,8 +263,7 @@ class Emergence(HiddenRun):
 
     def hidden(self, state: int) -> dict[str, str]:
         """Describe a hidden state: the world, and what has been trained."""
-        number, place = divmod(state, self._block)
-        world = self.worlds[number % self.types]
+        world = self.worlds[state // self._block % self.types]
         outcomes = {name: float(values[state]) for name, values in self.run.outcomes.items()}
         learnt = "nothing is committed yet"
         if outcomes["width"]:
