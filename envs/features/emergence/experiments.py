@@ -4,12 +4,12 @@ Nothing here is shared with the law that these are compared with.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import Predicted, Sampled
-from theorybench.envs.core.evidence.interval import Interval, point, share_interval
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, share_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
 
 
@@ -76,18 +76,19 @@ def gradient_flow(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransitionTimes(Predicted):
-    """How far the logarithm of times in the gradient flow is from that of the paper's, at most; or whether in order."""
+    """How far times in the gradient flow are from the paper's at most, in logarithms; or whether they come in order."""
 
-    order: bool = False  # return the share of neighbours that come in the order of the paper's times
+    order: str = ""  # return the share of neighbours in order of "overlap", which is the paper's, or of "strength"
     draws: int = 2  # of the first weights
-    size: float = 1e-4  # |u|^2 at first
+    d: int = 128  # dimension of the input
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Integrate."""
-        flows = [gradient_flow(seed_of(seed, 1, draw), size=self.size) for draw in range(self.draws)]
-        if self.order:
-            return point(float(np.concatenate([np.diff(flow.time) >= 0 for flow in flows]).mean()))
-        return point(float(max(abs(np.log(flow.time / flow.predicted)).max() for flow in flows)))
+        flows = [gradient_flow(seed_of(seed, 1, draw), d=self.d) for draw in range(self.draws)]
+        if not self.order:
+            return point(float(max(abs(np.log(flow.time / flow.predicted)).max() for flow in flows)))
+        times = [flow.time if self.order == "overlap" else flow.time[flow.skill.argsort()] for flow in flows]
+        return point(float(np.concatenate([np.diff(time) >= 0 for time in times]).mean()))
 
 
 def descend(
@@ -139,7 +140,7 @@ class FoundBySgd(Predicted):
     d: int = 40
     a: float = 0.3
     kappa: float = 2.0
-    runs: int = 100
+    runs: int = 200
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train."""
@@ -180,3 +181,27 @@ class Competition(Sampled):
                     closed[draw, skill] = spent[draw, neuron] = True
                 w[draw, neuron, skill] = 0.0  # it counts no more, wherever it goes
         return np.asarray(np.where(closed, 0.0, strength**2).sum(axis=1))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ahead:
+    """How much more one rule earns than another, both played on every prompt equally often."""
+
+    first: str
+    second: str
+    rounds: int = 200  # episodes of each prompt
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values."""
+        first, second = (
+            oracle.evaluate(oracle.rules[name], ["objective"])["objective"] for name in (self.first, self.second)
+        )
+        return float(first - second)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean difference of rewards on the same prompts."""
+        prompts, rewards = np.tile(np.arange(lab.setting.num_prompts), self.rounds), []
+        for number, name in enumerate((self.first, self.second)):
+            played = lab.simulate(lab.oracle.rules[name], len(prompts), seed_of(seed, 4, number), prompts=prompts)
+            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
+        return mean_interval(rewards[0] - rewards[1])
