@@ -5,7 +5,6 @@ online SGD and diffusions that compete; exponents are measured on the law, which
 """
 
 import statistics
-from typing import Any
 
 import numpy as np
 

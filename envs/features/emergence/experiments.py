@@ -4,6 +4,7 @@ Nothing here is shared with the law that these are compared with.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ class TransitionTimes(Predicted):
 
 
 def descend(
-    seed: int, moments: tuple[float, ...], *, d: int, a: float, kappa: float, runs: int, variance: float = 1.0
+    seed: int, moments: Sequence[float], *, d: int, a: float, kappa: float, runs: int, variance: float = 1.0
 ) -> np.ndarray:
     """Run online SGD of one neuron on one skill in noise, spherical steps, one fresh sample each.
 
@@ -149,9 +150,53 @@ class FoundBySgd(Predicted):
         )
 
 
+def compete(
+    seed: int,
+    moments: Sequence[float],
+    kappa: np.ndarray,
+    width: int,
+    draws: int,
+    *,
+    tick: float = 2.0**-7,
+    competing: bool = True,
+) -> np.ndarray:
+    """Simulate networks whose neurons are diffusions along every skill, of which each finds one.
+
+    A neuron finds a skill where it is the first to reach |w| = 6 along it; it is then spent, and the skill is closed.
+
+    Args:
+        seed: of all draws.
+        moments: s at which it is looked, rising.
+        kappa: drift over noise of the skills, (skills,).
+        width: neurons.
+        draws: networks.
+        tick: of s.
+        competing: else a neuron may find many skills, and a skill may be found by many.
+
+    Returns:
+        Which skills had been found: bool (moments, draws, skills).
+    """
+    rng, kappa = np.random.default_rng(seed), kappa.astype(np.float32)
+    w = rng.standard_normal((draws, width, len(kappa)), np.float32)
+    closed, spent = np.zeros((draws, len(kappa)), bool), np.zeros((draws, width), bool)
+    seen, done = [], 0
+    for moment in moments:
+        for _ in range(done, round(moment / tick)):
+            w += (kappa * w * w - 1) * w * np.float32(tick / 2)
+            w += np.float32(np.sqrt(tick)) * rng.standard_normal(w.shape, np.float32)
+            np.clip(w, -6, 6, out=w)
+            for draw, neuron, skill in np.argwhere(np.abs(w) == 6).tolist():
+                if not (competing and (closed[draw, skill] or spent[draw, neuron])):
+                    closed[draw, skill] = spent[draw, neuron] = True
+                w[draw, neuron, skill] = 0.0  # it counts no more, wherever it goes
+        done = round(moment / tick)
+        seen.append(closed.copy())
+    return np.array(seen)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Competition(Sampled):
-    """Loss of networks whose neurons are simulated: diffusions along every skill, of which each finds one."""
+    """Loss of simulated networks."""
 
     beta: float
     variance: float
@@ -159,28 +204,16 @@ class Competition(Sampled):
     step: float
     n: float
     skills: int = 64
-    draws: int = 16
-    tick: float = 2.0**-7
-    competing: bool = True  # else a neuron may find many skills, and a skill may be found by many
+    draws: int = 64
+    competing: bool = True
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Simulate: float64 (draws,)."""
-        rng = np.random.default_rng(seed_of(seed, 3))
         strength = np.arange(1.0, self.skills + 1) ** -self.beta
         strength /= np.sqrt((strength**2).sum())
-        kappa = (strength / (self.step * self.variance)).astype(np.float32)
-        w = rng.standard_normal((self.draws, self.width, self.skills), np.float32)
-        closed = np.zeros((self.draws, self.skills), bool)
-        spent = np.zeros((self.draws, self.width), bool)
-        for _ in range(round(self.step**2 * self.variance * self.n / self.tick)):
-            w += (kappa * w * w - 1) * w * np.float32(self.tick / 2)
-            w += np.float32(np.sqrt(self.tick)) * rng.standard_normal(w.shape, np.float32)
-            np.clip(w, -6, 6, out=w)
-            for draw, neuron, skill in np.argwhere(np.abs(w) == 6).tolist():
-                if not self.competing or not (closed[draw, skill] or spent[draw, neuron]):
-                    closed[draw, skill] = spent[draw, neuron] = True
-                w[draw, neuron, skill] = 0.0  # it counts no more, wherever it goes
-        return np.asarray(np.where(closed, 0.0, strength**2).sum(axis=1))
+        kappa, s = strength / (self.step * self.variance), self.step**2 * self.variance * self.n
+        found = compete(seed_of(seed, 3), (s,), kappa, self.width, self.draws, competing=self.competing)
+        return np.asarray(np.where(found[0], 0.0, strength**2).sum(axis=1))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ def emerging(width: int, *, beta: float = 1.0, skills: int = 1024, fineness: int
 
 
 def rise(curve: Emerging, rank: int) -> float:
-    """Return the factor of time in which a skill of some rank goes from 10 to 90 % found; all the time if it does not."""
+    """Return the factor of time in which a skill goes from 10 to 90 % found; all the time if it does not."""
     found = np.maximum.accumulate(curve.found[:, rank - 1])
     if found[-1] < 0.9:
         return float(curve.n[-1])
