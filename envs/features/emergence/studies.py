@@ -39,7 +39,7 @@ BETAS = (0.8, 1.0, 1.3)
 
 
 @dataclasses.dataclass(frozen=True)
-class Emergence:
+class Skills:
     """How skills of a network of 16 neurons are found with time, and its loss: the law beside simulated diffusions."""
 
     beta: float = 1.0
@@ -219,7 +219,7 @@ STUDIES: tuple[Study, ...] = (
         source=f"{_SOURCE}, emergence; diffusion and mean field are ours",
         title="Skills are found one by one, and their sum is smooth",
         text="Each skill rises within a factor of three of time, and the loss is nearly a power of time.",
-        run=Emergence(),
+        run=Skills(),
         seeds=8,
     ),
     Study(
