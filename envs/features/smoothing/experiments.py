@@ -1,0 +1,112 @@
+"""Experiments on smoothed online SGD: the algorithm itself, on inputs in d dimensions, and gradients by sampling.
+
+Nothing here is shared with the law that these are compared with: weights are vectors, inputs are drawn, and a smoothed
+gradient is the mean of two gradients at moved points in place of a closed form.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+
+#: Numbers of inputs that are held at a time.
+HELD = 2**21
+
+
+def label(exponent: int, x: np.ndarray) -> np.ndarray:
+    """Return labels of inputs with these components along the hidden direction, of mean 0 and variance 1."""
+    return (x**2 - 1) / 2**0.5 if exponent == 2 else (x**3 - 3 * x) / 6**0.5
+
+
+def slope(exponent: int, radius: float, dimension: int, along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """Return the derivative of the smoothed network in w . x, on the sphere.
+
+    The network is a polynomial of degree k <= 3, so that its mean over directions z orthogonal to w is that over two
+    values of z . x, +-|x - (w . x) w| / sqrt(d - 1), which have the same three moments.
+
+    Args:
+        exponent: k, 2 or 3.
+        radius: of the smoothing.
+        dimension: d.
+        along: w . x.
+        across: |x - (w . x) w|, likewise.
+    """
+    length, found = math.sqrt(1 + radius**2), np.zeros_like(along)
+    for side in (-1, 1):
+        reach = side * radius / math.sqrt(dimension - 1)
+        moved = (along + reach * across) / length
+        turn = (1 - reach * along / across) / length  # |x| is fixed: what w . x gains the rest loses
+        found += (2**0.5 * moved if exponent == 2 else (3 * moved**2 - 3) / 6**0.5) * turn
+    return found / 2
+
+
+class Stage(NamedTuple):
+    """A part of a run of SGD."""
+
+    radius: float  # of the smoothing
+    step: float  # learning rate in units of 1 / (sqrt(d) root-mean-square length of a gradient at overlap 0)
+    steps: int  # how many
+
+
+def stages(setting: Any, actions: Sequence[int]) -> list[Stage]:
+    """Return what the actions of a setting do, in its own terms: radii in units of d^(1/4), blocks and prices."""
+    found = []
+    for action in actions:
+        radius, step = (0, 1, 2)[action // 2], (setting.large_step, setting.small_step)[action % 2]
+        steps = setting.block // setting.price if radius else setting.block
+        found.append(Stage(radius * setting.dimension**0.25, step, steps))
+    return found
+
+
+def descend(exponent: int, dimension: int, plan: Sequence[Stage], runs: int, seed: int) -> np.ndarray:
+    """Run online SGD on the sphere, with the correlation loss and the link known, from uniform starts.
+
+    Args:
+        exponent: k of the labels, 2 or 3.
+        dimension: d.
+        plan: what is done one after the other.
+        runs: independent repetitions.
+        seed: of all draws.
+
+    Returns:
+        The overlap w . w* after each stage, float64 (stages, runs).
+    """
+    rng, found = np.random.default_rng(seed), np.empty((len(plan), runs))
+    w = rng.standard_normal((runs, dimension))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    for number, (radius, step, steps) in enumerate(plan):
+        rate = step / math.sqrt(dimension) / start_length(exponent, radius, dimension, rng)
+        for _ in range(steps):
+            x = rng.standard_normal((runs, dimension))
+            along = np.einsum("rd,rd->r", w, x)
+            x_across = x - along[:, None] * w
+            across = np.sqrt(np.einsum("rd,rd->r", x_across, x_across))
+            size = rate * label(exponent, x[:, 0]) * slope(exponent, radius, dimension, along, across)
+            w += size[:, None] * x_across
+            w /= np.sqrt(np.einsum("rd,rd->r", w, w))[:, None]
+        found[number] = w[:, 0]
+    return found
+
+
+def start_length(exponent: int, radius: float, dimension: int, rng: np.random.Generator, draws: int = 2**20) -> float:
+    """Return the root-mean-square length of gradients at overlap 0, from samples.
+
+    Labels and slopes have heavy tails, so that both components are drawn one from each of `draws` equally likely parts.
+    """
+    from scipy.special import ndtri
+
+    along, hidden = (ndtri((rng.permutation(draws) + rng.random(draws)) / draws) for _ in range(2))
+    across = np.sqrt(hidden**2 + rng.chisquare(dimension - 2, draws))
+    lengths = label(exponent, hidden) * slope(exponent, radius, dimension, along, across) * across
+    return float(np.sqrt(np.mean(lengths**2)))
+
+
+def correlation(exponent: int, overlaps: np.ndarray) -> np.ndarray:
+    """Return the test correlation of networks: the overlap to the power k, at least 0."""
+    return np.maximum(overlaps if exponent == 3 else abs(overlaps), 0.0) ** exponent
