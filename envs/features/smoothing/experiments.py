@@ -14,9 +14,8 @@ import numpy as np
 from theorybench.envs.core.evidence.experiments import Sampled
 from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
-
-#: Numbers of inputs that are held at a time.
-HELD = 2**21
+from theorybench.envs.core.finite.oracle import PointPolicy
+from theorybench.envs.core.numerics import standard_error
 
 
 def label(exponent: int, x: np.ndarray) -> np.ndarray:
@@ -110,3 +109,142 @@ def start_length(exponent: int, radius: float, dimension: int, points: int = 37)
 def correlation(exponent: int, overlaps: np.ndarray) -> np.ndarray:
     """Return the test correlation of networks: the overlap to the power k, at least 0."""
     return np.maximum(overlaps if exponent == 3 else abs(overlaps), 0.0) ** exponent
+
+
+def overlap_zero(dimension: int) -> float:
+    """Return the overlap that a uniform direction has about."""
+    return dimension**-0.5
+
+
+def gradients(
+    exponent: int, radius: float, dimension: int, overlap: float, draws: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what gradients add to the overlap, and their squared lengths.
+
+    Args:
+        exponent: k of the labels, 2 or 3.
+        radius: of the smoothing.
+        dimension: d.
+        overlap: w . w*.
+        draws: x along w, x along what of w* is orthogonal to w, and the squared length of the rest of x.
+    """
+    along, beside, rest = draws
+    hidden = overlap * along + math.sqrt(1 - overlap**2) * beside
+    across = np.sqrt(beside**2 + rest)
+    size = label(exponent, hidden) * slope(exponent, radius, dimension, along, across)
+    return size * (hidden - overlap * along), (size * across) ** 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SignalRatio(Sampled):
+    """How much larger the signal-to-noise ratio of gradients is at one radius than at another, on the same inputs.
+
+    That is the squared mean of what a gradient adds to the overlap, over its mean squared length.
+    """
+
+    exponent: int  # k of the labels
+    radii: tuple[Callable[[int], float], Callable[[int], float]]  # by dimension: the one and the other
+    overlap: Callable[[int], float] = overlap_zero  # w . w*, by dimension
+    power: bool = False  # whether the logarithm of the ratio is divided by that of the ratio of the radii
+    parts: int = 64  # into which inputs are divided, for the interval
+    draws: int = 2**17  # inputs of each part
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Sample: the logarithm of the ratio, with each part's influence on it added, float64 (parts,)."""
+        d, rng = lab.setting.dimension, np.random.default_rng(seed_of(seed, 1))
+        overlap, found = self.overlap(d), np.empty((2, 2, self.parts))
+        for part in range(self.parts):
+            draws = (*rng.standard_normal((2, self.draws)), rng.chisquare(d - 2, self.draws))
+            for number, radius in enumerate(self.radii):
+                own = gradients(self.exponent, radius(d), d, overlap, draws)
+                found[number, :, part] = [values.mean() for values in own]
+        mean = found.mean(axis=2)
+        signal, noise = 2 * (found[:, 0] / mean[:, :1] - 1), found[:, 1] / mean[:, 1:] - 1
+        logs = np.log(mean[:, 0] ** 2 / mean[:, 1])
+        return np.asarray(logs[0] - logs[1] + (signal - noise)[0] - (signal - noise)[1])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the ratio, or the power."""
+        log = mean_interval(found)
+        return log if self.power else Interval(*(math.exp(end) for end in log))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return the ratio, or the power of the radius with which the signal-to-noise ratio grows."""
+        found, d = self.values(lab, seed), lab.setting.dimension
+        return self.summary(found / math.log(self.radii[0](d) / self.radii[1](d)) if self.power else found)
+
+
+def fixed_plan(setting: Any, actions: Sequence[int]) -> PointPolicy:
+    """Return the policy that takes these actions one after the other."""
+    return PointPolicy(setting, "nodes", np.array(actions))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Descended:
+    """Test correlation after a fixed plan of blocks: by the tables, and of SGD in d dimensions."""
+
+    actions: tuple[int, ...]  # of the setting
+    exponent: int  # k of the labels
+    runs: int = 320  # of SGD
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the exact value of the plan where the labels have this exponent."""
+        metric = f"correlation_{self.exponent}"
+        return float(oracle.evaluate(fixed_plan(oracle.setting, self.actions), [metric])[metric])
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Run SGD."""
+        return mean_interval(descended(lab.setting, self.exponent, self.actions, self.runs, seed_of(seed, 2)))
+
+
+def descended(setting: Any, exponent: int, actions: Sequence[int], runs: int, seed: int) -> np.ndarray:
+    """Return the test correlations of SGD that does what the actions of a setting say: float64 (runs,)."""
+    return correlation(exponent, descend(exponent, setting.dimension, stages(setting, actions), runs, seed)[-1])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanAhead:
+    """How much more one fixed plan earns than another: by the tables, and of SGD in d dimensions."""
+
+    first: tuple[int, ...]  # the one
+    second: tuple[int, ...]  # the other
+    runs: int = 320  # of SGD, for each exponent and plan
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values."""
+        values = (
+            oracle.evaluate(fixed_plan(oracle.setting, plan), ["objective"])["objective"]
+            for plan in (self.first, self.second)
+        )
+        return float(next(values) - next(values))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Run SGD; exponents are equally likely."""
+        setting, value, variance = lab.setting, 0.0, 0.0
+        for number, exponent in enumerate(setting.exponents):
+            for sign, plan in ((1, self.first), (-1, self.second)):
+                found = descended(setting, exponent, plan, self.runs, seed_of(seed, 3, number, 1 + sign))
+                value += sign * float(found.mean()) / len(setting.exponents)
+                variance += (standard_error(found) / len(setting.exponents)) ** 2
+        return interval(value, math.sqrt(variance), self.runs - 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Readings:
+    """How much more the optimum earns than the best fixed plan, both played on every prompt equally often."""
+
+    plan: tuple[int, ...]  # the best one
+    rounds: int = 2000  # episodes of each prompt
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values, the plan being found again."""
+        return float(oracle.optimal_value - oracle.open_loop)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean difference of rewards on the same prompts."""
+        setting, rewards = lab.setting, []
+        prompts = np.tile(np.arange(setting.num_prompts), self.rounds)
+        for number, policy in enumerate((lab.oracle.optimal_policy, fixed_plan(setting, self.plan))):
+            played = lab.simulate(policy, len(prompts), seed_of(seed, 4, number), prompts=prompts)
+            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
+        return mean_interval(rewards[0] - rewards[1])

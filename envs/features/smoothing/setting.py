@@ -114,7 +114,7 @@ class Smoothing(HiddenRun):
     def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
         """Follow a plan, or smooth until a correlation is read."""
         if name == "until-correlated":
-            return np.where(readings.any(axis=1), PLAIN_SMALL, SMOOTHED)
+            return np.where(readings[:, -1:].any(axis=1), PLAIN_SMALL, SMOOTHED)
         plans = {
             "plain-small": (PLAIN_SMALL,),
             "smoothed": (SMOOTHED,),
