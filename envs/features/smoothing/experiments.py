@@ -58,7 +58,7 @@ def stages(setting: Any, actions: Sequence[int]) -> list[Stage]:
     found = []
     for action in actions:
         radius, step = (0, 1, 2)[action // 2], (setting.large_step, setting.small_step)[action % 2]
-        steps = setting.block // setting.price if radius else setting.block
+        steps = setting.plain_steps // setting.price if radius else setting.plain_steps
         found.append(Stage(radius * setting.dimension**0.25, step, steps))
     return found
 

@@ -18,13 +18,13 @@ class SmoothingOracle(HiddenRunOracle[Smoothing]):
     }
 
 
-#: How many episodes it takes to find a good plan is not known: there are no laws. The blocks grow as d^(3/2).
+#: How many episodes it takes to find a good plan is not known: there are no laws.
 DIFFICULTIES = (
     Difficulty(
         parameter="dimension",
         values=(36, 64, 100),
         size="dimension d",
         laws=(),
-        grows="samples that the direction takes, as d^(k - 1) plain and d^(k/2) smoothed; blocks stay as they are",
+        grows="samples that a direction takes, as d^(k - 1) plain and d^(k/2) smoothed; blocks grow as d^(3/2)",
     ),
 )

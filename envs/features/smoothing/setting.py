@@ -42,7 +42,7 @@ class Smoothing(HiddenRun):
     )
 
     dimension: int = integer(64, 16, 256, "d, numbers of an input")
-    block: int = integer(1024, 128, 65_536, "steps of a block without smoothing, at least 32 times the price")
+    block: int = integer(0, 0, 65_536, "steps of a block without smoothing; 0 for 2 d^(3/2), a multiple of 64")
     price: int = integer(4, 1, 16, "how many plain gradients a smoothed one costs")
     large_step: float = real(0.8, 0.0, 4.0, "length of a step at the start, in units of d^(-1/2)", open_low=True)
     small_step: float = real(0.16, 0.0, 4.0, "the other length that one may choose", open_low=True)
@@ -55,8 +55,9 @@ class Smoothing(HiddenRun):
         Raises:
             ParameterError: names `block`.
         """
-        if self.block < AT_ONCE * self.price:
-            raise ParameterError("block", self.block, f"at least {AT_ONCE} times the price, {AT_ONCE * self.price}")
+        least = max(128, AT_ONCE * self.price)
+        if self.plain_steps < least:
+            raise ParameterError("block", self.plain_steps, f"at least 128, and {AT_ONCE} times the price: {least}")
         super().validate()
 
     def most_rows(self) -> int:
@@ -64,6 +65,11 @@ class Smoothing(HiddenRun):
         return sum((len(RADII) * STEPS * (TOP + 1)) ** t for t in range(self.horizon))
 
     # The run.
+
+    @property
+    def plain_steps(self) -> int:
+        """Steps of a block without smoothing."""
+        return self.block or 64 * int(self.dimension**1.5 / 32)
 
     @property
     def radii(self) -> tuple[float, ...]:
@@ -108,7 +114,7 @@ class Smoothing(HiddenRun):
     def chain(self, exponent: int, action: int) -> np.ndarray:
         """Return how a block of an action moves the overlap: float64 (161, 161), from row to column."""
         radius, step = self.radii[action // STEPS], (self.large_step, self.small_step)[action % STEPS]
-        steps = self.block // self.price if radius else self.block
+        steps = self.plain_steps // self.price if radius else self.plain_steps
         return after_block(exponent, radius, step, self.dimension, steps)
 
     def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
