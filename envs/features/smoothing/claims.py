@@ -161,7 +161,9 @@ CLAIMS: tuple[Claim, ...] = (
             source=HONEST,
             statement=f"{WORDS[name]} ends as the chain of overlaps says, with exponent {exponent}",
             falsified_by="SGD that follows another plan",
-            formula=f"E[max(0, alpha)^3] after the actions {actions}" if exponent == 3 else f"E[alpha^2] after {actions}",
+            formula=f"E[max(0, alpha)^3] after the actions {actions}"
+            if exponent == 3
+            else f"E[alpha^2] after {actions}",
             tolerance=GAPS[exponent],
             tolerance_reason="increments have heavy tails, and the chain has normal ones, 32 steps at a time",
             resolution=0.04,
