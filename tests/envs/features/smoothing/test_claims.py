@@ -44,7 +44,7 @@ def plans_alone(lab, call):
     return fixed_plan(lab.setting, PLANS["best"])
 
 
-#: What breaks each claim: another experiment, other parameters in the laboratory, or another policy that is played.
+#: What breaks each claim: another experiment, another setting in the laboratory, or another policy that is played.
 FAULTS = (
     ("signal-grows", {"exponent": 2}, {}),
     ("signal-saturates", {"radii": (best, half)}, {}),
@@ -61,8 +61,8 @@ FAULTS = (
     ("sgd-small-3", {"actions": PLANS["two-phase"]}, {}),
     ("sgd-best-2", {"actions": (4,) * 5}, {}),
     ("sgd-best-3", {"actions": (1,) * 5}, {}),
-    ("two-phases", {}, {"parameters": {"price": 16}}),
-    ("price", {}, {"parameters": {"price": 4}}),
+    ("two-phases", {}, {"kind": lambda setting: Smoothing(exponents=(2,))}),
+    ("price", {}, {"kind": lambda setting: Smoothing()}),
     ("readings", {}, {"policy": plans_alone}),
 )
 
