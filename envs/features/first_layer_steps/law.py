@@ -24,6 +24,7 @@ It takes the modes for Gaussian ones, as is usual, and is exact for linear featu
 constant, and the head fits noise; too many leave one mode, and features of smaller spikes are lost.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -104,3 +105,24 @@ def relative_error(
     learnt = modes / (modes + np.exp((low + high) / 2)[:, None])
     noise = learnt**2 @ pairs / samples
     return np.asarray(((1 - learnt) ** 2 @ parts + (1 - power.sum()) * noise) / (1 - noise) / power.sum())
+
+
+class Curves(NamedTuple):
+    """What a run is like after T = 0, 1, 2, ... steps of the first layer: float64 (steps + 1,) each."""
+
+    effective_dimension: np.ndarray
+    on_outliers: np.ndarray
+    relative_error: np.ndarray
+
+
+@functools.lru_cache(256)
+def curves(
+    components: tuple[float, ...], ratio: float, dimension: int, head_ratio: float, ridge: float, steps: int
+) -> Curves:
+    """Return what the law says of 0..steps steps on ratio d samples, and a head fitted to head_ratio d samples."""
+    held, each = spectrum(components, ratio, dimension), np.arange(steps + 1)
+    error = relative_error(held, components, each, head_ratio * dimension, ridge)
+    found = Curves(effective_dimension(held, each), on_outliers(held, each), error)
+    for table in found:
+        table.flags.writeable = False
+    return found
