@@ -9,6 +9,7 @@ register(
     "TheoryBench/FirstLayerSteps-v0",
     FirstLayerSteps,
     FirstLayerStepsOracle,
+    claims="theorybench.envs.features.first_layer_steps.claims:CLAIMS",
     budget=20_000,
     difficulties=DIFFICULTIES,
     renderer=HiddenRunRenderer(),

@@ -5,14 +5,18 @@ axes, which changes nothing for Gaussian inputs.
 """
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import Predicted, Sampled
-from theorybench.envs.core.evidence.interval import Interval, slope_interval
+from theorybench.envs.core.evidence.interval import Interval, interval, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
 from theorybench.envs.core.numerics import standard_error
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.features.first_layer_steps.setting import STEPS
 
 #: Half of all standard normal variables are larger than this in absolute value.
 MEDIAN = 0.6744897501960817
@@ -153,6 +157,27 @@ class Error(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Narrow(Sampled):
+    """Mean over runs of how much larger R is with some pairs of neurons than with infinitely many, on the same data.
+
+    With `least`, of how much less larger it is than this; 0 for no less.
+    """
+
+    trained: Trained
+    steps: int
+    least: float = 0.0
+    runs: int = 6
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train both: float64 (runs,)."""
+        wide, found = dataclasses.replace(self.trained, pairs=0), []
+        for run in range(self.runs):
+            narrow, limit = (one.errors((self.steps,), seed_of(seed, 5, run))[0] for one in (self.trained, wide))
+            found.append(narrow - limit)
+        return np.maximum(0, self.least - np.array(found)) if self.least else np.array(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Collapse(Sampled):
     """Mean over runs of the slope, in steps, of ln of the neurons' energy in the second outlier over that in the first.
 
@@ -160,10 +185,10 @@ class Collapse(Sampled):
     """
 
     teacher: Teacher
-    neurons: int = 400
+    neurons: int = 40
     steps: int = 6
     keep: float = 0.0  # of the old weights in a step
-    runs: int = 5
+    runs: int = 20
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train: float64 (runs,)."""
@@ -182,7 +207,7 @@ class Spike(Sampled):
 
     teacher: Teacher
     overlap: bool
-    runs: int = 8
+    runs: int = 32
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Draw matrices: float64 (runs,)."""
@@ -195,8 +220,8 @@ class Logarithmic(Predicted):
     """Slope in ln d of the time, in steps, at which features hold half of the neurons' energy."""
 
     teacher: Teacher  # of any dimension
-    dimensions: tuple[int, ...] = (75, 150, 300, 600)
-    runs: int = 4
+    dimensions: tuple[int, ...] = (50, 100, 200, 400)
+    runs: int = 12
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Draw matrices of each dimension; return the slope of the line through the mean times."""
@@ -218,3 +243,42 @@ class Logarithmic(Predicted):
             held = energy[-features:].sum() / energy.sum()
             low, high = (middle, high) if held < 0.5 else (low, middle)
         return low
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Played(Predicted):
+    """What the optimum earns in play, on every prompt equally often; with `beyond`, above the best numbers of steps.
+
+    Of these each context has one, found by play: a sequence of actions that is chosen beforehand comes to a number of
+    steps, and earns the same on a prompt each time.
+    """
+
+    beyond: bool
+    policy: str = "optimal_policy"
+    rounds: int = 400  # episodes of each prompt
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean, its error being that within prompts."""
+        setting = lab.setting
+        prompts = np.tile(np.arange(setting.num_prompts), self.rounds)
+        played = lab.simulate(getattr(lab.oracle, self.policy), len(prompts), seed_of(seed, 6), prompts=prompts)
+        rewards = np.array([played.rewards[played.prompts == prompt] for prompt in range(setting.num_prompts)])
+        error = math.hypot(*(standard_error(own) for own in rewards)) / len(rewards)
+        best = self._fixed(lab).mean() if self.beyond else 0.0
+        return interval(rewards.mean() - best, error)
+
+    def _fixed(self, lab: Lab) -> np.ndarray:
+        """Return what the best fixed sequence of actions earns in each context."""
+        setting, found = lab.setting, dict[int, np.ndarray]()
+        prompts = np.arange(setting.num_prompts)
+        view = View.of(setting, "position")
+        for plan in itertools.combinations_with_replacement(range(1, len(STEPS)), setting.horizon):
+            for length in range(setting.horizon + 1):
+                steps = sum(STEPS[action] for action in plan[:length])
+                if steps not in found:
+                    table = np.zeros((view.rows, setting.num_actions))
+                    table[2 * np.arange(setting.horizon), [*plan[:length], *[0] * (setting.horizon - length)]] = 1.0
+                    played = lab.simulate(TablePolicy(view, table), len(prompts), 0, prompts=prompts)
+                    rewards = played.rewards[np.argsort(played.prompts)]
+                    found[steps] = rewards.reshape(len(setting.ratios), -1).mean(axis=1)
+        return np.max(list(found.values()), axis=0)
