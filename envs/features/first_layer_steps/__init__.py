@@ -11,6 +11,7 @@ register(
     FirstLayerStepsOracle,
     claims="theorybench.envs.features.first_layer_steps.claims:CLAIMS",
     budget=20_000,
+    studies="theorybench.envs.features.first_layer_steps.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=HiddenRunRenderer(),
 )

@@ -103,14 +103,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "too-long-for-one",
-        error(SINGLE, 40, 3, runs=32),
+        error(SINGLE, 40, 3, runs=72),
         source=OURS,
         statement="With few samples a single feature has its best time as well: its part in the bulk is lost after it",
         falsified_by="ten times the samples, with which the whole feature leaves the bulk",
         formula="R(40)/R(3) at n/d = 16, d = 80, pi = .9",
         tolerance=0.05,
         tolerance_reason=FINITE,
-        resolution=0.15,
+        resolution=0.1,
     ),
     *(
         claim(
