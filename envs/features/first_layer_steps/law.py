@@ -20,7 +20,10 @@ units of that predictor's power sum F_i^2, is
 
     R(T) = [sum_ab (k / (k + l_ab))^2 sum_i F_i^2 W_ia W_ib + (1 - sum F_i^2) D / n2] / (1 - D / n2) / sum F_i^2.
 
-It takes the modes for Gaussian ones, as is usual, and is exact for linear features. Too few steps leave l nearly
+It takes the modes for Gaussian ones, as is usual, and is exact for linear features. Where no feature leaves the bulk
+and d is small, the outermost node may stand for less than one eigenvector, and after many steps the law says little.
+
+Too few steps leave l nearly
 constant, and the head fits noise; too many leave one mode, and features of smaller spikes are lost.
 """
 

@@ -83,21 +83,22 @@ class Spectra:
             # Nodes are cosines: the density is the weight over the width, which is pi / nodes times the sine.
             sine = np.sqrt(1 - (held.eigenvalues / most) ** 2)
             density = held.weights / (most * sine * np.pi / len(sine))
-            axes = figure.add_axes((0.06 + 0.32 * place, 0.19, 0.28, 0.66))
+            axes = figure.add_axes((0.06 + 0.32 * place, 0.19, 0.27, 0.66))
             axes.hist(values, 40, density=True, color=BAR, edgecolor=EDGE, linewidth=0.3, label="sampled")
             axes.plot(held.eigenvalues, density, color=INK, linewidth=1.2, label="law of the bulk")
-            for own in spikes[squared_overlap(spikes, 1 / ratio) > 0]:
-                share = float(squared_overlap(own, 1 / ratio))
+            overlaps = squared_overlap(spikes, 1 / ratio)
+            for own in spikes[overlaps > 0]:
                 axes.axvline(float(outlier(own, 1 / ratio)), color=GOOD, linewidth=1.2)
-                axes.text(float(outlier(own, 1 / ratio)), 0.95 * density.max(), f" {share:.2f}", fontsize=7, color=INK)
-            axes.set_title(f"n/d = {ratio}", fontsize=9, color=INK)
+            shares = ", ".join(f"{share:.2f}" for share in overlaps)
+            axes.set_title(f"n/d = {ratio}: overlaps {shares}", fontsize=8, color=INK)
             axes.set_xlabel("eigenvalue", fontsize=8, color=QUIET)
             axes.tick_params(labelsize=7)
             if not place:
+                axes.set_ylim(0, 1.1)
                 axes.legend(fontsize=6, frameon=False, loc="upper left")
         note = (
             f"d = {self.dimension}, probabilities {' and '.join(map(str, self.components))}. Green lines: outliers of "
-            "the law, with the squared overlap of eigenvector and feature."
+            "the law; above, the squared overlaps of eigenvector and feature, 0 where there is none."
         )
         return StudyResult(
             pictures=(Picture("The label-weighted covariance and its outliers", figure_svg(figure), note),)
