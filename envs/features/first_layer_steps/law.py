@@ -23,8 +23,8 @@ units of that predictor's power sum F_i^2, is
 It takes the modes for Gaussian ones, as is usual, and is exact for linear features. Where no feature leaves the bulk
 and d is small, the outermost node may stand for less than one eigenvector, and after many steps the law says little.
 
-Too few steps leave l nearly
-constant, and the head fits noise; too many leave one mode, and features of smaller spikes are lost.
+Too few steps leave l nearly constant, and the head fits noise; too many leave one mode, and features of smaller spikes
+are lost, with what the first feature has in the bulk.
 """
 
 import functools
