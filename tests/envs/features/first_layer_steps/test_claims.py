@@ -1,6 +1,7 @@
 """Each claim fails where its mechanism is broken; networks are those of the story, and studies show what they say."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -93,7 +94,7 @@ def test_a_step_of_gradient_descent_is_one_of_power_iteration():
     grown = descend(task, 4, 2, rng)
     inputs, labels = task.first_layer(np.random.default_rng(3))
     covariance = (inputs * labels[:, None]).T @ inputs / len(inputs)
-    for before, after in zip(grown[:-1], grown[1:], strict=True):
+    for before, after in itertools.pairwise(grown):
         expected = before @ covariance
         cosine = (expected * after).sum(axis=1) / np.linalg.norm(expected, axis=1) / np.linalg.norm(after, axis=1)
         np.testing.assert_allclose(np.abs(cosine), 1, atol=1e-5)
