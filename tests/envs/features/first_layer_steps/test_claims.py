@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.features.first_layer_steps.claims import ALONE, CURVE, HONEST, PAIRS, SEEN, SINGLE, SPLIT, teacher
+from theorybench.envs.features.first_layer_steps.claims import ALONE, CURVE, HONEST, SEEN, SINGLE, SPLIT, teacher
 from theorybench.envs.features.first_layer_steps.experiments import Teacher, Trained, descend, narrow_head, wide_head
 from theorybench.envs.features.first_layer_steps.oracle import FirstLayerStepsOracle
 from theorybench.envs.features.first_layer_steps.setting import STEPS, FirstLayerSteps
@@ -53,7 +53,6 @@ FAULTS = (
     ("error-6", HALF, {}),
     ("error-24", HALF, {}),
     ("narrow-late", {"steps": 1}, {}),
-    ("narrow-late", {"trained": dataclasses.replace(PAIRS, pairs=20)}, {}),
     ("narrow-early", {"steps": 6}, {}),
     ("collapse", {"keep": 0.5}, {}),
     ("spike", {"teacher": dataclasses.replace(SEEN, ratio=4)}, {}),
@@ -133,7 +132,7 @@ def test_many_pairs_are_infinitely_many():
 def test_steps_of_policies_are_those_of_the_oracle():
     oracle = FirstLayerStepsOracle(FirstLayerSteps(horizon=4))
     lab = type("Lab", (), {"setting": oracle.setting})()
-    for policy in (oracle.initial_policy, oracle.optimal_policy, oracle.rules["stop-at-1"]):
+    for policy in (oracle.initial_policy, oracle.optimal_policy, oracle.rules["theory"]):
         found, told = mean_steps(lab, policy), oracle.evaluate(policy, ["steps"])
         assert found.mean() == pytest.approx(told["steps"], abs=1e-9)
 
