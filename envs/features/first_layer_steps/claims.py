@@ -198,7 +198,7 @@ CLAIMS: tuple[Claim, ...] = (
         Logarithmic(prediction=_half_time(HONEST, GROWING.ratio), teacher=GROWING),
         source=STEPS,
         statement="The time at which features hold half of the neurons' energy grows like ln d",
-        falsified_by="a quarter of the samples, with which it takes longer",
+        falsified_by="four times the samples, with which it grows more slowly",
         formula="slope in ln d of the T with share(T) = 1/2, d = 50 to 400, n/d = 40",
         tolerance=0.05,
         tolerance_reason=FINITE,

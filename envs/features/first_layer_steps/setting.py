@@ -196,16 +196,15 @@ class FirstLayerSteps(HiddenRun):
             },
         )
 
-    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray | int:
+    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
         """Return what a rule does: a fixed number of steps, or one that readings end."""
         if name in ("one-step", "three-steps"):
-            return plan(actions, ONE if name == "one-step" else THREE, STOP)
+            return np.asarray(plan(actions, ONE if name == "one-step" else THREE, STOP))
+        taken = actions.shape[1]
         if name == "to-convergence":
-            if actions.shape[1] < 2:
-                return EIGHT
-            return np.where(readings[:, -1] == readings[:, -2], STOP, EIGHT)
-        if not actions.shape[1]:
-            return THREE
+            return np.where(readings[:, -1] == readings[:, -2], STOP, EIGHT) if taken > 1 else np.asarray(EIGHT)
+        if not taken:
+            return np.asarray(THREE)
         stop, last = {"stop-at-3": 3, "theory": 1, "stop-at-0": 0}[name], readings[:, -1]
         return np.where(last <= stop, STOP, np.where(last <= stop + 1, ONE, THREE))
 
