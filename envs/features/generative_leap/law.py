@@ -134,8 +134,9 @@ def samples_needed(degree: int, signal: float, dimension: int, cells: int = 1) -
 class Stage(NamedTuple):
     """How far an estimate has come."""
 
-    known: tuple[tuple[int, float], ...] = ()  # accepted directions in their order, with squared overlaps
+    known: tuple[tuple[int, float], ...] = ()  # accepted directions in order, with squared overlaps
     spent: int = 0  # samples, in units of d
+    useful: int = 0  # of these, those of looks that had a direction accepted
     reading: int = 0  # what the last degree found
 
     @property
@@ -162,4 +163,5 @@ def look(circuit: Circuit, stage: Stage, degree: int, size: int, dimension: int)
     ]
     new = [(direction, overlap) for direction, overlap in found if overlap >= ACCEPTED]
     reading = 1 + len(new) if new else int(any(overlap > 0 for _, overlap in found))
-    return Stage(tuple(sorted((*stage.known, *new))), stage.spent + size, reading)
+    useful = stage.useful + (size if new else 0)
+    return Stage(tuple(sorted((*stage.known, *new))), stage.spent + size, useful, reading)
