@@ -18,6 +18,8 @@ from theorybench.envs.core.finite.problem import Problem
 MAX_POINTS = 10**6
 #: Numbers that are held at a time while points are expanded.
 HELD = 2**23
+#: Pairs of a move and an ending up to which what both are worth is one product for all points that have the pair.
+FEW_WAYS = 16
 #: What a matrix product costs in numbers that are listed: one for each law, and one for so many hidden states.
 EACH_LAW, EACH_STATE = 2000, 1 / 8
 
@@ -172,9 +174,18 @@ class _Block:
 
     def paid(self, rows: np.ndarray, action: int, ending: np.ndarray) -> np.ndarray:
         """Return what endings (n,) pay on average at some points (n,), float64 (n, 1 + outcomes)."""
-        pays = self.problem.pays
-        if len(self.problem.jump) > 1:
-            return np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
+        problem, pays = self.problem, self.problem.pays
+        if len(problem.jump) > 1:
+            ways = problem.move[self.node[rows], action] * len(pays) + ending
+            kinds = np.unique(ways).tolist()
+            if len(kinds) > FEW_WAYS:
+                return np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
+            found = np.empty((len(rows), pays.shape[2]))
+            for way in kinds:
+                move, last = divmod(way, len(pays))
+                own = ways == way
+                found[own] = self.belief[rows[own]] @ (problem.kernel(move) @ pays[last])
+            return found
         point, state, weight = self.listed(rows)
         return _summed(pays[ending[point], state] * weight[:, None], point, len(rows))
 
