@@ -10,6 +10,10 @@ import numpy as np
 
 #: Numbers that are held at a time.
 HELD = 2**22
+#: An eigenvector is accepted if its squared overlap with a hidden direction is at least this.
+ACCEPTED = 0.5
+#: What is left of a unit vector after projection, if it is one that was not accepted before.
+FRESH = 0.5
 #: A part of labels: its probability, and the directions whose signs it multiplies.
 Part = tuple[float, Sequence[int]]
 
@@ -45,7 +49,13 @@ def planted(overlaps: Mapping[int, float], hidden: int, dimension: int, rng: np.
 
 
 def moment(
-    inputs: np.ndarray, labels: np.ndarray, degree: int, accepted: np.ndarray, *, diagonal: bool = False
+    inputs: np.ndarray,
+    labels: np.ndarray,
+    degree: int,
+    accepted: np.ndarray,
+    *,
+    diagonal: bool = False,
+    equal: bool = False,
 ) -> np.ndarray:
     """Return the U-statistic of a degree: the mean over pairs i, j in one cell of y_i y_j He_k(x_i) He_k(x_j)'.
 
@@ -58,16 +68,20 @@ def moment(
         degree: k, 1 to 3.
         accepted: orthonormal directions, float64 (s, d).
         diagonal: whether pairs i = j stay, as they should not.
+        equal: whether pairs weigh 1 where their labels are equal, else 0, in place of y_i y_j. That is another valid
+            kernel, (1 + y_i y_j) / 2, and its first half is noise.
 
     Returns:
         float64 (d, d), times n^2.
     """
     dimension = inputs.shape[1]
     seen = inputs @ accepted.T
-    cells = (seen > 0) @ (1 << np.arange(len(accepted)))
-    inputs = inputs - seen @ accepted
+    seen, inputs = seen > 0, inputs - seen @ accepted
+    if equal:
+        seen, labels = np.column_stack([seen, labels > 0]), np.ones_like(labels)
+    cells = seen @ (1 << np.arange(seen.shape[1]))
     total = np.zeros((dimension, dimension))
-    for cell in range(1 << len(accepted)):
+    for cell in range(1 << seen.shape[1]):
         own = cells == cell
         tensor = _tensor(inputs[own], labels[own], degree)
         total += tensor @ tensor.T
@@ -114,8 +128,8 @@ def recovered(
     rng: np.random.Generator,
     *,
     known: Mapping[int, float] | None = None,
-    diagonal: Sequence[bool] = (False,),
     residue: bool = True,
+    kernels: Sequence[Mapping[str, bool]] = ({},),
 ) -> np.ndarray:
     """Look at one degree of fresh samples; return how well its eigenvectors find directions.
 
@@ -129,9 +143,9 @@ def recovered(
         samples: n.
         rng: of all draws.
         known: overlaps of directions that were accepted before.
-        diagonal: whether pairs i = j stay; several answers are for the same samples.
         residue: whether an eigenvector more is taken for each accepted direction. What its estimate missed of it is an
             outlier as well, and often a larger one.
+        kernels: options of `moment`, each for an answer from the same samples.
 
     Returns:
         Mean overlap^2 of the targets, float64 (answers,).
@@ -140,5 +154,38 @@ def recovered(
     accepted = planted(known or {}, hidden, dimension, rng)
     inputs, labels = sample(parts, dimension, samples, rng)
     count = len(targets) + (len(accepted) if residue else 0)
-    found = [leading(moment(inputs, labels, degree, accepted, diagonal=kept), count) for kept in diagonal]
+    found = [leading(moment(inputs, labels, degree, accepted, **kernel), count) for kernel in kernels]
     return np.array([(one[:, list(targets)] ** 2).sum(axis=0).mean() for one in found])
+
+
+def leap_by_leap(
+    parts: Sequence[Part],
+    looks: Sequence[tuple[int, int]],
+    dimension: int,
+    rng: np.random.Generator,
+    *,
+    forget: bool = False,
+) -> float:
+    """Look at one degree after another, each on fresh samples and given the directions that were accepted before.
+
+    Args:
+        parts: what labels are made of.
+        looks: degree and samples of each.
+        dimension: d.
+        rng: of all draws.
+        forget: whether each look is done as if nothing had been accepted.
+
+    Returns:
+        Sum of the squared overlaps of the hidden directions with the accepted ones.
+    """
+    hidden = 1 + max(own for _, directions in parts for own in directions)
+    accepted = np.zeros((0, dimension))
+    for degree, samples in looks:
+        inputs, labels = sample(parts, dimension, samples, rng)
+        given = accepted[:0] if forget else accepted
+        found = leading(moment(inputs, labels, degree, given), hidden)
+        good = found[(found[:, :hidden] ** 2).max(axis=1) >= ACCEPTED]
+        good = good - good @ accepted.T @ accepted
+        size = np.linalg.norm(good, axis=1)
+        accepted = np.concatenate([accepted, good[size > FRESH] / size[size > FRESH, None]])
+    return float((accepted[:, :hidden] ** 2).sum())

@@ -1,4 +1,4 @@
-"""Experiments on moments of sampled data, and roll-outs of the episode.
+"""Experiments on moments of sampled data, and episodes that are played.
 
 Estimates are those of `estimator.py`; nothing is shared with the law that they are compared with.
 """
@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.experiments import Predicted, Sampled
-from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, slope_interval
+from theorybench.envs.core.evidence.interval import Interval, point, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 from theorybench.envs.core.numerics import standard_error
-from theorybench.envs.features.generative_leap.estimator import Part, recovered
+from theorybench.envs.features.generative_leap.estimator import Part, leap_by_leap, recovered
+
+#: Options of `estimator.moment`.
+Kernel = Mapping[str, bool]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,36 +28,62 @@ class Data:
     targets: tuple[int, ...]  # directions that show at this degree
     degree: int  # k
     known: Mapping[int, float] = dataclasses.field(default_factory=dict)  # overlaps of accepted directions
+    residue: bool = True  # whether an eigenvector more is taken for each of these
 
-    def look(self, dimension: int, samples: int, seed: int, **options: Any) -> np.ndarray:
-        """Return the mean overlap^2 of one draw, float64 (answers,)."""
-        rng = np.random.default_rng(seed)
+    def look(self, dimension: int, samples: int, seed: int, kernels: tuple[Kernel, ...] = ({},)) -> np.ndarray:
+        """Return the mean overlap^2 of one draw, float64 (kernels,)."""
         return recovered(
-            self.parts, self.targets, dimension, self.degree, samples, rng, known=self.known, **options
+            self.parts,
+            self.targets,
+            dimension,
+            self.degree,
+            samples,
+            np.random.default_rng(seed),
+            known=self.known,
+            residue=self.residue,
+            kernels=kernels,
         )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recovered(Sampled):
-    """Mean overlap^2 of eigenvectors with the directions that show at a degree."""
+    """Mean overlap^2 of eigenvectors with the directions that show at a degree.
+
+    With `instead` it is how much better that is than with another kernel on the same samples; with `other`, than that
+    of other data.
+    """
 
     data: Data
     dimension: int  # d
     samples: int  # n
     draws: int = 16  # of the data
-    diagonal: tuple[bool, ...] = (False,)  # whether pairs i = j stay; of two answers the difference is taken
-    residue: bool = True  # whether an eigenvector more is taken for each accepted direction
+    kernel: Kernel = dataclasses.field(default_factory=dict)
+    instead: Kernel | None = None
+    other: Data | None = None
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Draw and estimate: float64 (draws,)."""
-        options = {"diagonal": self.diagonal, "residue": self.residue}
-        own = [self.data.look(self.dimension, self.samples, seed_of(one, 1), **options) for one in self.seeds(seed)]
-        found = np.array(own)
-        return found[:, 0] - found[:, 1] if found.shape[1] > 1 else found[:, 0]
+        kernels = (self.kernel,) if self.instead is None else (self.kernel, self.instead)
+        return np.array([self.one(seed_of(run, 1), kernels) for run in run_seeds(seed, self.draws)])
 
-    def seeds(self, seed: int) -> range:
-        """Return the seeds of the draws."""
-        return run_seeds(seed, self.draws)
+    def one(self, seed: int, kernels: tuple[Kernel, ...]) -> float:
+        """Return the number of one draw."""
+        first, *rest = self.data.look(self.dimension, self.samples, seed, kernels).tolist()
+        if self.other is not None:
+            rest = self.other.look(self.dimension, self.samples, seed_of(seed, 1)).tolist()
+        return float(first - sum(rest))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AtLeast(Predicted):
+    """Whether the mean of a sample is at least so large: 1 or 0."""
+
+    sampled: Sampled
+    least: float
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Sample."""
+        return point(float(self.sampled.measure(lab, seed).value >= self.least))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,61 +105,102 @@ class Exponent(Predicted):
         """Return the slope of the line through mean logarithms."""
         found = np.array([self.needed(place, seed) for place in range(len(self.dimensions))])  # (dimensions, batches)
         errors = [standard_error(logs) for logs in found]
-        return slope_interval(np.log(self.dimensions), found.mean(axis=1), errors, self.batches - 1)
+        return slope_interval(np.log(self.dimensions), found.mean(axis=1).tolist(), errors, self.batches - 1)
 
     def needed(self, place: int, seed: int) -> list[float]:
         """Return the logarithm of the samples that each batch needs in one of the dimensions."""
         dimension, logs = self.dimensions[place], np.log(np.array(self.factors) * self.samples[place])
         found = []
         for batch in run_seeds(seed, self.batches):
-            means = [
-                np.mean(
-                    [
-                        self.data.look(dimension, round(math.exp(log)), seed_of(batch, place, number, draw, 2))
-                        for draw in range(self.draws)
-                    ]
-                )
-                for number, log in enumerate(logs.tolist())
-            ]
+            means = []
+            for number, log in enumerate(logs.tolist()):
+                seeds = (seed_of(batch, place, number, draw, 2) for draw in range(self.draws))
+                means.append(np.mean([self.data.look(dimension, round(math.exp(log)), own) for own in seeds]))
             found.append(float(np.interp(0.5, np.maximum.accumulate(means), logs)))
         return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Best(Predicted):
-    """The largest reward of many random episodes in one world, less what a policy earns there if one is given.
+class Leaps(Sampled):
+    """Mean over draws of the squared overlaps that one look after another adds up to, estimates feeding estimates."""
 
-    An episode has no chance in it beside the world: of 6^5 = 7,776 sequences of actions each is played.
-    """
+    parts: Callable[[Any], list[Part]]  # of labels, given the setting
+    looks: tuple[tuple[int, int], ...]  # degree and samples of each
+    dimension: int  # d
+    draws: int = 16
+    forget: bool = False  # whether each look is done as if nothing had been accepted
 
-    world: int  # its number
-    dimensions: tuple[int, ...]  # the mean over these
-    episodes: int = 2**17  # in each
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Play."""
-        return point(float(np.mean([self.best(lab.at(dims=(own,)), seed) for own in self.dimensions])))
-
-    def best(self, lab: Lab, seed: int) -> float:
-        """Return the largest reward in one dimension."""
-        prompts = np.full(self.episodes, self.world)
-        return float(lab.simulate(lab.oracle.initial_policy, self.episodes, seed_of(seed, 3), prompts=prompts).rewards.max())
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Draw and estimate: float64 (draws,)."""
+        parts, seeds = self.parts(lab.setting), (seed_of(run, 3) for run in run_seeds(seed, self.draws))
+        rngs = [np.random.default_rng(own) for own in seeds]
+        return np.array([leap_by_leap(parts, self.looks, self.dimension, rng, forget=self.forget) for rng in rngs])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Earned(Predicted):
-    """Mean reward of a policy over some prompts, each once: episodes have no chance in them if the policy has none."""
+class Best(Predicted):
+    """The largest reward of many random episodes of a world, in one dimension, less that in another.
 
-    policy: Callable[[Any], Any]  # of the oracle
-    prompts: Callable[[Any], np.ndarray]  # of the setting
-    number: Callable[[Any, float], float] = lambda setting, reward: reward  # of setting and reward
+    Nothing is left to chance but actions: of 6^5 = 7,776 plans each is played some 17 times.
+    """
+
+    world: int  # its number
+    dimension: int
+    other: int | None = None  # dimension; None for the reward alone
+    episodes: int = 2**17
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Play."""
-        prompts = self.prompts(lab.setting)
-        rewards = lab.simulate(self.policy(lab.oracle), len(prompts), seed_of(seed, 4), prompts=prompts).rewards
-        return point(self.number(lab.setting, float(rewards.mean())))
+        less = 0.0 if self.other is None else best_of(lab.at(dims=(self.other,)), self.world, self.episodes, seed)
+        return point(best_of(lab.at(dims=(self.dimension,)), self.world, self.episodes, seed) - less)
 
 
-def _unused() -> None:
-    mean_interval(np.zeros(2))
+def best_of(lab: Lab, prompt: int, episodes: int, seed: int) -> float:
+    """Return the largest reward of random episodes of a prompt."""
+    policy, prompts = lab.oracle.initial_policy, np.full(episodes, prompt)
+    return float(lab.simulate(policy, episodes, seed_of(seed, prompt, 4), prompts=prompts).rewards.max())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Known(Predicted):
+    """How much more the best plan of each world earns than the optimum, which is not told the world."""
+
+    episodes: int = 2**17  # random ones of each prompt, among which the best is looked for
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play."""
+        prompts = range(lab.setting.num_prompts)
+        best = np.mean([best_of(lab, prompt, self.episodes, seed) for prompt in prompts])
+        return point(float(best) - earned(lab, lab.oracle.optimal_policy, np.array(prompts), seed))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spent(Predicted):
+    """Share of the budget that the optimum spends in one world, where nothing can be found."""
+
+    world: int
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play: all that is paid are the costs."""
+        setting = lab.setting
+        prompts = self.world + len(setting.circuits) * np.arange(len(setting.dims))
+        return point(-earned(lab, lab.oracle.optimal_policy, prompts, seed) / setting.cost)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule(Predicted):
+    """What a rule earns on average, less what another one does if one is given."""
+
+    rule: str
+    other: str | None = None
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play."""
+        prompts, rules = np.arange(lab.setting.num_prompts), lab.oracle.rules
+        less = 0.0 if self.other is None else earned(lab, rules[self.other], prompts, seed)
+        return point(earned(lab, rules[self.rule], prompts, seed) - less)
+
+
+def earned(lab: Lab, policy: Any, prompts: np.ndarray, seed: int) -> float:
+    """Return the mean reward of a deterministic policy over prompts: one episode of each is exact."""
+    return float(lab.simulate(policy, len(prompts), seed_of(seed, 5), prompts=prompts).rewards.mean())
