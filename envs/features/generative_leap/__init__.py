@@ -1,4 +1,4 @@
-"""Which moment of the data to look at next, on how many samples, if finding one direction makes the next one cheaper."""
+"""Which moment of the data to look at next, on how many samples, if one direction makes the next one cheaper."""
 
 from theorybench.envs.core.registry import register
 from theorybench.envs.features.generative_leap.oracle import DIFFICULTIES, GenerativeLeapOracle
@@ -11,6 +11,7 @@ register(
     GenerativeLeapOracle,
     claims="theorybench.envs.features.generative_leap.claims:CLAIMS",
     budget=20_000,
+    studies="theorybench.envs.features.generative_leap.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=HiddenRunRenderer(),
 )

@@ -3,26 +3,31 @@
 **Labels.** x is standard normal in R^d, and z_i its coordinate along the hidden direction i. With probability pi_j the
 label is prod of sign(z_i) over i in A_j (component j), with the rest a fair coin. Components are told apart by nobody.
 
-**Signal.** Some directions are known, with overlaps o_i; let U be the other ones in A_j, m many. Given the sign of
-known directions (the *cell*), E[sign(z_i) | sign of its estimate] = +- (2 / pi) arcsin(o_i), so that in each cell the
-label is, up to a sign and on average, pi_j prod of these times prod over U of sign(z_i). Hermite coefficients of the
-sign are E[sign(z) z] = sqrt(2 / pi) and E[sign(z) (z^3 - 3 z)] = -sqrt(2 / pi). The moment of degree k is the tensor
-E[y He_k(x)] in each cell. Where its coefficient for a direction has the square k e, relative to entries whose noise has
-variance 1 / n, m = k = 1, 2, 3 give k e = (2 / pi)^k, each of the m! orders of the directions being a column of its
-own, as likely the noise; m = 1 and k = 3 give (2 / pi) / 2, since a diagonal pair of columns is not doubled. A signal
-of degree m shows at k = m, m + 2, ...; of these only (3, 1) is within reach. Components with other known directions
-have signs that are uncorrelated over cells: their squares add up.
+**Signal.** Some directions are known, with overlaps o_i; let U be the other ones in A_j, m many. Given the signs along
+what is known (the *cell*), E[sign(z_i) | sign of its estimate] = +- (2 / pi) arcsin(o_i): in each cell the label is on
+average, up to a sign, pi_j times the product of these times that of sign(z_i) over U. The moment of degree k is the
+tensor E[y He_k(x)] in each cell, and E[sign(z) z] = sqrt(2 / pi), E[sign(z) (z^3 - 3 z)] = -sqrt(2 / pi). So a
+component shows at k = m, m + 2, ...; of these only m = 1 at k = 3 is within reach.
+
+For m = k the tensor has entries of square (2 / pi)^k at all orders of the directions. In the row of one of them the
+orders of the others are columns that are always equal, and count once: the square of the signal is k e = (2 / pi)^k
+(times pi_j^2 and the squares of what is known), where an entry has noise of variance 1 / n. At k = 3 and m = 1 it
+stands in the column (i, i) alone, whose noise has twice the variance: k e = (2 / pi) / 2. Components with other known
+directions have signs that are uncorrelated over cells: their squares add up.
 
 **Noise.** In matrix form the tensor has d rows, and d^(k-1) columns in each of 2^s cells, s directions being known. Of
-the columns of degree 3 two at a time are the same, by symmetry: p = 2^s, d 2^s, d^2 2^s / 2 different ones. An entry
-has n / 2^s samples; so the matrix is a rank-few signal in white noise, with aspect c = d / p and the signal's square t =
-k e n / p in units of the noise. The left singular vector of such a matrix has overlap^2 1 - c (1 + t) / (t (t + c)) with
-the direction if t^2 > c, and none otherwise (Benaych-Georges and Nadakuditi 2012). At k = 2 with no direction known the
-matrix is square and *symmetric*; its law is another, 1 - d / (2 n e), and at c = 1 the formula says just that, so it
-needs no case of its own. With more cells the squares of independent symmetric matrices add up, which have the bulk of
-one long matrix.
+the columns of degree 3 two at a time are equal: p = 2^s, d 2^s, d^2 2^s / 2 different ones. An entry is the mean of
+n / 2^s samples. So the matrix is a signal of low rank in white noise, with aspect c = d / p, and t = k e n / p is the
+signal's square in units of the noise. The left singular vector of such a matrix has the squared overlap
 
-So overlap^2 is 1/2 at t = (c + sqrt(c^2 + 8 c)) / 2, that is n of the order of d^max(1, k/2) / e.
+    1 - c (1 + t) / (t (t + c))
+
+with the direction if t^2 > c, and none otherwise (Benaych-Georges and Nadakuditi 2012). At k = 2 with no direction
+known the matrix is square and *symmetric*; its law is another, 1 - d / (2 n e), but at c = 1 the formula says just
+that: it needs no case of its own. With more cells the squares of independent symmetric matrices add up, which have the
+bulk of one long matrix.
+
+So it is 1/2 at t = (c + sqrt(c^2 + 8 c)) / 2, that is n of the order of d^max(1, k/2) / e.
 
 *From the paper*: Hermite moments, the exponents, cells of what is known. *Ours*: mixtures, constants, overlaps.
 """
@@ -35,9 +40,9 @@ import numpy as np
 
 #: Hidden directions.
 DIRECTIONS = 3
-#: Of its square, how much of an overlap is enough to accept an eigenvector.
+#: The squared overlap from which on an eigenvector is accepted.
 ACCEPTED = 0.5
-#: Label noise: with this probability the label follows a component.
+#: With this probability a label follows a component.
 TOLD = 0.9
 #: The components of the eight circuits, as sets of places in a list of the directions.
 CIRCUITS: tuple[tuple[tuple[int, ...], ...], ...] = (
