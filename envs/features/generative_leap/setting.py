@@ -154,7 +154,7 @@ class GenerativeLeap(HiddenRun):
     large: int = integer(200, 1, 10_000, "samples of a large look, in units of d; at least `small`")
     budget: int = integer(640, 1, 100_000, "samples that there are in all, in units of d")
     cost: float = real(0.3, 0.0, 1.0, "of the whole budget")
-    horizon: int = integer(5, 2, 6, "the largest number of decisions")
+    horizon: int = integer(5, 2, 6, "the largest number of decisions")  # type: ignore[misc]
     instance: int = instance(0, "weights and directions of the circuits")
 
     def validate(self) -> None:
@@ -258,11 +258,15 @@ class GenerativeLeap(HiddenRun):
     def hidden(self, state: int) -> dict[str, str]:
         """Describe a hidden state: the circuit, what of it is known, and what that cost."""
         _, world, stage = self.stages[0][state]
-        circuit = self.circuits[world]
-        parts = [f"{weight:.3f} on {{{','.join(map(str, sorted(own)))}}}" for weight, own in circuit]
-        known = [f"{direction} ({overlap:.3f})" for direction, overlap in stage.known]
+        parts = [f"{weight:.3f} on {set_name(own)}" for weight, own in self.circuits[world]]
+        known = [f"{1 + direction} ({overlap:.3f})" for direction, overlap in stage.known]
         return {
             "labels": " + ".join(parts) or "pure noise",
             "accepted": ", ".join(known) or "none yet",
             "samples": f"{stage.spent} d of {self.budget} d",
         }
+
+
+def set_name(directions: frozenset[int]) -> str:
+    """Name a set of directions by numbers from 1 on, such as {13}."""
+    return "{" + "".join(str(1 + one) for one in sorted(directions)) + "}"

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from theorybench.envs.features.generative_leap.claims import CLEAR_ONE, CLEAR_TH
 from theorybench.envs.features.generative_leap.experiments import Data, Exponent, Kernel
 from theorybench.envs.features.generative_leap.law import Component, samples_needed, signals
 from theorybench.envs.features.generative_leap.predictions import law
+from theorybench.envs.features.generative_leap.setting import set_name
 from theorybench.envs.features.run import STOP
 
 
@@ -193,7 +193,8 @@ class Tree:
             axes.barh(y, 0.8, left=len(node) - 0.4, height=0.62, color=face, edgecolor="white", zorder=2)
             axes.text(len(node), y, words, fontsize=7, color=INK, ha="center", va="center", zorder=3)
         for row, (past, worlds) in enumerate(leaves):
-            names = "; ".join(circuit_name(setting, world) for world in worlds)
+            circuits = [" ".join(set_name(own) for _, own in setting.circuits[world]) for world in worlds]
+            names = "; ".join(name or "noise" for name in circuits)
             axes.text(len(past) + 0.48, row, names, fontsize=7, color=QUIET, ha="left", va="center")
         return figure_svg(figure)
 
@@ -217,12 +218,6 @@ def optimal_leaves(lab: Lab, context: int) -> list[tuple[tuple[tuple[int, int], 
         past += [(last, 0)] if last != STOP else []
         found.setdefault(tuple(past), []).append(world)
     return sorted(found.items(), key=lambda leaf: [reading for _, reading in leaf[0]])
-
-
-def circuit_name(setting: Any, world: int) -> str:
-    """Name a circuit by its sets of directions."""
-    sets = ("{" + "".join(str(1 + one) for one in sorted(own)) + "}" for _, own in setting.circuits[world])
-    return " ".join(sets) or "noise"
 
 
 @dataclasses.dataclass(frozen=True)
