@@ -41,7 +41,7 @@ class Thresholds:
     """The samples at which eigenvectors find directions, by dimension: by the law, and on sampled data."""
 
     simulated: tuple[tuple[int, ...], ...] = ((25, 50, 100, 200), (25, 50, 100), (16, 32, 48), (25, 50, 100))
-    drawn: tuple[int, ...] = (16, 25, 32, 48, 50, 100, 200, 400, 800, 1600)  # dimensions of the law's lines
+    drawn: tuple[int, ...] = (25, 50, 100, 200, 400, 800, 1600)  # further dimensions of the law
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Draw data; a run is one draw of each size."""
@@ -53,8 +53,8 @@ class Thresholds:
         }
         series, slopes = list[Series](), []
         for (name, data), dimensions in zip(kinds.items(), self.simulated, strict=True):
-            exact = [needed(data, d) for d in self.drawn]
-            series.append(Series(name, "predicted", self.drawn, exact))
+            places = sorted({*dimensions, *self.drawn})
+            series.append(Series(name, "predicted", places, [needed(data, d) for d in places]))
             samples = tuple(round(needed(data, d)) for d in dimensions)
             found = Exponent(
                 prediction=lambda oracle: math.nan,
@@ -66,8 +66,9 @@ class Thresholds:
             )
             logs = np.array([found.needed(place, seed) for place in range(len(dimensions))])
             series.append(measured(name, dimensions, np.exp(logs).T))
-            own = float(np.polyfit(np.log(dimensions), logs.mean(axis=1), 1)[0])
-            slopes.append((name, max(1.0, data.degree / 2), self._slope(self.drawn[1:], exact[1:]), own))
+            exact = np.log([needed(data, d) for d in self.drawn])
+            own = [float(np.polyfit(np.log(x), y, 1)[0]) for x, y in ((self.drawn, exact), (dimensions, logs.mean(1)))]
+            slopes.append((name, max(1.0, data.degree / 2), *own))
         chart = Chart(
             "Samples that are needed for a squared overlap of 1/2",
             Axis("dimension d", "log", ticks=(25, 100, 400, 1600)),
@@ -79,9 +80,6 @@ class Thresholds:
         columns = (Column("what is looked for"), *(Column(head) for head in ("paper", "law", "sampled data")))
         table = Table("Exponents of d", columns, tuple(slopes), "Sampled data are those of the small dimensions.")
         return StudyResult(charts=(chart,), tables=(table,))
-
-    def _slope(self, x: tuple[int, ...], y: list[float]) -> float:
-        return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 #: Charts of overlaps: a title, curves by name with their data, dimension and kernel, and sizes of samples.

@@ -38,7 +38,7 @@ FAULTS = (
     ("exponent-first", STEEP, {}),
     ("exponent-second", STEEP, {}),
     ("exponent-staircase", STEEP, {}),
-    ("exponent-third", {"data": TWO_MORE, "dimensions": (30, 120), "samples": (1900, 7600)}, {}),
+    ("exponent-third", {"data": TWO_MORE, "dimensions": (20, 60), "samples": (1300, 3800), "batches": 8}, {}),
     *((f"first-{samples}", {"samples": samples // 4}, {}) for samples in (300, 600, 1200, 2400)),
     *((f"second-{samples}", {"samples": samples // 4}, {}) for samples in (600, 1200, 2400, 4800)),
     *((f"third-{dimension}", {"samples": 1250}, {}) for dimension in (40, 50)),
