@@ -43,6 +43,7 @@ SHORT = {
     "TheoryBench/WeakToStrong-v0": {"teachers": 2, "budget": 4},
     "TheoryBench/OffPolicyValue-v0": {"looks": 2},
     "TheoryBench/MarkovBlanket-v0": {"steps": 3},
+    "TheoryBench/Smoothing-v0": {"horizon": 2},
 }
 
 
