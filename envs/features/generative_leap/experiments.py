@@ -97,9 +97,9 @@ class Exponent(Predicted):
     data: Data
     dimensions: tuple[int, ...]
     samples: tuple[int, ...]  # about as many are needed in each dimension
-    factors: tuple[float, ...] = (0.5, 0.71, 1.0, 1.41, 2.0)  # of these
-    batches: int = 8
-    draws: int = 4  # in a batch
+    factors: tuple[float, ...] = (0.6, 0.85, 1.2, 1.7)  # of these
+    batches: int = 32
+    draws: int = 3  # in a batch
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the slope of the line through mean logarithms."""
