@@ -120,8 +120,12 @@ class Order:
             [scores(cell, kind, seed, SEEDS, getattr(cell, kind)[:1]).scores for kind in ("mezo", "adam")]
             for cell in self.cells
         ]
-        order = np.array([self.by(cell, seed) for cell in self.cells])
-        return point(float((resampled(np.array(found), order, seed) < 0).mean()))
+        return share_below(np.array(found), np.array([self.by(cell, seed) for cell in self.cells]), seed)
+
+
+def share_below(found: np.ndarray, order: np.ndarray, seed: int) -> Interval:
+    """Return the share of resamples whose correlation is below 0; arguments as of `resampled`."""
+    return point(float((resampled(found, order, seed) < 0).mean()))
 
 
 def resampled(found: np.ndarray, order: np.ndarray, seed: int) -> np.ndarray:

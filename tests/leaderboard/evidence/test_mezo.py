@@ -158,15 +158,17 @@ def test_passes_are_counted(monkeypatch, optimizer):
 
 @pytest.mark.rotating
 def test_the_study_shows_each_cell():
-    result = BesideAdam(cells=(SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())(
-        "lab", 0, 2
-    )
-    (table,) = result.tables
+    more = dataclasses.replace(SMALL, mezo=(30.0,), directions=4)
+    small = (SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,)))
+    result = BesideAdam(cells=small, weighed=(), directed=(more,))("lab", 0, 2)
+    table, several = result.tables
     assert [row[:3] for row in table.rows] == [("TreeMarkovChain", "table", 28), ("RewardTeacher", "table", 64)]
     names = [column.name for column in table.columns]
     assert table.rows[0][names.index("rate")] == 0.1 and table.rows[0][names.index("passes")] == 200
     assert table.rows[0][names.index("score, MeZO")].value > 0.95
     assert len(result.charts) == 2 and "Spearman" in result.notes[0]
+    counted = [column.name for column in several.columns].index("passes")
+    assert [(row[2], row[counted]) for row in several.rows] == [(1, 400), (4, 1600)]
 
 
 def test_tools_are_found_by_name():
