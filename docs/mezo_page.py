@@ -1,6 +1,7 @@
 """The page about MeZO: prose in its template, numbers from the study `mezo` and the claims of the tool."""
 
 import dataclasses
+import itertools
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -36,8 +37,8 @@ from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.pictures import write_pictures
 
 NAME = "mezo"
-#: Of runs, and how many of them: more than the study's own, since the runs of one optimiser differ so much.
-SEED, SEEDS = 0, 5
+#: Of runs, and how many of them.
+SEED, SEEDS = 0, study.STUDIES[0].seeds
 KINDS = ("adam", "mezo")
 #: The claim that needs the runs of the cells.
 ORDER = "mezo-order"
@@ -128,12 +129,12 @@ def claim_part(claim: Claim) -> Part:
 def parts() -> list[Part]:
     """Return the pieces but for the claim of the order; first what each cell needs to stand in a table."""
     cells = sorted(CELLS, key=lambda cell: cell.policy == "llama")
-    each = [own for cell in cells for kind in KINDS if (own := scores_parts(cell, kind))]
-    found = [curvature_part(cell) for cell in cells] + [own[0] for own in each]
-    found += [claim_part(claim) for claim in tb.claims(NAME) if claim.id != ORDER]
-    found += [memory_part(*one) for one in study.WEIGHED]
-    found += [own[place] for place in range(1, max(map(len, each))) for own in each if place < len(own)]
-    return found + [part for cell in DIRECTED for part in scores_parts(cell, "mezo")]
+    runs = [scores_parts(cell, kind) for cell in cells for kind in KINDS]
+    runs += [scores_parts(cell, "mezo") for cell in DIRECTED]
+    first, *others = [[own[i] for own in runs if i < len(own)] for i in range(max(map(len, runs)))]
+    checks = [claim_part(claim) for claim in tb.claims(NAME) if claim.id != ORDER]
+    weights = [memory_part(*one) for one in study.WEIGHED]
+    return [*map(curvature_part, cells), *first, *weights, *checks, *itertools.chain(*others)]
 
 
 def measure(folder: Path, pictures: Path, shrink: Callable[[Sequence[Path]], dict[str, str]], only: str = "") -> None:
