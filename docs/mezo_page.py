@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import reference_data as data
+import reference_tables as tables
+from templates import template
 
 import theorybench as tb
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.claim import Claim
+from theorybench.envs.core.evidence.interval import Interval
 from theorybench.leaderboard.evidence.lab import lab_of
 from theorybench.leaderboard.evidence.mezo import claims, study
 from theorybench.leaderboard.evidence.mezo.cells import (
@@ -22,6 +25,7 @@ from theorybench.leaderboard.evidence.mezo.cells import (
     DIRECTED,
     EPISODES,
     ITERATIONS,
+    NAMES,
     PROBES,
     Curvature,
     MezoCell,
@@ -30,13 +34,13 @@ from theorybench.leaderboard.evidence.mezo.cells import (
     curvature,
     scores_at,
 )
-from theorybench.leaderboard.evidence.mezo.memory import OPTIMIZERS, Peaks, peaks
+from theorybench.leaderboard.evidence.mezo.memory import MODELS, OPTIMIZERS, Peaks, peaks
 from theorybench.leaderboard.evidence.report import check_claim, show_study
 from theorybench.leaderboard.records.record import json_value
 from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.pictures import write_pictures
 
-NAME = "mezo"
+NAME, TITLE = "mezo", "Forward passes alone"
 #: Of runs, and how many of them.
 SEED, SEEDS = 0, study.STUDIES[0].seeds
 KINDS = ("adam", "mezo")
@@ -173,6 +177,11 @@ def measure(folder: Path, pictures: Path, shrink: Callable[[Sequence[Path]], dic
             "seeds": SEEDS,
             "missing": [part.name for part in every if part not in kept],
             "cells": [cell_data(kept, one) for one in found],
+            "directed": [
+                {"setting": cell.setting, "policy": cell.label, "directions": cell.directions}
+                | _runs(kept, cell, "mezo", got)
+                for cell, got in several
+            ],
             "memory": [
                 {"policy": one.policy, "size": one.size, "parameters": one.parameters}
                 | {kind: {"extra": one.extra(kind), "formula": one.formula(kind)} for kind in OPTIMIZERS}
@@ -205,11 +214,13 @@ def cell_data(kept: Kept, one: study.CellResult) -> dict[str, Any]:
     row: dict[str, Any] = {"setting": one.cell.setting, "policy": one.cell.label, "agent": one.cell.agent}
     row |= {"fingerprint": lab_of(one.cell.env_id).setting.fingerprint, "rank": one.curvature.rank}
     row |= one.curvature._asdict()
-    for kind, got in zip(KINDS, (one.adam, one.mezo), strict=True):
-        tried = {f"{own['rate']:g}": float(np.mean(own["scores"])) for own in kept.values(scores_parts(one.cell, kind))}
-        passes = study.passes(one.cell, kind)
-        row[kind] = got._asdict() | {"scores": got.scores.tolist(), "passes": passes, "tried": tried}
-    return row
+    return row | {kind: _runs(kept, one.cell, kind, getattr(one, kind)) for kind in KINDS}
+
+
+def _runs(kept: Kept, cell: MezoCell, kind: str, got: Scores) -> dict[str, Any]:
+    """Return what is kept of an optimiser in a cell: how it did at its best learning rate, and the mean at each."""
+    tried = {f"{own['rate']:g}": float(np.mean(own["scores"])) for own in kept.values(scores_parts(cell, kind))}
+    return got._asdict() | {"scores": got.scores.tolist(), "passes": study.passes(cell, kind), "tried": tried}
 
 
 def _claims(kept: Kept, found: Sequence[study.CellResult]) -> list[dict[str, Any]]:
@@ -230,3 +241,112 @@ def _claims(kept: Kept, found: Sequence[study.CellResult]) -> list[dict[str, Any
             again = dataclasses.replace(claim, measure=lambda *_, h=held, r=ranks: claims.share_below(h, r, SEED))
             rows.append(data.claim_data(check_claim(again, SEED), again.setting.fingerprint))
     return rows
+
+
+def render() -> str:
+    """Return the page. Its template is given the tables, and
+
+    - `cell(setting, policy)`: what was measured there; `mean(runs)`, `low(runs)`, `high(runs)` of the runs of an
+      optimiser there; `directed(setting, policy, directions)`: MeZO's runs with more directions;
+    - `weighed(policy, size)`: memory by optimiser; `order`: correlations; `claim(id)`: a claim's numbers.
+    """
+    kept = data.read(NAME)
+    cells = {(row["setting"], row["policy"]): row for row in kept["cells"]}
+    directed = {(row["setting"], row["policy"], row["directions"]): row for row in kept["directed"]}
+    weighed = {(row["policy"], row["size"]): row for row in kept["memory"]}
+    checked = {row["id"]: row for row in kept["claims"]}
+    (shown,) = kept["studies"]
+    return template(f"{NAME}.md.j2").render(
+        cell=lambda *names: cells[names],
+        directed=lambda *names: directed[names],
+        weighed=lambda *names: weighed[names],
+        claim=checked.__getitem__,
+        mean=lambda runs: float(np.mean(runs["scores"])),
+        low=lambda runs: min(runs["scores"]),
+        high=lambda runs: max(runs["scores"]),
+        cells=kept["cells"],
+        rates=[f"{rate:g}" for rate in sorted(row["mezo"]["rate"] for row in kept["cells"])],
+        order={name: Interval(*value) for name, value in kept["order"].items()},
+        cells_table=_cells_table(kept["cells"]),
+        tried_table=_tried_table(kept),
+        directions_table=_directions_table(cells, kept["directed"]),
+        memory_table=_memory_table(kept["memory"]),
+        claims_table=tables.checked_table(tb.claims(NAME), kept["claims"]),
+        claims_counted=tables.claims_counted(kept["claims"]),
+        pictures=list(shown["pictures"]),
+        seconds=shown["seconds"],
+        runs=kept["seeds"],
+        missing=", ".join(f"`{name}`" for name in kept["missing"]),
+        made=tables.provenance(data.Provenance(**kept["provenance"])),
+    )
+
+
+def _cells_table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        both = row["adam"], row["mezo"]
+        link = f"[{row['setting']}](settings/{row['setting']}-v0.md), [{row['agent']}](agents/{row['agent']}.md)"
+        lines.append(
+            (
+                link,
+                row["policy"],
+                f"{row['parameters']:,}",
+                f"{row['rank']:.1f}",
+                *(_score(runs) for runs in both),
+                *(f"{1e3 * runs['seconds']:.2f}" for runs in both),
+                *(f"{runs['passes']:,}" for runs in both),
+            )
+        )
+    heads = ("setting, agent", "policy", "weights", "effective rank", "score, Adam", "score, MeZO")
+    return tables.table((*heads, "ms an update, Adam", "MeZO", "forward passes, Adam", "MeZO"), lines)
+
+
+def _score(runs: dict[str, Any]) -> str:
+    """Return the mean of the runs, and in brackets the least and the largest."""
+    found = runs["scores"]
+    return f"{np.mean(found):.3f} ({min(found):.3f} to {max(found):.3f})"
+
+
+def _tried_table(kept: dict[str, Any]) -> str:
+    """Return the mean score at every learning rate that was tried."""
+    named = [(row, 1, f"{kind}", row[kind]) for row in kept["cells"] for kind in KINDS]
+    named += [(row, row["directions"], "mezo", row) for row in kept["directed"]]
+    titles = {"adam": "Adam", "mezo": "MeZO"}
+    lines = [
+        (
+            row["setting"],
+            row["policy"],
+            titles[kind] + (f", {count} directions" if count > 1 else ""),
+            "; ".join(f"{rate}: {score:.3f}" for rate, score in runs["tried"].items()),
+        )
+        for row, count, kind, runs in named
+    ]
+    return tables.table(("setting", "policy", "optimiser", "learning rate: mean score"), lines)
+
+
+def _directions_table(cells: dict[tuple[str, str], dict[str, Any]], rows: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for name in dict.fromkeys((row["setting"], row["policy"]) for row in rows):
+        more = [row for row in rows if (row["setting"], row["policy"]) == name]
+        lines += [
+            (
+                *name,
+                one["directions"],
+                _score(one),
+                f"{one['rate']:g}",
+                f"{one['passes']:,}",
+                f"{1e3 * one['seconds']:.1f}",
+            )
+            for one in [cells[name]["mezo"] | {"directions": 1}, *more]
+        ]
+    heads = ("setting", "policy", "directions", "score, MeZO", "learning rate", "forward passes", "ms an update")
+    return tables.table(heads, lines)
+
+
+def _memory_table(rows: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        both = [(row[kind]["extra"] / study.MEGA, row[kind]["formula"] / study.MEGA) for kind in OPTIMIZERS]
+        name = row["policy"] if row["policy"] not in MODELS else f"{row['policy']}, {row['size']}"
+        lines.append((NAMES.get(name, name), f"{row['parameters']:,}", *(f"{x:.2f} ({y:.2f})" for x, y in both)))
+    return tables.table(("policy", "weights", "Adam", "gradient descent", "MeZO"), lines)
