@@ -151,7 +151,7 @@ def measure(folder: Path, pictures: Path, shrink: Callable[[Sequence[Path]], dic
         only: "kept" to measure nothing, and to show what is there.
 
     Raises:
-        TheoryBenchError: another `only`; or no cell is complete.
+        TheoryBenchError: another `only`; or fewer than two cells are complete.
     """
     if only not in ("", "kept"):
         raise TheoryBenchError(f"the part {NAME} has no part {only!r}: leave it out, or say `{NAME}=kept`")
@@ -160,8 +160,8 @@ def measure(folder: Path, pictures: Path, shrink: Callable[[Sequence[Path]], dic
         kept.measure(part)
         print(f"measured {part.name}", flush=True)
     found = [one for cell in CELLS if (one := result_of(kept, cell))]
-    if not found:
-        raise TheoryBenchError(f"no cell is complete in {folder}: run `python docs/measure.py {NAME}`")
+    if len(found) < 2:
+        raise TheoryBenchError(f"fewer than two cells are complete in {folder}: run `python docs/measure.py {NAME}`")
     several = [(cell, got) for cell in DIRECTED if (got := scores_of(kept, cell, "mezo"))]
     weights = [Peaks(**values) for values in kept.values([memory_part(*one) for one in study.WEIGHED])]
     drawn = study.shown(found, several, weights, SEED)
