@@ -51,7 +51,8 @@ def agent_page(name: str) -> str:
     module = sys.modules[cls.__module__]
     feedback = getattr(cls, "feedback", "reward")
     source = f"[{name}](../../baselines/{cls.__module__.rpartition('.')[2]}.py)"
-    parts = [f"# {name}", f"`{run_command(name)}` · feedback *{feedback}* · source {source}{_install(cls)}"]
+    told = f" · [{mezo_page.TITLE}](../{mezo_page.NAME}.md)" * (name in mezo_page.AGENTS)
+    parts = [f"# {name}", f"`{run_command(name)}` · feedback *{feedback}* · source {source}{_install(cls)}{told}"]
     parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
         parts += ["## Hyper-parameters", parameter_table(cls)]
@@ -105,7 +106,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "# TheoryBench, page by page",
         "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
         "[Running and comparing](running.md) · [What a view forgets](diagnosing.md) · "
-        "[Values from logs](offline.md) · [Forward passes alone](mezo.md) · "
+        f"[Values from logs](offline.md) · [{mezo_page.TITLE}]({mezo_page.NAME}.md) · "
         "[Many machines](clusters.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "
         "The pages below are generated from the code and from [reference numbers](reference) by "

@@ -41,6 +41,8 @@ from theorybench.leaderboard.records.store import atomic_write
 from theorybench.leaderboard.showing.pictures import write_pictures
 
 NAME, TITLE = "mezo", "Forward passes alone"
+#: Agents that have no other optimiser.
+AGENTS = ("mezo-reward", "mezo-wins")
 #: Of runs, and how many of them.
 SEED, SEEDS = 0, study.STUDIES[0].seeds
 KINDS = ("adam", "mezo")
@@ -257,14 +259,16 @@ def render() -> str:
     checked = {row["id"]: row for row in kept["claims"]}
     (shown,) = kept["studies"]
     return template(f"{NAME}.md.j2").render(
-        cell=lambda *names: cells[names],
-        directed=lambda *names: directed[names],
-        weighed=lambda *names: weighed[names],
+        cell=_looked_up(cells),
+        directed=_looked_up(directed),
+        weighed=_looked_up(weighed),
         claim=checked.__getitem__,
         mean=lambda runs: float(np.mean(runs["scores"])),
         low=lambda runs: min(runs["scores"]),
         high=lambda runs: max(runs["scores"]),
         cells=kept["cells"],
+        below=sum(max(row["mezo"]["scores"]) < min(row["adam"]["scores"]) for row in kept["cells"]),
+        above=sum(min(row["mezo"]["scores"]) > max(row["adam"]["scores"]) for row in kept["cells"]),
         rates=[f"{rate:g}" for rate in sorted(row["mezo"]["rate"] for row in kept["cells"])],
         order={name: Interval(*value) for name, value in kept["order"].items()},
         cells_table=_cells_table(kept["cells"]),
@@ -279,6 +283,19 @@ def render() -> str:
         missing=", ".join(f"`{name}`" for name in kept["missing"]),
         made=tables.provenance(data.Provenance(**kept["provenance"])),
     )
+
+
+def _looked_up(rows: dict[Any, dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Return a function from names to a row; where it was not measured, it says so."""
+
+    def look(*names: str | int) -> dict[str, Any]:
+        if names not in rows:
+            raise TheoryBenchError(
+                f"{names} is not measured yet, and the page needs it: `python docs/measure.py {NAME}`"
+            )
+        return rows[names]
+
+    return look
 
 
 def _cells_table(rows: Sequence[dict[str, Any]]) -> str:

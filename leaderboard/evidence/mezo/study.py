@@ -157,6 +157,8 @@ def _chart(found: Sequence[CellResult], along: str) -> Chart:
             "measured",
             [places[id(one)] for one in own],
             [one.share for one in own],
+            low=[one.mezo.scores.min() / one.adam.scores.mean() for one in own],
+            high=[one.mezo.scores.max() / one.adam.scores.mean() for one in own],
             details=tuple(f"{one.cell.setting}: {one.share:.2f}" for one in own),
         )
         for label in dict.fromkeys(one.cell.label for one in known)
@@ -168,6 +170,7 @@ def _chart(found: Sequence[CellResult], along: str) -> Chart:
         Axis("share of Adam's score"),
         tuple(series),
         points="one setting",
+        bars="MeZO's least to largest run",
     )
 
 
