@@ -95,6 +95,11 @@ def test_memory_is_caught_where_a_direction_is_held_whole(monkeypatch):
     assert [held.formula(kind) for kind in ("adam", "sgd", "mezo")] == [12 * 10**6, 4 * 10**6, 4 * 65_536]
 
 
+def test_one_process_that_the_system_took_pages_from_moves_no_memory():
+    sets = {"forward": [100, 20, 101], "mezo": [105, 106, 300]}
+    assert Peaks("llama", "large", 10**6, sets).extra("mezo") == 6
+
+
 def test_the_order_is_caught_where_it_is_not_that_of_ranks(monkeypatch):
     """Scores that fall with the rank, and an order of cells that does not."""
     ranks = dict(zip(cells.CELLS, range(len(cells.CELLS)), strict=True))
