@@ -1,4 +1,4 @@
-"""Rule: plays one of the rules that a setting about sources of supervision states, by name: `rule[name=theory]`.
+"""Rule: plays one of the rules that a setting states, by name: `rule[name=theory]`.
 
 A rule is a fixed function of what has been bought and read: what people do by default, or what a theorem advises.
 Every such setting has "habit", common practice, which is the reference without its slips; its page tells the others,
@@ -14,16 +14,16 @@ import numpy as np
 from theorybench.agents import rule as rules
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.graph import DecisionGraph
+from theorybench.envs.core.finite.rules import HABIT, RuledSetting
 from theorybench.envs.core.registry import list_envs, lookup
 from theorybench.envs.core.validation import Range
-from theorybench.envs.supervision.purchases import HABIT, PurchaseSetting
 
 
 def known_rules() -> dict[str, set[str]]:
     """Return the names of the registered settings that have each rule, by its name."""
-    found: dict[str, set[str]] = {HABIT: {PurchaseSetting.__name__}}
+    found: dict[str, set[str]] = {HABIT: {RuledSetting.__name__}}
     for cls in (lookup(env_id).setting for env_id in list_envs()):
-        if issubclass(cls, PurchaseSetting):
+        if issubclass(cls, RuledSetting):
             for name in (HABIT, *cls.rule_names):
                 found.setdefault(name, set()).add(cls.__name__)
     return found

@@ -37,7 +37,7 @@ GOALS = {
     "TheoryBench/LabelNoise-v0": 5e6,
     "TheoryBench/StepSizes-v0": 5e6,
     "TheoryBench/ThinkingSteps-v0": 5e6,
-    **{env_id: 5e6 for env_id in IDS if lookup(env_id).setting.track in ("context", "supervision")},
+    **{env_id: 5e6 for env_id in IDS if lookup(env_id).setting.track in ("context", "supervision", "features")},
 }
 
 

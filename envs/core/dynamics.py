@@ -73,7 +73,7 @@ class NoTables(NamedTuple):
 
 
 #: Tracks: families of settings, each with tables of its own on the leaderboard, in the order in which they are shown.
-TRACKS = ("reasoning", "curriculum", "preference", "training", "context", "supervision")
+TRACKS = ("reasoning", "curriculum", "preference", "training", "context", "supervision", "features")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ class Setting(Dynamics):
         version: raised whenever dynamics change.
         question: what it asks, in a line of the README; "" for none.
         track: one of `TRACKS`, the table of the leaderboard it counts in: "reasoning", "curriculum", "preference",
-            "training", "context" or "supervision".
+            "training", "context", "supervision" or "features".
         feedback: "reward"; "preference" where an action is a pair of responses and the reward is +1/2 if the first is
             better, else -1/2; "label" where the reward is +1/2 for a response that is labelled good, else -1/2.
         payoff: what the objective weighs against its KL term, if it has one, whose weight is then a parameter `beta`:

@@ -2,15 +2,13 @@
 
 import dataclasses
 import functools
-from abc import abstractmethod
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from theorybench.envs.core.errors import UnknownNameError
 from theorybench.envs.core.finite.listed import ListedSetting
-from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
 from theorybench.envs.core.finite.problem import softened
+from theorybench.envs.core.finite.rules import RuledOracle, RuledSetting
 from theorybench.envs.core.finite.walks import blocks
 
 #: What the reference policy spreads over all legal actions; the rest is common practice.
@@ -19,12 +17,10 @@ REFERENCE_SHARE = 0.05
 INITIAL_SHARE = 0.5
 #: Numbers that are held at a time: situations and endings, times worlds.
 HELD = 2**25
-#: The name of the rule that every setting has: common practice, which is the reference without its slips.
-HABIT = "habit"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PurchaseSetting(ListedSetting):
+class PurchaseSetting(RuledSetting, ListedSetting):
     """A dialogue of purchases and readings that ends with a judgement.
 
     The view of tables has a row for each *situation*: all that matters of what was bought and read, whatever the order
@@ -35,48 +31,20 @@ class PurchaseSetting(ListedSetting):
 
     track: ClassVar[str] = "supervision"
     rows: ClassVar[str] = "nodes"
-    #: rules of thumb and of theory, in the order in which pictures and tables show them
-    rule_names: ClassVar[tuple[str, ...]] = ()
-
-    def rule(self, name: str) -> np.ndarray:
-        """Return the action of a rule at each situation, a row of the view: int64 (rows,).
-
-        Args:
-            name: one of `rule_names`, or "habit" for common practice.
-
-        Raises:
-            UnknownNameError: no such rule; those that there are are named.
-        """
-        if name == HABIT:
-            usual = self.problem.reference.argmax(axis=1)
-            return usual if self.rows == "nodes" else usual[self.graph(self.rows).node]
-        if name not in self.rule_names:
-            raise UnknownNameError(f"rule of {type(self).__name__}", name, (HABIT, *self.rule_names))
-        return np.asarray(self._rule(name), np.int64)
-
-    @abstractmethod
-    def _rule(self, name: str) -> np.ndarray:
-        """Return the action of one of `rule_names` at each situation, from what is seen there: int (rows,)."""
 
 
 P = TypeVar("P", bound=PurchaseSetting)
 
 
-class PurchaseOracle(FiniteOracle[P]):
+class PurchaseOracle(RuledOracle[P]):
     """Exact answers about a `PurchaseSetting`, for every policy; beside these, `rules` by name."""
 
     metrics: ClassVar[dict[str, str]] = {
-        **FiniteOracle.metrics,
+        **RuledOracle.metrics,
         "cost": "expected sum of the prices that are paid",
         "clairvoyant": "what the best policy earns that is shown the hidden world; the same whatever is evaluated",
         "actions_0": "expected number of times that action 0 is taken; likewise actions_1, actions_2, ...",
     }
-
-    @functools.cached_property
-    def rules(self) -> dict[str, PointPolicy]:
-        """The setting's rules as policies, by name: they see observations alone, and learn nothing."""
-        setting = self.setting
-        return {name: PointPolicy(setting, setting.rows, setting.rule(name)) for name in setting.rule_names}
 
     @functools.cached_property
     def clairvoyant(self) -> float:

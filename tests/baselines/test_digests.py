@@ -20,6 +20,7 @@ PAST = {
     ("rlvr[kl=0.3]", "TheoryBench/TreeMarkovChain-v0"): -1.9194014141819438,
     ("mixture-rlvr[kl=0.2]", "TheoryBench/Semiautomaton-v0"): 0.17244181235409606,
     ("kto", "TheoryBench/GoodBadLabels-v0"): -1.1157787267351338,
+    ("rule[name=theory]", "TheoryBench/WeakToStrong-v0"): 3.803128975544152,
 }
 
 

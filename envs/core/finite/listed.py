@@ -9,7 +9,12 @@ from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.setting import FiniteSetting
 
 #: What the rows of a setting are, in words.
-ROWS = {"nodes": "boards", "histories": "histories of actions and readings", "situations": "situations"}
+ROWS = {
+    "nodes": "boards",
+    "histories": "histories of actions and readings",
+    "situations": "situations",
+    "beliefs": "information states",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,9 +23,12 @@ class ListedSetting(FiniteSetting):
 
     Attributes:
         lower: the parameter that is to be lowered where there are more.
+        needed: what there may be 10^6 of: `rows`, or "beliefs" where the optimum alone has to be listed, and policies
+            that see more rows are estimated.
     """
 
     lower: ClassVar[str]
+    needed: ClassVar[str] = "rows"
 
     @abstractmethod
     def most_rows(self) -> int:
@@ -39,23 +47,24 @@ class ListedSetting(FiniteSetting):
         if self.most_rows() <= MAX_POINTS:
             return
         if self.rows == "nodes" or self.fewest_rows() > MAX_POINTS:
-            raise self._refusal()
-        self.graph(self.rows)
+            raise self._refusal(self.rows)
+        self.graph(self.rows if self.needed == "rows" else self.needed)
 
     def graph(self, rows: str) -> DecisionGraph:
         """List the decisions of the problem once: by "nodes", "histories", "situations" or "beliefs".
 
         Raises:
-            TooLarge: more than 10^6 of them; names the parameter to lower where they are the setting's rows.
+            TooLarge: more than 10^6 of them; names the parameter to lower where they are the setting's rows, or what is
+                needed.
         """
         try:
             return super().graph(rows)
         except TooLarge:
-            if rows != self.rows:
+            if rows not in (self.rows, self.needed):
                 raise
-            raise self._refusal() from None
+            raise self._refusal(rows) from None
 
-    def _refusal(self) -> TooLarge:
-        most = f"{MAX_POINTS:,} {ROWS[self.rows]}"
+    def _refusal(self, rows: str) -> TooLarge:
+        most = f"{MAX_POINTS:,} {ROWS[rows]}"
         fix = f"Lower it: these parameters give more than {most}."
         return TooLarge(self.lower, getattr(self, self.lower), f"at most {most}", fix)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from theorybench.envs.core.finite.problem import Problem
+from theorybench.envs.core.finite.rules import HABIT
 from theorybench.envs.core.validation import instance, integer, real
 from theorybench.envs.supervision.markov_blanket.graphs import (
     CLASSES,
@@ -20,7 +21,7 @@ from theorybench.envs.supervision.markov_blanket.graphs import (
     left_variance,
     masks,
 )
-from theorybench.envs.supervision.purchases import HABIT, PurchaseSetting, practice, priced
+from theorybench.envs.supervision.purchases import PurchaseSetting, practice, priced
 
 #: What J of the kept set reaches, by level: below the first it is level 0, nothing flows.
 CUTS = (0.005, 0.25, 0.5, 0.7, 0.95, 1.3)

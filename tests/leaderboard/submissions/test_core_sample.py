@@ -26,8 +26,8 @@ LEFT_OUT = {"constant", "memoriser", "reinforce", "grpo-entropy", "exact-ascent"
     "mezo-wins",
     "rule",
 }
-#: Settings that it holds: those of the families context and supervision have suites of their own.
-SETTINGS = [id for id in shipped_settings() if lookup(id).setting.track not in ("context", "supervision")]
+#: Settings that it holds: those of the families context, supervision and features have suites of their own.
+SETTINGS = [id for id in shipped_settings() if lookup(id).setting.track not in ("context", "supervision", "features")]
 
 
 @pytest.fixture(scope="module")

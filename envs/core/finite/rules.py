@@ -1,0 +1,57 @@
+"""Rules of finite settings: fixed functions of what has been seen, as tables and as policies."""
+
+import functools
+from abc import abstractmethod
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.errors import UnknownNameError
+from theorybench.envs.core.finite.oracle import FiniteOracle, PointPolicy
+from theorybench.envs.core.finite.setting import FiniteSetting
+
+#: The name of the rule that every setting has: common practice, which is the reference without its slips.
+HABIT = "habit"
+
+
+class RuledSetting(FiniteSetting):
+    """A finite setting that states rules of thumb and of theory: their names in `rule_names`, what they do in `_rule`.
+
+    Its reference is common practice with slips, by node.
+    """
+
+    #: rules of thumb and of theory, in the order in which pictures and tables show them
+    rule_names: ClassVar[tuple[str, ...]] = ()
+
+    def rule(self, name: str) -> np.ndarray:
+        """Return the action of a rule at each row of the view "state": int64 (rows,).
+
+        Args:
+            name: one of `rule_names`, or "habit" for common practice.
+
+        Raises:
+            UnknownNameError: no such rule; those that there are are named.
+        """
+        if name == HABIT:
+            usual = self.problem.reference.argmax(axis=1)
+            return usual if self.rows == "nodes" else usual[self.graph(self.rows).node]
+        if name not in self.rule_names:
+            raise UnknownNameError(f"rule of {type(self).__name__}", name, (HABIT, *self.rule_names))
+        return np.asarray(self._rule(name), np.int64)
+
+    @abstractmethod
+    def _rule(self, name: str) -> np.ndarray:
+        """Return the action of one of `rule_names` at each row, from what is seen there: int (rows,)."""
+
+
+R = TypeVar("R", bound=RuledSetting)
+
+
+class RuledOracle(FiniteOracle[R]):
+    """Exact answers about a `RuledSetting`; beside these, `rules` by name."""
+
+    @functools.cached_property
+    def rules(self) -> dict[str, PointPolicy]:
+        """The setting's rules as policies, by name: they see observations alone, and learn nothing."""
+        setting = self.setting
+        return {name: PointPolicy(setting, setting.rows, setting.rule(name)) for name in setting.rule_names}

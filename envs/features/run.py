@@ -1,0 +1,164 @@
+"""A hidden run: the machine that all settings of the family are, and exact answers about it."""
+
+import dataclasses
+import functools
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from theorybench.envs.core.dynamics import Local
+from theorybench.envs.core.finite.listed import ListedSetting
+from theorybench.envs.core.finite.problem import Problem, softened
+from theorybench.envs.core.finite.rules import RuledOracle, RuledSetting
+from theorybench.envs.features.tables import dithered, rounded
+
+#: What the reference spreads over all actions; the rest is the habit.
+REFERENCE_SHARE = 0.1
+#: The action of settings whose first action stops the run.
+STOP = 0
+
+
+class Run(NamedTuple):
+    """The tables of a hidden run: C contexts, H hidden starts, A actions, X hidden states of all contexts together."""
+
+    horizon: int  # the largest number of decisions
+    begin: np.ndarray  # int (C, H), where each start begins
+    jump: np.ndarray  # int (A, X, quantiles), where an action takes a hidden state, as equally likely draws
+    measured: np.ndarray  # float64 (X,), what is measured after an action that led here, from 0 to `top`
+    top: int  # the largest reading
+    pay: np.ndarray  # float64 (X,), what the end is worth here
+    habit: np.ndarray  # int (horizon,), what people do at each decision
+    ends: np.ndarray  # bool (A,), the actions that end the run
+    outcomes: Mapping[str, np.ndarray]  # float64 (X,) by name, whose expectations at the end are metrics
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HiddenRun(RuledSetting, ListedSetting):
+    """A training run that somebody steers and cannot see into; a subclass makes its tables, `run`, from closed forms.
+
+    An action moves the hidden state x (which world this is, and how far training has come) to one of equally likely
+    `jump[a, x]`, and a noisy, rounded measurement of the new state comes back (`tables.dithered`). The episode ends
+    with an action that ends it, or after `horizon` decisions, the last of which is carried out like any other and not
+    measured any more: its reading is 0. Then the state's `pay` is the reward. A prompt is a context that is shown and a
+    start that is hidden: prompt i has context i // H and start i mod H, all equally likely.
+
+    The reference is the habit of people with probability .9, and any action else; agents begin at random. Tables of the
+    view "local" see the number of the decision, the context, the last action and the last reading; those of the view
+    "state" have a row for each history of actions and readings.
+
+    A subclass has parameters, `run`, `most_rows`, `choose` for its rules, and names for what is seen and hidden.
+    """
+
+    track: ClassVar[str] = "features"
+    policy_view: ClassVar[str] = "local"
+    reference_depends_on: ClassVar[str] = "position"
+    own_readings: ClassVar[bool] = True
+    rows: ClassVar[str] = "histories"
+    needed: ClassVar[str] = "beliefs"
+    lower: ClassVar[str] = "horizon"
+
+    @functools.cached_property
+    @abstractmethod
+    def run(self) -> Run:
+        """The tables, as a cached property."""
+
+    @functools.cached_property
+    def problem(self) -> Problem:
+        """A node for each context and number of decisions; one ending, which pays what the hidden state is worth."""
+        horizon, begin, jump, measured, top, pay, habit, ends, outcomes = self.run
+        contexts, actions = len(begin), len(jump)
+        nodes, readings = contexts * horizon, top + 1
+        last = np.arange(nodes) % horizon == horizon - 1
+        over = last[:, None] | ends
+        return Problem(
+            horizon=horizon,
+            num_actions=actions,
+            child=np.where(over, nodes, np.arange(1, nodes + 1)[:, None]),
+            cell=np.repeat(np.arange(actions)[:, None], readings, axis=1),
+            law=dithered(measured, top)[None],
+            situation=np.where(over, -1, 0),
+            pay=rounded(pay)[None],
+            jump=jump,
+            move=np.arange(actions)[None],
+            start=np.arange(contexts) * horizon,
+            begin=begin,
+            shown=np.arange(contexts)[:, None],
+            outcomes={name: np.asarray(values, np.float64)[None] for name, values in outcomes.items()},
+            reference=softened(np.tile(habit, contexts), np.ones((1, actions), bool), REFERENCE_SHARE),
+            initial=np.full((nodes, actions), 1 / actions),
+        )
+
+    @property
+    def local(self) -> Local:
+        """The decision's number, the context, the last action and the last reading; before the first, none."""
+        run = self.run
+        contexts, actions, readings = len(run.begin), len(run.jump), run.top + 1
+        columns = tuple((0, max(2 * t - 1, 1), max(2 * t, 2)) for t in range(run.horizon) for _ in range(2))
+        return Local(columns, ((actions + readings + 1, contexts), (1, actions), (actions + 1, readings)))
+
+    def _rule(self, name: str) -> np.ndarray:
+        graph = self.graph(self.rows)
+        context, actions, readings = graph.histories()
+        chosen = np.empty(len(graph), np.int64)
+        for depth, level in enumerate(graph.depths):
+            chosen[level] = self.choose(name, context[level], actions[level, :depth], readings[level, :depth])
+        return chosen
+
+    @abstractmethod
+    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
+        """Return the action of one of `rule_names` after each of some dialogues of t decisions.
+
+        Args:
+            name: of the rule.
+            context: int64 (n,), which is shown.
+            actions: int64 (n, t).
+            readings: int64 (n, t), what followed them.
+
+        Returns:
+            int (n,), or one action for all.
+        """
+
+    # Names.
+
+    @abstractmethod
+    def action_name(self, action: int) -> str:
+        """Name an action in renderings."""
+
+    @abstractmethod
+    def shown_name(self, context: int) -> str:
+        """Say what the prompt of a context shows, such as "n/d = 16"."""
+
+    @abstractmethod
+    def hidden(self, state: int) -> dict[str, str]:
+        """Describe a hidden state in a few lines, by label of at most nine letters: the world, and how far it came."""
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a symbol in renderings: an action, a reading, or what the prompt shows."""
+        first = self.prompt_symbols[0]
+        if symbol >= first:
+            return self.shown_name(symbol - first)
+        return self.action_name(symbol) if symbol < self.num_actions else f"reads {symbol - self.num_actions}"
+
+
+H = TypeVar("H", bound=HiddenRun)
+
+
+class HiddenRunOracle(RuledOracle[H]):
+    """Exact answers about a `HiddenRun`, for every policy: posteriors over hidden states are carried along.
+
+    "context_0/objective" and so on give the values of each context.
+    """
+
+    @functools.cached_property
+    def information_states(self) -> tuple[int, ...]:
+        """How many posteriors may be met at a decision, for each context."""
+        graph = self.setting.graph("beliefs")
+        contexts = len(self.setting.run.begin)
+        return tuple(np.bincount(graph.histories()[0], minlength=contexts).tolist())
+
+
+def plan(actions: np.ndarray, *steps: int) -> int:
+    """Return what a fixed sequence of actions does after some dialogues, (n, t); its last step is repeated."""
+    return steps[min(actions.shape[1], len(steps) - 1)]
