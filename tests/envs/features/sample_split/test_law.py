@@ -13,7 +13,6 @@ from theorybench.envs.features.sample_split.law import (
     gradient_snr,
     hessian_snr,
     recovered,
-    tails,
 )
 from theorybench.envs.features.spiked import K0, QUARTILE
 
@@ -56,17 +55,16 @@ def test_heads_of_two_features():
     alpha, beta = np.full(2, 0.25), np.full(2, 0.2)
     best = explained(alpha, beta, np.full(2, 0.8))
     np.testing.assert_allclose(fitted(best, np.array([50, 200]), 5), [-0.0218, 0.0588], atol=6e-5)
-    assert tails(2) == pytest.approx(68 / 5)
 
 
-def test_tails_by_simulation():
-    """E tr S^-1 for heads of one feature: its expansion, up to the next order."""
-    rng, n = np.random.default_rng(0), 200
-    s = rng.standard_normal((20_000, n))
-    h = np.stack([np.ones_like(s), s, (s * s - 1) / np.sqrt(2)], axis=1)
-    trace = np.trace(np.linalg.inv(h @ h.swapaxes(1, 2) / n), axis1=1, axis2=2)
-    assert trace.mean() == pytest.approx(3 * (1 + tails(1) / n), abs=0.03)
-    assert trace.mean() > 3 * n / (n - 4) + 0.03  # what Gaussian regressors would lose
+def test_squares_lose_more_than_gaussian_regressors():
+    """E tr S^-1 for heads of two features is 5 (1 + 68/(5 n)) up to the next order; for Gaussian ones 5 n/(n - 6)."""
+    rng, n = np.random.default_rng(0), 400
+    s = rng.standard_normal((4_000, n, 2))
+    h = np.concatenate([np.ones((4_000, n, 1)), s, (s * s - 1) / np.sqrt(2)], axis=2)
+    trace = np.trace(np.linalg.inv(h.swapaxes(1, 2) @ h / n), axis1=1, axis2=2)
+    assert trace.mean() == pytest.approx(5 * (1 + 68 / 5 / n), abs=0.03)
+    assert trace.mean() > 5 * n / (n - 6) + 0.06
 
 
 @given(st.floats(0.01, 60), st.floats(0, 1), st.floats(0, 1))
