@@ -3,11 +3,11 @@
 from typing import Any
 
 import reference_tables as tables
+from answers import oracle_of, setting_link
 from families import families
 from learners import learners_table
 from reference_data import Numbers
 
-from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.showing.words import format_number
 
 
@@ -20,11 +20,9 @@ def worth_table() -> str:
     """Return what practice, one step of look-ahead and the optimum earn with default parameters."""
     rows = []
     for id in families()["context"].settings:
-        entry, name = lookup(id), id.partition("/")[2]
-        oracle = entry.oracle(entry.make_setting({}))
+        oracle = oracle_of(id)
         earned = (oracle.reference_value, oracle.greedy_value, oracle.optimal_value)
         score = oracle.score(oracle.greedy_policy)
-        link = f"[{name.partition('-v')[0]}](settings/{name}.md)"
-        rows.append((link, *(f"{value:.4f}" for value in earned), format_number(score)))
+        rows.append((setting_link(id), *(f"{value:.4f}" for value in earned), format_number(score)))
     heads = ("setting", "what people do", "one step of look-ahead", "optimum", "score of look-ahead")
     return tables.table(heads, rows)

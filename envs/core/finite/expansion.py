@@ -57,10 +57,15 @@ class Layer(NamedTuple):
         ways = Found(*(column[block] for column in self.ways))
         source, action = ways.split(problem)
         node = self.before.node[source]
-        joint = self.before.belief[source]
-        for chosen in np.unique(action) if len(problem.jump) > 1 else ():
-            rows = action == chosen
-            joint[rows] = moved_beliefs(problem, node[rows], chosen, joint[rows])
+        if len(problem.jump) == 1:
+            joint = self.before.belief[source]
+        else:  # moved once for all readings that follow
+            first, which = np.unique(ways.slot, return_index=True, return_inverse=True)[1:]
+            moved = self.before.belief[source[first]]
+            for chosen in np.unique(action):
+                rows = action[first] == chosen
+                moved[rows] = moved_beliefs(problem, node[first[rows]], chosen, moved[rows])
+            joint = moved[which]
         law = problem.situation[node, action] * problem.num_readings + ways.reading
         joint *= problem.likelihood.take(law, axis=0)
         joint /= ways.chance[:, None]
@@ -122,6 +127,17 @@ class _Block:
         belief = self.belief if whole else self.belief[rows]
         return moved_beliefs(self.problem, self.node[rows], action, belief)
 
+    def ahead(self, rows: np.ndarray, action: int, columns: np.ndarray) -> np.ndarray:
+        """Return means of numbers (X, k) over the posteriors of some points, (m,), after an action's move: (m, k)."""
+        problem, found = self.problem, np.empty((len(rows), columns.shape[1]))
+        move = problem.move[self.node[rows], action]
+        for row in np.unique(move):
+            own = rows[move == row]
+            belief = self.belief if len(own) == len(self.node) else self.belief[own]
+            still = row == len(problem.jump) - 1
+            found[move == row] = belief @ (columns if still else problem.kernel(int(row)) @ columns)
+        return found
+
     def expand(self, directions: np.ndarray) -> Found:
         """Take every legal action."""
         problem, legal = self.problem, self.problem.legal[self.node]
@@ -173,6 +189,13 @@ class _Block:
     def paid(self, rows: np.ndarray, action: int, ending: np.ndarray) -> np.ndarray:
         """Return what endings (n,) pay on average at some points (n,), float64 (n, 1 + outcomes)."""
         pays = self.problem.pays
+        endings, which = np.unique(ending, return_inverse=True)
+        if len(self.problem.jump) > 1 and len(endings) * pays.shape[2] <= len(rows):
+            paid = np.empty((len(rows), pays.shape[2]))
+            for number, one in enumerate(endings):
+                own = which == number
+                paid[own] = self.ahead(rows[own], action, pays[one])
+            return paid
         if len(self.problem.jump) > 1:
             return np.einsum("mx,mxk->mk", self.moved(rows, action), pays[ending])
         point, state, weight = self.listed(rows)
@@ -229,11 +252,10 @@ class _Block:
         whole = np.zeros((*shape, columns.shape[1]))
         for number, action in enumerate(acts.tolist()):
             rows = np.flatnonzero(on[:, number])
-            moved = self.moved(busy[rows], action)
             for law, own in _shared(situation[rows, number]):
                 weights = (problem.law[law][:, :, None] * columns[:, None]).reshape(problem.num_states, -1)
                 own_rows = rows if own is None else rows[own]
-                product = (moved if own is None else moved[own]) @ weights
+                product = self.ahead(busy[own_rows], action, weights)
                 whole[own_rows, number] = product.reshape(len(own_rows), *whole.shape[2:])
         return whole[..., 0], whole[..., 1:]
 
