@@ -9,6 +9,7 @@ register(
     "TheoryBench/SampleSplit-v0",
     SampleSplit,
     SampleSplitOracle,
+    claims="theorybench.envs.features.sample_split.claims:CLAIMS",
     budget=20_000,
     difficulties=DIFFICULTIES,
     renderer=HiddenRunRenderer(),

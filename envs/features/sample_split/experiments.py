@@ -7,6 +7,7 @@ Hermite features H in place of the matrix, for either has the same inner product
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from theorybench.envs.core.evidence.experiments import Predicted, Sampled
 from theorybench.envs.core.evidence.interval import Interval, mean_interval, slope_interval
 from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.numerics import standard_error
 
 #: The upper quartile of a standard normal variable.
 QUARTILE = 0.6744897501960817
@@ -103,7 +105,7 @@ class Recovered(Sampled):
 
     tasks: tuple[Task, ...]  # the sources
     samples: tuple[float, ...]  # of each, in units of D
-    feature: int = 0  # which one
+    feature: int | None = 0  # which one; None for the one that is recovered least
     d: int = 24  # of inputs
     runs: int = 32  # repetitions
     hessian: bool = True  # whether it is used beside the gradient
@@ -112,19 +114,10 @@ class Recovered(Sampled):
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Learn: float64 (runs,)."""
         samples = [round(n * self.d * (self.d + 1) / 2) for n in self.samples]
-        return np.array(
-            [
-                recover(
-                    self.d,
-                    self.tasks,
-                    samples,
-                    seed_of(seed, 1, run),
-                    hessian=self.hessian,
-                    normalised=self.normalised,
-                )[self.feature]
-                for run in range(self.runs)
-            ]
-        )
+        kinds = {"hessian": self.hessian, "normalised": self.normalised}
+        seeds = (seed_of(seed, 1, run) for run in range(self.runs))
+        found = np.array([recover(self.d, self.tasks, samples, own, **kinds) for own in seeds])
+        return np.asarray(found.min(axis=1) if self.feature is None else found[:, self.feature])
 
 
 def quadratics(rng: np.random.Generator, d: int, count: int) -> np.ndarray:
@@ -163,20 +156,26 @@ class Exponent(Predicted):
     dimensions: tuple[int, ...] = (12, 24, 48, 96)  # d
     runs: int = 24  # of each d
     points: int = 40  # numbers of samples that are tried, from D/4 to 16 D
+    known: bool = False  # whether the feature depends on sqrt d inputs alone, and one knows which
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Learn; return the slope of the mean logarithm of these samples in that of d."""
-        means = list[Interval]()
-        for number, d in enumerate(self.dimensions):
-            samples = np.geomspace(d * (d + 1) / 8, 8 * d * (d + 1), self.points).astype(int)
-            logs = [
-                np.interp(0.5, np.maximum.accumulate(gradients(d, self.task, samples, seed)), np.log(samples))
-                for seed in (seed_of(seed, 2, number, run) for run in range(self.runs))
+        logs = np.array(
+            [
+                [self._half(d, seed_of(seed, 2, number, run)) for run in range(self.runs)]
+                for number, d in enumerate(self.dimensions)
             ]
-            means.append(mean_interval(np.array(logs)))
-        # Three standard errors of a mean are narrower than Student's interval of it.
-        errors = [own.half_width / 3 for own in means]
-        return slope_interval(np.log(self.dimensions), [own.value for own in means], errors)
+        )
+        errors = [standard_error(row) for row in logs]
+        return slope_interval(np.log(self.dimensions), logs.mean(axis=1).tolist(), errors, self.runs - 1)
+
+    def _half(self, d: int, seed: int) -> float:
+        """Return the logarithm of the number of samples at which the squared cosine passes 1/2."""
+        inputs = round(math.sqrt(d)) if self.known else d
+        D = inputs * (inputs + 1) / 2
+        samples = np.unique(np.geomspace(D / 4, 16 * D, self.points).astype(int))
+        found = gradients(inputs, self.task, samples.tolist(), seed)
+        return float(np.interp(0.5, np.maximum.accumulate(found), np.log(samples)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,14 +191,13 @@ class Chance(Sampled):
         """Learn; return the mean over numbers of samples, for each run: float64 (runs,)."""
         D = self.d * (self.d + 1) // 2
         samples = [round(n * D) for n in self.samples]
-        return np.array(
-            [D * gradients(self.d, self.task, samples, seed_of(seed, 3, run)).mean() for run in range(self.runs)]
-        )
+        runs = [gradients(self.d, self.task, samples, seed_of(seed, 3, run)) for run in range(self.runs)]
+        return D * np.array(runs).mean(axis=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Head(Sampled):
-    """What heads explain that are fitted to features of which rho^2 is known, over what is explained with rho = 1.
+    """What heads explain that are fitted to features of which rho^2 is known, as a share of `whole`.
 
     A learnt feature is rho p + sqrt(1 - rho^2) p' with p' another feature that labels do not depend on.
     """
@@ -209,25 +207,27 @@ class Head(Sampled):
     samples: int = 200  # labels that a head is fitted to
     whole: float = 1.0  # what is explained with rho = 1
     squares: bool = True  # whether heads have squares of features; else they have as many other features
-    d: int = 24  # of inputs
+    d: int = 0  # of inputs; 0 for features that are independent normal variables, the limit of large d
     runs: int = 60  # sets of features
-    heads: int = 60  # fits for each
-    tested: int = 20_000  # inputs that they are tested on
+    heads: int = 200  # fits for each
+    tested: int = 10_000  # inputs that they are tested on
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Fit; return the mean over heads for each set of features: float64 (runs,)."""
         return np.array([self._fitted(np.random.default_rng(seed_of(seed, 4, run))) for run in range(self.runs)])
 
     def _fitted(self, rng: np.random.Generator) -> float:
-        count = len(self.task.alpha)
-        kept = np.sqrt(self.recovery)
-        features = quadratics(rng, self.d, 3 * count)
+        count, kept = len(self.task.alpha), math.sqrt(self.recovery)
+        features = quadratics(rng, self.d, 3 * count) if self.d else None
 
         def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
             """Return regressors (n, 2 features + 1) and labels (n,)."""
-            values = evaluated(features, rng.standard_normal((n, self.d)))
+            if features is None:
+                values = rng.standard_normal((n, 3 * count))
+            else:
+                values = evaluated(features, rng.standard_normal((n, self.d)))
             true, other, spare = np.split(values, 3, axis=1)
-            learnt = kept * true + np.sqrt(1 - self.recovery) * other
+            learnt = kept * true + math.sqrt(1 - self.recovery) * other
             more = learnt**2 - 1 if self.squares else spare
             return np.concatenate([np.ones((n, 1)), learnt, more], axis=1), labels(rng, true, self.task)
 
@@ -236,5 +236,29 @@ class Head(Sampled):
         shown, own = shown.reshape(self.heads, self.samples, -1), own.reshape(self.heads, self.samples, 1)
         turned = shown.swapaxes(1, 2)
         weights = np.linalg.solve(turned @ shown, turned @ own)[:, :, 0]
-        errors = ((tested @ weights.T - targets[:, None]) ** 2).mean(axis=0)
+        # Squared errors on all that is tested, from its moments.
+        moment, cross = tested.T @ tested / len(tested), targets @ tested / len(tested)
+        errors = 1 - 2 * weights @ cross + ((weights @ moment) * weights).sum(axis=1)
         return float((1 - errors / targets.var()).mean() / self.whole)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitMoves:
+    """How many more chunks the optimum spends on sources with the fewest downstream tasks than with the most."""
+
+    rounds: int = 200  # episodes of each prompt
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact expectations of the first and the last context."""
+        told, last = oracle.evaluate(oracle.optimal_policy), len(oracle.setting.downstream) - 1
+        return float(told["context_0/chunks"] - told[f"context_{last}/chunks"])
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the difference of means, for pairs of episodes with the same hidden sources."""
+        setting, means = lab.setting, []
+        for number, context in enumerate((0, len(setting.downstream) - 1)):
+            prompts = np.tile(context * setting.types + np.arange(setting.types), self.rounds)
+            played = lab.simulate(lab.oracle.optimal_policy, len(prompts), seed_of(seed, 5, number), prompts=prompts)
+            spent = (played.actions > 0).sum(axis=1)  # padding is 0, as STOP
+            means.append(spent[np.argsort(played.prompts, kind="stable")])
+        return mean_interval((means[0] - means[1]).astype(float))
