@@ -11,6 +11,7 @@ register(
     SampleSplitOracle,
     claims="theorybench.envs.features.sample_split.claims:CLAIMS",
     budget=20_000,
+    studies="theorybench.envs.features.sample_split.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=HiddenRunRenderer(),
 )
