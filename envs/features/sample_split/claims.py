@@ -11,7 +11,15 @@ import numpy as np
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.core.evidence.experiments import Ahead
-from theorybench.envs.features.sample_split.experiments import Chance, Exponent, Head, Recovered, SplitMoves, Task
+from theorybench.envs.features.sample_split.experiments import (
+    DOWNSTREAM,
+    Chance,
+    Exponent,
+    Head,
+    Recovered,
+    SplitMoves,
+    Task,
+)
 from theorybench.envs.features.sample_split.law import explained, fitted, gradient_snr, hessian_snr, recovered
 
 claim = ClaimMaker("sample-split")
@@ -23,9 +31,9 @@ WORLD = (
     Task((0.0, 0.0), (0.3637, 0.4663)),
 )
 #: A source of one feature that the Hessian alone shows, and one of two.
-EVEN, BOTH = Task((0.0,), (1.0,)), Task((0.0, 0.0), (0.415, 0.415))
-#: A downstream task, and what its labels are of where heads have no squares.
-DOWNSTREAM, LINEAR = Task((0.25, 0.25), (0.2, 0.2)), Task((0.25, 0.25), (0.0, 0.0))
+WHOLLY_EVEN, BOTH = Task((0.0,), (1.0,)), Task((0.0, 0.0), (0.415, 0.415))
+#: A downstream task whose labels are of no squares.
+LINEAR = Task((0.25, 0.25), (0.0, 0.0))
 FINITE = "D = 300 Hermite features are not many: eigenvectors are smeared near the threshold, features not quite normal"
 NEAR = f"{FINITE}; near its threshold of 11 D the first is off most, .21 +- .01 for .31; .28 +- .03 at d = 40"
 #: Chunks of 4 D samples of each source, the feature that is measured, the tolerance, and how often it is.
@@ -39,6 +47,7 @@ SPLITS = (
     ((2, 2, 1), 1, 0.08, 16),
     ((2, 2, 1), 2, 0.08, 16),
 )
+
 
 def learnt(tasks: tuple[Task, ...], samples: tuple[float, ...], feature: int = 0) -> Callable[[Any], float]:
     """Return rho^2 of a feature after some samples of tasks, in units of D."""
@@ -72,16 +81,16 @@ CLAIMS: tuple[Claim, ...] = (
         Chance(prediction=lambda oracle: 1.0),
         parameters={"mode": "single"},
         source=f"{SINGLE}, the condition on the first derivative of the link",
-        statement="A source with E g' = 0 teaches its feature by the gradient no better than a random direction would be",
+        statement="By the gradient, a source with E g' = 0 teaches its feature no better than a random direction does",
         falsified_by="a fifth of its labels being the feature's sign",
         formula="1/D for rho^2, whatever the number of samples; in units of 1/D",
         tolerance=0.25,
-        tolerance_reason="at d = 24 features are not quite normal: .82 +- .02, for a part of the gradient goes along A^2",
+        tolerance_reason="at d = 24 features are not quite normal: .82 +- .03, for some of the gradient goes along A^2",
     ),
     *(
         claim(
             f"hessian-{samples}",
-            Recovered(tasks=(EVEN,), samples=(samples,), prediction=learnt((EVEN,), (samples,))),
+            Recovered(tasks=(WHOLLY_EVEN,), samples=(samples,), prediction=learnt((WHOLLY_EVEN,), (samples,))),
             source=f"{MULTIPLE}, as a spectral step (the law is ours)",
             statement=f"The Hessian shows a feature that the gradient misses, from {samples} D samples to this degree",
             falsified_by="Hermite features of unequal length, which make outliers of their own",
@@ -140,7 +149,7 @@ CLAIMS: tuple[Claim, ...] = (
         "heads",
         Head(whole=WHOLE, prediction=lambda oracle: head(DOWNSTREAM, 200)),
         source="heads (ours)",
-        statement="A head fitted to 200 labels explains E less P (1 - E)/(n - P - 1), with features in the limit of large d",
+        statement="A head fitted to 200 labels explains E less P (1 - E)/(n - P - 1), in the limit of large d",
         falsified_by="half the labels",
         formula=".0588/.1090 with rho^2 = .8",
         tolerance=0.02,
@@ -149,11 +158,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     claim(
         "heads-few",
-        Head(
-            task=LINEAR, samples=50, squares=False, whole=WHOLE, prediction=lambda oracle: head(LINEAR, 50)
-        ),
+        Head(task=LINEAR, samples=50, squares=False, whole=WHOLE, prediction=lambda oracle: head(LINEAR, 50)),
         source="heads (ours)",
-        statement="From 50 labels that holds for Gaussian regressors; heads with squares lose almost .2 more, unlike the law",
+        statement="From 50 labels that holds for Gaussian regressors; squares of features lose almost .2 more",
         falsified_by="squares in place of other features",
         formula="(E - 5 (1 - E)/44)/.1090, labels and regressors without squares",
         tolerance=0.03,
@@ -168,7 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="50 labels",
         formula="(E - 5 (1 - E)/894)/.1090",
         tolerance=0.08,
-        tolerance_reason="at d = 24 features have a kurtosis of about 4 in place of 3, for which the law is some .05 too good",
+        tolerance_reason="at d = 24 features have a kurtosis of about 4 in place of 3: the law is some .05 too good",
         resolution=0.05,
     ),
     claim(
@@ -192,7 +199,7 @@ CLAIMS: tuple[Claim, ...] = (
         "best-read-misleads",
         Ahead(first="paper-split", second="each-once-then-best"),
         source=OURS,
-        statement="Who follows the best reading earns less than who takes sources in turn and keeps 30 labels a coefficient",
+        statement="Following the best reading earns less than sources in turn and 30 labels for each coefficient",
         falsified_by="four downstream tasks throughout",
         formula="J(paper-split) - J(each-once-then-best)",
     ),

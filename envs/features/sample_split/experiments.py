@@ -29,6 +29,12 @@ class Task(NamedTuple):
     beta: tuple[float, ...]  # of the sign of its square less that of the quartile
 
 
+#: A source whose labels are signs of its feature, and one that teaches it nothing by the gradient.
+ODD, EVEN = Task((1.0,), (0.0,)), Task((0.0,), (0.75,))
+#: A downstream task of two features.
+DOWNSTREAM = Task((0.25, 0.25), (0.2, 0.2))
+
+
 def hermite(inputs: np.ndarray) -> np.ndarray:
     """Return the normalised Hermite features of second degree of inputs (n, d): float64 (n, d (d + 1)/2)."""
     first, second = np.triu_indices(inputs.shape[1])
@@ -49,8 +55,8 @@ def directions(
 ) -> list[np.ndarray]:
     """Learn from samples of one task: the gradient, and the eigenvectors outside of the bulk of the Hessian.
 
-    The Hessian is the mean of labels times products of Hermite features, which are brought to one length, sqrt D: else a
-    few long ones make outliers of their own. The bulk ends where that of shuffled labels does.
+    The Hessian is the mean of labels times products of Hermite features, which are brought to one length, sqrt D:
+    else a few long ones make outliers of their own. The bulk ends where that of shuffled labels does.
 
     Args:
         rng: draws.
@@ -152,7 +158,7 @@ def gradients(d: int, task: Task, samples: Sequence[int], seed: int) -> np.ndarr
 class Exponent(Predicted):
     """Exponent of d in the samples from which half of a feature is recovered by the gradient."""
 
-    task: Task = Task((1.0,), (0.0,))
+    task: Task = ODD
     dimensions: tuple[int, ...] = (12, 24, 48, 96)  # d
     runs: int = 24  # of each d
     points: int = 40  # numbers of samples that are tried, from D/4 to 16 D
@@ -182,7 +188,7 @@ class Exponent(Predicted):
 class Chance(Sampled):
     """Squared cosine of a task's gradient and its feature, over that of a random direction, 1/D."""
 
-    task: Task = Task((0.0,), (0.75,))
+    task: Task = EVEN
     samples: tuple[float, ...] = (2.0, 4.0, 8.0, 16.0)  # in units of D
     d: int = 24  # of inputs
     runs: int = 800  # repetitions
@@ -202,7 +208,7 @@ class Head(Sampled):
     A learnt feature is rho p + sqrt(1 - rho^2) p' with p' another feature that labels do not depend on.
     """
 
-    task: Task = Task((0.25, 0.25), (0.2, 0.2))
+    task: Task = DOWNSTREAM
     recovery: float = 0.8  # rho^2 of each feature
     samples: int = 200  # labels that a head is fitted to
     whole: float = 1.0  # what is explained with rho = 1

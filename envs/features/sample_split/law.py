@@ -25,9 +25,9 @@ overlaps p_j by rho_j passes on rho_j and rho_j^2 of these: a head of degree 2 e
 
 of the variance of the label, which is 1. Fitted by least squares with P coefficients to n samples it loses P (1 - E) /
 (n - P - 1), as on P Gaussian regressors h. That is optimistic where n is not much larger than P^2, for squares of
-features have heavy tails. With I + Delta the mean of h h^T over samples, the loss is (1 - E)/n E tr (I + Delta)^-1 up to
-the dependence of noise on h, and tr Delta^2 has the mean (E|h|^4 - P)/n. For a constant, s and (s^2 - 1)/sqrt 2 of each
-of r features |h|^2 is 1 plus (s^4 + 1)/2 for each, of mean 2 and variance 24, so that E|h|^4 = P^2 + 24 r, where
+features have heavy tails. With I + Delta the mean of h h^T over samples, the loss is (1 - E)/n E tr (I + Delta)^-1, up
+to the dependence of noise on h, and tr Delta^2 has the mean (E|h|^4 - P)/n. For a constant, s and (s^2 - 1)/sqrt 2 of
+each of r features |h|^2 is 1 plus (s^4 + 1)/2 for each, of mean 2 and variance 24, so that E|h|^4 = P^2 + 24 r, where
 Gaussian regressors have P^2 + 2 P: 73 for 35 at r = 2, a loss of P/n (1 + 68/(5 n)) for P/n (1 + 6/n).
 """
 

@@ -48,14 +48,12 @@ class SampleSplit(HiddenRun):
     def most_rows(self) -> int:
         """Return a bound: sequences of sources, and at most two readings that each problem leaves possible at each."""
         problems, readings = self.types, TOP + 1
-        return len(self.downstream) * sum(
-            SOURCES**t * min(readings**t, problems * 2**t) for t in range(self.chunks)
-        )
+        return len(self.downstream) * sum(SOURCES**t * min(readings**t, problems * 2**t) for t in range(self.chunks))
 
     # The instance and its mathematics.
 
     @property
-    def features(self) -> int:
+    def num_features(self) -> int:
         """How many hidden features there are."""
         return 2 if self.mode == "multiple" else 1
 
@@ -67,7 +65,7 @@ class SampleSplit(HiddenRun):
     @property
     def coefficients(self) -> int:
         """The number of coefficients of a head, P: a constant, each feature and its square."""
-        return 2 * self.features + 1
+        return 2 * self.num_features + 1
 
     @functools.cached_property
     def sources(self) -> np.ndarray:
@@ -91,6 +89,14 @@ class SampleSplit(HiddenRun):
         return np.array([own for own in counts if sum(own) <= self.chunks])
 
     @functools.cached_property
+    def stages(self) -> np.ndarray:
+        """How far training may have come: int64 (stages, 2), place in `splits` and last source, 0 before any."""
+        found = [[0, 0]]
+        splits = enumerate(self.splits)
+        found += [[number, 1 + int(source)] for number, own in splits for source in np.flatnonzero(own)]
+        return np.array(found)
+
+    @functools.cached_property
     def recovery(self) -> np.ndarray:
         """How much of each feature was learnt, rho^2: float64 (types, splits, features)."""
         samples = (self.splits * (self.budget / self.chunks))[:, :, None]  # (splits, sources, 1), in units of D
@@ -109,9 +115,9 @@ class SampleSplit(HiddenRun):
     @functools.cached_property
     def worth(self) -> np.ndarray:
         """What heads explain, as a share of what they would with all features: float64 (contexts, types, splits)."""
-        shares = np.full((2, self.features), 1 / self.features)
+        shares = np.full((2, self.num_features), 1 / self.num_features)
         task = ALPHA * shares[0], BETA * shares[1]
-        best, whole = explained(*task, self.recovery), explained(*task, np.ones(self.features))
+        best, whole = explained(*task, self.recovery), explained(*task, np.ones(self.num_features))
         P, samples = self.coefficients, self.samples_a_head[:, None]
         enough = samples > P + 1
         value = fitted(best, np.where(enough, samples, P + 2.0), P)
@@ -119,56 +125,55 @@ class SampleSplit(HiddenRun):
 
     @functools.cached_property
     def run(self) -> Run:
-        """The tables: hidden state ((context * types + world) * splits + split) * 4 + last source, 0 before any."""
-        shape = len(self.downstream), self.types, len(self.splits), SOURCES + 1
-        state = np.arange(math.prod(shape)).reshape(shape)
-        place = {tuple(own): number for number, own in enumerate(self.splits.tolist())}
-        jump = np.broadcast_to(state, (SOURCES + 1, *shape)).copy()
-        for source in range(SOURCES):
-            more = self.splits + np.eye(SOURCES, dtype=np.int64)[source]
-            after = [place.get(tuple(own), number) for number, own in enumerate(more.tolist())]
-            jump[source + 1] = state[:, :, after, source + 1, None]
-        # What a source's own head explains, (types, splits, sources).
-        own = explained(self.sources[:, None, :, 0], self.sources[:, None, :, 1], self.recovery[:, :, None])
-        measured = np.concatenate([np.zeros((*own.shape[:2], 1)), TOP * own], axis=2)
+        """The tables: hidden state (context * types + world) * stages + stage."""
+        shape = len(self.downstream), self.types, len(self.stages)
+        state, (split, last) = np.arange(math.prod(shape)).reshape(shape), self.stages.T
+        place = {
+            (*own, source): n for n, (own, source) in enumerate(zip(self.splits[split].tolist(), last, strict=True))
+        }
+        jump = [state]
+        for source in range(1, SOURCES + 1):
+            more = self.splits[split] + (np.arange(1, SOURCES + 1) == source)
+            after = [place.get((*own, source), stage) for stage, own in enumerate(more.tolist())]
+            jump.append(state[:, :, after])
+        # What the last source's own head explains, (types, stages).
+        task = self.sources[:, np.maximum(last, 1) - 1]
+        own = np.where(last > 0, explained(task[:, :, 0], task[:, :, 1], self.recovery[:, split]), 0.0)
 
-        def spread(values: np.ndarray, *axes: int) -> np.ndarray:
-            """Return values of some axes of `shape` for each state, (X,)."""
-            rest = [axis for axis in range(len(shape)) if axis not in axes]
-            return np.broadcast_to(np.expand_dims(values, rest), shape).ravel()
+        def spread(values: np.ndarray) -> np.ndarray:
+            """Return values, broadcast to (contexts, types, stages), for each state: (X,)."""
+            return np.broadcast_to(values, shape).ravel()
 
         return Run(
             horizon=self.chunks,
-            begin=state[:, :, 0, 0],
-            jump=jump.reshape(SOURCES + 1, -1, 1),
-            measured=spread(measured, 1, 2, 3),
+            begin=state[:, :, 0],
+            jump=np.array(jump).reshape(SOURCES + 1, -1, 1),
+            measured=spread(TOP * own),
             top=TOP,
-            pay=spread(self.worth, 0, 1, 2),
+            pay=spread(self.worth[:, :, split]),
             habit=np.where(np.arange(self.chunks) < self.chunks // 2, 1 + np.arange(self.chunks) % SOURCES, STOP),
             ends=np.arange(SOURCES + 1) == STOP,
             outcomes={
-                "chunks": spread(self.splits.sum(axis=1), 2),
-                "samples_a_head": spread(rounded(self.samples_a_head), 0, 2),
-                **{
-                    f"recovered_{1 + j}": spread(rounded(self.recovery[:, :, j]), 1, 2) for j in range(self.features)
-                },
+                "chunks": spread(self.splits.sum(axis=1)[split]),
+                "samples_a_head": spread(rounded(self.samples_a_head)[:, None, split]),
+                **{f"recovered_{1 + j}": spread(rounded(self.recovery[:, split, j])) for j in range(self.num_features)},
             },
         )
 
     # Rules.
 
-    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray | int:
+    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
         """Return what a rule does after some dialogues."""
         taken = actions.shape[1]
         if name == "half-half":
-            return 1 if taken < self.chunks // 2 else STOP
+            return np.asarray(1 if taken < self.chunks // 2 else STOP)
         if name == "paper-split":
             chunk = self.budget * self.hermite / self.chunks
             kept = np.ceil(LABELS * self.coefficients * np.array(self.downstream) / chunk)
             return np.where(taken < self.chunks - kept[context], 1 + taken % SOURCES, STOP)
         if taken >= math.ceil(2 * self.chunks / 3):
-            return STOP
-        return 1 + taken if taken < SOURCES else 1 + readings[:, :SOURCES].argmax(axis=1)
+            return np.asarray(STOP)
+        return 1 + (readings[:, :SOURCES].argmax(axis=1) if taken >= SOURCES else np.asarray(taken))
 
     # Names.
 
@@ -182,8 +187,8 @@ class SampleSplit(HiddenRun):
 
     def hidden(self, state: int) -> dict[str, str]:
         """Describe the sources, and how much of each feature was learnt."""
-        rest, split = divmod(state // (SOURCES + 1), len(self.splits))
-        world = rest % self.types
+        rest, stage = divmod(state, len(self.stages))
+        world, split = rest % self.types, self.stages[stage, 0]
 
         def told(numbers: np.ndarray) -> str:
             return " ".join(f"{x:.2f}".removeprefix("0") for x in numbers)

@@ -22,8 +22,8 @@ from theorybench.envs.core.evidence.study import (
 )
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
 from theorybench.envs.features.run import STOP
-from theorybench.envs.features.sample_split.claims import DOWNSTREAM, WHOLE, head, learnt
-from theorybench.envs.features.sample_split.experiments import Head, Task, gradients, recover
+from theorybench.envs.features.sample_split.claims import WHOLE, head, learnt
+from theorybench.envs.features.sample_split.experiments import DOWNSTREAM, Head, Task, gradients, recover
 
 #: Samples of a source, in units of D.
 SAMPLES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
@@ -50,7 +50,9 @@ class Learning:
             series.append(Series(name, "predicted", self.samples, theory))
             runs = [gradients(self.d, task, counts, run) for run in run_seeds(seed, seeds)]
             series.append(measured(name, self.samples, runs))
-        return self._chart("What the gradient learns of one feature", series, "Even labels, alpha = 0, teach it nothing.")
+        return self._chart(
+            "What the gradient learns of one feature", series, "Even labels, alpha = 0, teach it nothing."
+        )
 
     def by_hessian(self, seed: int, seeds: int) -> Chart:
         """Return the chart of even labels, with Hermite features of equal length and as they are."""
@@ -69,7 +71,9 @@ class Learning:
                 for run in run_seeds(seed, seeds)
             ]
             series.append(measured(name, self.samples, runs))
-        note = "Thresholds of the law are at 1.77 D and 6.55 D; at D = 300 they are smeared, and what is learnt is less."
+        note = (
+            "Thresholds of the law are at 1.77 D and 6.55 D; at D = 300 they are smeared, and what is learnt is less."
+        )
         return self._chart("What the Hessian learns of one feature, from even labels", series, note)
 
     def _chart(self, title: str, series: list[Series], note: str) -> Chart:
@@ -181,11 +185,12 @@ class Tree:
                 places[point] = sum(own) / len(own)
         figure = Figure((7.2, 1.0 + 0.3 * leaves))
         axes = figure.add_axes((0.01, 0.02, 0.98, 0.96))
+        small: dict[str, Any] = {"fontsize": 7, "color": QUIET, "ha": "center", "va": "bottom"}
         for depth, points in enumerate(shown):
             for point in points:
                 if depth:
                     axes.plot([depth - 0.62, depth], [places[int(parent[point])], places[point]], color=EDGE, zorder=1)
-                    axes.text(depth - 0.28, places[point], f"reads {read[point]}", fontsize=7, color=QUIET, ha="center")
+                    axes.text(depth - 0.28, places[point], f"reads {read[point]}", **small)
                 share = reach[point] / reach[shown[0][0]]
                 face = EMPTY if best[point] == STOP else GIVEN if depth % 2 else SAID
                 words = f"{setting.action_name(int(best[point]))} ({share:.0%})"
@@ -246,7 +251,7 @@ STUDIES: tuple[Study, ...] = (
         id="sample-split-chunks",
         source="ours",
         title="How many chunks features are worth",
-        text="More downstream tasks need more labels for heads, and the best split moves; worlds differ in the sources.",
+        text="More downstream tasks need more labels for heads, and the best split moves; it differs by world.",
         run=Splits(),
         seeds=2,
         exact=True,
@@ -255,7 +260,7 @@ STUDIES: tuple[Study, ...] = (
         id="sample-split-tree",
         source="ours",
         title="What the optimum does first",
-        text="It reads a source, and stays with it or leaves it.",
+        text="It tries two sources, whatever the first one reads; from then on readings decide.",
         run=Tree(),
         seeds=2,
         exact=True,
