@@ -92,7 +92,7 @@ class Bulk(NamedTuple):
 
 @functools.cache
 def bulk(aspect: float, spikes: tuple[float, ...] = (), nodes: int = NODES) -> Bulk:
-    """Return the bulk at 0 < gamma < 1 (at 1 its density is infinite at 0) on nodes E_k = edge cos((k + 1/2) pi / nodes).
+    """Return the bulk at 0 < gamma < 1 on nodes E_k = edge cos((k + 1/2) pi / nodes); it is less exact near gamma = 1.
 
     g solves -E gamma^2 g^3 + (gamma^2 - gamma) g^2 + E g - 1 = 0, and the densities, -Im g / pi of all eigenvalues and
     -Im G_u / pi of the weight of a feature, are multiplied by the sine, the width of a node, and normalised to sum 1.

@@ -1,0 +1,285 @@
+"""How wide a network should be and how large its steps, for a given compute, and what cheap pilot runs say about it."""
+
+import dataclasses
+import functools
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.validation import instance, integer, integers
+from theorybench.envs.features.emergence.law import found_by, strengths, train
+from theorybench.envs.features.emergence.rules import (
+    COMMITMENTS,
+    EXPONENTS,
+    PILOTS,
+    RULES,
+    STEPS,
+    TRIED,
+    WIDTHS,
+    after_pilots,
+    commitment,
+)
+from theorybench.envs.features.run import HiddenRun, Run
+
+#: The largest reading, -3 log2 of a loss of 2^-8, and a loss that counts as none.
+TOP, NO_LOSS = 24, 1e-12
+#: What a commitment has learnt: names of outcomes.
+LEARNT = ("skills", "rank", "next_skill")
+
+
+class World(NamedTuple):
+    """What is hidden."""
+
+    beta: float  # exponent of the skills' strengths
+    variance: float  # V, of the gradient noise
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Emergence(HiddenRun):
+    """How wide a network should be and how large its steps, for a given compute, after small and noisy pilots.
+
+    ## Description
+    A network is to be trained once, on a compute of C = m n: the wider it is, the shorter it trains. What must be
+    chosen are its width m and the size of its steps. Small runs, *pilots*, cost 1/64 of the compute each and say how
+    well a width and a step do there. What wins a pilot is wrong for the run: a longer run wants smaller steps, a wider
+    network finds weaker skills, and steps that find the strong ones at once never find the weak ones in the noise.
+
+    The teacher is a sum of P = `skills` skills, f* = sum_p a_p h_4(v_p . x), with orthonormal v_p in R^d, h_4 a Hermite
+    polynomial, a_p proportional to p^(-beta) and sum a_p^2 = 1. The student has m neurons, sum_i |u_i|^2 h_4(ubar_i .
+    x), and takes N online steps of size eta with a gradient noise of variance V. A neuron finds a skill all of a
+    sudden, after a long time at which nothing is seen: near its beginning all its overlaps are about d^(-1/2), and the
+    fourth power is flat there. Each neuron finds one skill, each skill is found once, and their sum falls smoothly.
+
+    The compute is shown. Hidden are beta and V, in one of `types` worlds, all equally likely.
+
+    ## Action Space
+    `Discrete(24)`, all always legal. 0 to 3 train a pilot: width and step (8, 1), (8, 2^-3), (8, 2^-6), (32, 2^-4.5). 4
+    + 5 i + j commits: the rest of the compute, 1 - (pilots)/`pilot` of it, trains the width (8, 32, 128, 512)[i] with
+    the step etahat = 2^-(0, 1.5, 3, 4.5, 6)[j].
+
+    ## Observation Space
+    `MultiDiscrete`, 1 + 2 `horizon` integers: the compute, then each action and the reading that followed it, padded
+    with 0. After a pilot with the loss L that is z = -3 log2 L, at most 24, rounded at random to one of its two
+    neighbours, so that it is right on average. After the last action it is 0. Action a is token a + 1, reading r is
+    token r + 25; then come the tokens of the computes.
+
+    ## Starting State
+    Nothing trained. Prompt i shows the compute i // `types` and hides the world i mod `types`.
+
+    ## Reward
+    At the end -log10 L, the decades by which the loss of the network that was committed to is below 1 (a loss below
+    10^-12 counts as that); 0 where the last action is a pilot.
+
+    With w = sqrt(d) v_p . ubar, etahat = eta d^2 / 2, n = 16 N / d^3, s = etahat^2 V n and kappa = a_p / (etahat V) the
+    overlap of a free neuron is the diffusion
+
+        dw = (1/2) (kappa w^3 - w) ds + dB,   w(0) ~ N(0, 1),
+
+    in which d occurs no more. F(kappa, s) is the probability that |w| has reached 6, by a Markov chain on 97 places. A
+    mean field lets neurons compete: with H = -ln(1 - F) a free neuron finds skill p, if that is open, at the rate dH_p,
+    and is free no more. L = sum a_p^2 P(p is open).
+
+    ## Episode End
+    With a commitment, or after `horizon` actions; terminated, never truncated.
+
+    ## Arguments
+    An instance draws the worlds: exponents from .65 up in steps of about .1, and noises from 2^-6 to 2^4 in some order.
+
+    ## Optimum
+    J = E[reward]. J* is found over what is known of the world, and every policy's value is exact. `clairvoyant` is what
+    one earns who is shown the world, `open_loop` is the best commitment for each compute without a pilot.
+
+    The reference is common practice: the widest network and the step 2^-3 at once, with probability .9, else any
+    action. Agents begin with any action.
+
+    | | J_ref | J* | habit | uniform | open loop | clairvoyant | best | smaller | smallest | rescaled | exponents |
+    |---|---|---|---|---|---|---|---|---|---|---|---|
+    | by default | 1.6799 | 2.1073 | 1.7132 | 1.3193 | 1.9241 | 2.1108 | 1.8126 | 1.8268 | 1.7027 | 1.9315 | 1.4142 |
+    | instance 1 | 1.7736 | 2.1765 | 1.8073 | 1.4096 | 2.0439 | 2.1836 | 1.8707 | 1.9080 | 1.7906 | 2.0527 | 1.3619 |
+    | C = 2^8 | .0823 | 1.1097 | .0450 | .4847 | 1.0638 | 1.1528 | .7620 | .4394 | .0384 | 1.0589 | .7025 |
+    | C = 2^20 | 2.3741 | 2.6458 | 2.4471 | 1.5846 | 2.5149 | 2.6473 | 2.2209 | 2.3659 | 2.5126 | 2.5415 | 1.9433 |
+
+    `oracle.rules`, which the agent `rule[name=...]` plays, train three pilots of width 8 and commit to the widest
+    network with the step of the one that read best (`pilot-best`), one or two places smaller (`pilot-smaller`,
+    `pilot-smallest`). `pilot-rescaled` knows what is good at C = 2^12, width 128 and the best step one place smaller,
+    and carries that to other computes by the theory's exponents, m ~ C^(1/(1 + 2 beta)) and etahat ~ C^(-beta/(1 + 2
+    beta)), with beta from the best reading. `exponents-alone` takes m = C^(1/(1 + 2 beta)) and etahat ~ n^(-1/2) from
+    the pilot, and is the worst of all: exponents have no constants.
+
+    At C = 2^12 the optimum takes 1.66 pilots, at 2^18 1.12. A third one is worth less than 10^-6: it pays only after
+    others that the optimum does not take.
+
+    ## What theory predicts
+    *Times.* Without noise a neuron finds skill p at 1/(8 a_p c(0)^2 eta) with c(0) its overlap at first, and pairs of
+    neurons and skills form greedily, by the largest a_p c(0)^2. In the gradient flow of 32 neurons and 8 skills that is
+    so for 31 of 32 pairs at d = 512, 3 to 7 % late. At d = 128 one pair in eight does not form, since its neuron is
+    drawn to an earlier skill that is found and not yet learnt, and some others are up to 60 % off.
+
+    *Time.* L falls as n^((1 - 2 beta)/beta) at a fixed small step, and as n^((1 - 2 beta)/(2 beta)) where the step is
+    tuned to the time: a smaller step finds weaker skills and takes longer. With V = 1/16 and etahat = 2^-5 the slopes
+    are -.762, -1.034, -1.208 at beta = .8, 1, 1.3, where theory has -.750, -1, -1.231; tuned, -.461, -.511, -.615,
+    where it has -.375, -.5, -.615. With steps too large for their noise the loss hardly falls.
+
+    *Width and step.* The best of both go by the exponents 1/(1 + 2 beta) and -beta/(1 + 2 beta) of the compute,
+    roughly.
+
+    *What is not so* at these sizes: the loss falls faster than theory says in the width (-1.01, -1.38, -1.89 for 1 - 2
+    beta = -.6, -1, -1.6 from m = 8 to 256) and in the compute (tuned: -.29, -.41, -.54 for -.23, -.33, -.44; at the
+    step 2^-5: -.48, -.70, -.95 for -.33, -.50, -.70). Lucky weak skills take neurons from strong ones; we guess that
+    this is why, and have not shown it.
+
+    *A smooth sum of steps.* A skill of rank m/4 or less goes from 10 to 90 % found within a factor of 2.4 to 3.3 of the
+    time, and the loss is a power of time over a factor of 64. The skill of rank m is found with probability .38 to .54
+    at most: neurons are spent.
+
+    *The limit of large d.* Online SGD in d = 40 agrees with F where the drift is strong (kappa = 2). Near kappa = 1/4 a
+    neuron has to come so far by noise that its overlap is no longer small: .60 are found by s = 16 where F says .77.
+
+    Ours, and not the paper's: the diffusion with noise, F, the mean field, pilots and prices. The mean field's loss is
+    2 to 6 % above that of simulated diffusions.
+
+    ## References
+    Emergence and scaling laws in SGD learning of shallow neural networks (arXiv 2504.19983): the teacher, the
+    2-homogeneous student, the times, greedy order and exponents. Its proofs were not read.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "how wide should a network be, and how large its steps, if pilots are small and noisy?"
+    rule_names: ClassVar[tuple[str, ...]] = RULES
+
+    log_compute: tuple[int, ...] = integers(
+        (12, 18), 6, 24, "log2 of the compute C = m n, one a context", none=False, most=3
+    )
+    pilot: int = integer(64, 4, 256, "the compute over that of a pilot")
+    types: int = integer(6, 2, 12, "worlds")
+    horizon: int = integer(4, 2, 5, "the largest number of decisions, the last of which should commit")
+    skills: int = integer(1024, 64, 8192, "skills P of the teacher")
+    instance: int = instance(0, "exponents and noises of the worlds")
+
+    def most_rows(self) -> int:
+        """Return how many dialogues there are: in each world a pilot has two possible readings."""
+        return len(self.log_compute) * self.types * sum((2 * len(PILOTS)) ** done for done in range(self.horizon))
+
+    # What is hidden.
+
+    @functools.cached_property
+    def worlds(self) -> tuple[World, ...]:
+        """Exponents that rise from world to world, and noises of all sizes in some other order."""
+        rng = np.random.default_rng([250419983, self.instance])
+        place, order = rng.random((self.types, 2)), rng.permutation(self.types)
+        beta = 0.65 + 0.1 * (np.arange(self.types) + place[:, 0])
+        variance = 2.0 ** (10 * (order + place[:, 1]) / self.types - 6)
+        return tuple(World(*own) for own in zip(beta.tolist(), variance.tolist(), strict=True))
+
+    @property
+    def _block(self) -> int:
+        """How many hidden states a context and world have: the beginning, pilots, and commitments."""
+        return 1 + self.horizon * (len(PILOTS) + COMMITMENTS)
+
+    def _trained(self, width: np.ndarray, step: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """Train networks in every context and world.
+
+        Args:
+            width: m of each of k networks, (k,); likewise the rest.
+            step: etahat.
+            share: of the compute.
+
+        Returns:
+            The loss, then the outcomes of `LEARNT`: float64 (4, contexts, worlds, k).
+        """
+        beta, variance = np.array(self.worlds).T
+        compute = 2.0 ** np.array(self.log_compute, np.float64)
+        shape = len(compute), self.types, len(width)
+        context, world, network = (part.ravel() for part in np.indices(shape))
+        strength, noise = strengths(beta, self.skills)[world], variance[world]
+        m, eta = width[network], step[network]
+        n = compute[context] * share[network] / m
+        loss, left, _ = train(strength, noise, m, eta, n)
+        largest = np.where(left <= 0.5, np.arange(1, self.skills + 1), 0).max(axis=1)
+        ahead = found_by(strength / (eta * noise)[:, None], eta**2 * noise * n) < 0.5
+        following = np.where(ahead.any(axis=1), ahead.argmax(axis=1) + 1, self.skills)
+        return np.array([loss, (1 - left).sum(axis=1), largest, following]).reshape(4, *shape)
+
+    @functools.cached_property
+    def run(self) -> Run:
+        """The tables: one draw moves each state, since nothing is left to chance but the world.
+
+        In the block of a context and world come the beginning; then, by the number of pilots so far, each pilot as the
+        last one; then, by that number, each commitment.
+        """
+        T, kinds, block = self.horizon, len(PILOTS), self._block
+        done = np.concatenate([[0], np.repeat(np.arange(1, T + 1), kinds), np.repeat(np.arange(T), COMMITMENTS)])
+        last = 1 + T * kinds  # where commitments begin
+        actions, place = np.arange(kinds + COMMITMENTS)[:, None], np.arange(block)
+        after = np.where(actions < kinds, 1 + kinds * done + actions, last + COMMITMENTS * done + actions - kinds)
+        after = np.where((place < last) & (done < T), after, place)
+        blocks = block * np.arange(len(self.log_compute) * self.types)
+        pilots, committed = np.array(PILOTS), np.arange(T * COMMITMENTS) % COMMITMENTS
+        width = np.array(WIDTHS, np.float64)[committed // len(STEPS)]
+        step = np.array(STEPS)[committed % len(STEPS)]
+        small = self._trained(
+            pilots[:, 0].astype(np.float64), np.array(STEPS)[pilots[:, 1]], np.full(kinds, 1 / self.pilot)
+        )[0]
+        large = self._trained(width, step, 1 - done[last:] / self.pilot)
+        columns = np.zeros((2 + len(LEARNT) + 3, len(self.log_compute), self.types, block))
+        columns[0, :, :, 1:last] = np.tile(-3 * np.log2(small), T)
+        columns[1, :, :, last:] = -np.log10(np.maximum(large[0], NO_LOSS))
+        columns[2:-3, :, :, last:] = large[1:]
+        columns[-3, :, :, last:], columns[-2, :, :, last:], columns[-1] = width, step, done
+        measured, pay, *outcomes = columns.reshape(len(columns), -1)
+        return Run(
+            horizon=T,
+            begin=blocks.reshape(len(self.log_compute), -1),
+            jump=(blocks[:, None] + after[:, None]).reshape(len(actions), -1, 1),
+            measured=measured,
+            top=TOP,
+            pay=pay,
+            habit=np.full(T, commitment(len(WIDTHS) - 1, 2)),
+            ends=actions[:, 0] >= kinds,
+            outcomes=dict(zip((*LEARNT, "width", "step", "pilots"), outcomes, strict=True)),
+        )
+
+    # Rules.
+
+    def choose(self, name: str, context: np.ndarray, actions: np.ndarray, readings: np.ndarray) -> np.ndarray:
+        """Return what a rule does after dialogues: pilots first, then it commits."""
+        taken = actions.shape[1]
+        if taken < min(len(TRIED), self.horizon - 1):
+            return np.full(len(actions), TRIED[taken])
+        log_compute = np.array(self.log_compute)[context]
+        return after_pilots(name, log_compute, self.pilot, readings[:, : len(TRIED)])
+
+    # Names.
+
+    def action_name(self, action: int) -> str:
+        """Name an action in renderings."""
+        if action < len(PILOTS):
+            width, step = PILOTS[action]
+            return f"pilot {width}, {_power(step)}"
+        width, step = divmod(action - len(PILOTS), len(STEPS))
+        return f"commit {WIDTHS[width]}, {_power(step)}"
+
+    def shown_name(self, context: int) -> str:
+        """Say the compute."""
+        return f"C = 2^{self.log_compute[context]}"
+
+    def hidden(self, state: int) -> dict[str, str]:
+        """Describe a hidden state: the world, and what has been trained."""
+        world = self.worlds[state // self._block % self.types]
+        outcomes = {name: float(values[state]) for name, values in self.run.outcomes.items()}
+        learnt = "nothing is committed yet"
+        if outcomes["width"]:
+            learnt = f"{outcomes['skills']:.1f} of {self.skills}, all up to rank {outcomes['rank']:.0f} likely"
+        return {
+            "strengths": f"p^-{world.beta:.3f}",
+            "noise": f"V = {world.variance:.3f}",
+            "pilots": f"{outcomes['pilots']:.0f}, {outcomes['pilots'] / self.pilot:.1%} of the compute",
+            "skills": learnt,
+        }
+
+
+def _power(step: int) -> str:
+    """Name a step size."""
+    return f"2^{EXPONENTS[step]:g}"
