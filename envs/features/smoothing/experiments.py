@@ -1,0 +1,250 @@
+"""Experiments on smoothed online SGD: the algorithm itself, on inputs in d dimensions, and gradients by sampling.
+
+Nothing here is shared with the law that these are compared with: weights are vectors, inputs are drawn, and a smoothed
+gradient is the mean of two gradients at moved points in place of a closed form.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Sampled
+from theorybench.envs.core.evidence.interval import Interval, interval, mean_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.finite.oracle import PointPolicy
+from theorybench.envs.core.numerics import standard_error
+
+
+def label(exponent: int, x: np.ndarray) -> np.ndarray:
+    """Return labels of inputs with these components along the hidden direction, of mean 0 and variance 1."""
+    return (x**2 - 1) / 2**0.5 if exponent == 2 else (x**3 - 3 * x) / 6**0.5
+
+
+def slope(exponent: int, radius: float, dimension: int, along: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """Return the derivative of the smoothed network in w . x, on the sphere.
+
+    The network is a polynomial of degree k <= 3, so that its mean over directions z orthogonal to w is that over two
+    values of z . x, +-|x - (w . x) w| / sqrt(d - 1), which have the same three moments.
+
+    Args:
+        exponent: k, 2 or 3.
+        radius: of the smoothing.
+        dimension: d.
+        along: w . x.
+        across: |x - (w . x) w|, likewise.
+    """
+    length, found = math.sqrt(1 + radius**2), np.zeros_like(along)
+    for side in (-1, 1):
+        reach = side * radius / math.sqrt(dimension - 1)
+        moved = (along + reach * across) / length
+        turn = (1 - reach * along / across) / length  # |x| is fixed: what w . x gains the rest loses
+        found += (2**0.5 * moved if exponent == 2 else (3 * moved**2 - 3) / 6**0.5) * turn
+    return found / 2
+
+
+class Stage(NamedTuple):
+    """A part of a run of SGD."""
+
+    radius: float  # of the smoothing
+    step: float  # learning rate in units of 1 / (sqrt(d) root-mean-square length of a gradient at overlap 0)
+    steps: int  # how many
+
+
+def stages(setting: Any, actions: Sequence[int]) -> list[Stage]:
+    """Return what the actions of a setting do, in its own terms: radii in units of d^(1/4), blocks and prices."""
+    found = []
+    for action in actions:
+        radius, step = (0, 1, 2)[action // 2], (setting.large_step, setting.small_step)[action % 2]
+        steps = setting.plain_steps // setting.price if radius else setting.plain_steps
+        found.append(Stage(radius * setting.dimension**0.25, step, steps))
+    return found
+
+
+def descend(exponent: int, dimension: int, plan: Sequence[Stage], runs: int, seed: int) -> np.ndarray:
+    """Run online SGD on the sphere, with the correlation loss and the link known, from uniform starts.
+
+    Args:
+        exponent: k of the labels, 2 or 3.
+        dimension: d.
+        plan: what is done one after the other.
+        runs: independent repetitions.
+        seed: of all draws.
+
+    Returns:
+        The overlap w . w* after each stage, float64 (stages, runs).
+    """
+    rng, found = np.random.default_rng(seed), np.empty((len(plan), runs))
+    w = rng.standard_normal((runs, dimension))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    for number, (radius, step, steps) in enumerate(plan):
+        rate = step / math.sqrt(dimension) / start_length(exponent, radius, dimension)
+        for _ in range(steps):
+            x = rng.standard_normal((runs, dimension))
+            along = np.einsum("rd,rd->r", w, x)
+            x_across = x - along[:, None] * w
+            across = np.sqrt(np.einsum("rd,rd->r", x_across, x_across))
+            size = rate * label(exponent, x[:, 0]) * slope(exponent, radius, dimension, along, across)
+            w += size[:, None] * x_across
+            w /= np.sqrt(np.einsum("rd,rd->r", w, w))[:, None]
+        found[number] = w[:, 0]
+    return found
+
+
+def start_length(exponent: int, radius: float, dimension: int, points: int = 37) -> float:
+    """Return the root-mean-square length of gradients at overlap 0: means by trapezoid rules, tails being heavy."""
+    normal, freedom = np.linspace(-9, 9, points), dimension - 2
+    rest = np.linspace(0, freedom + 12 * math.sqrt(2 * freedom) + 60, 4 * points)[1:]
+    logs = (freedom / 2 - 1) * np.log(rest) - rest / 2
+    bell, tail = np.exp(-(normal**2) / 2), np.exp(logs - logs.max())
+    weight = bell[:, None, None] * bell[:, None] * tail
+    along, hidden = normal[:, None, None], normal[:, None]
+    across = np.sqrt(hidden**2 + rest)
+    lengths = label(exponent, hidden) * slope(exponent, radius, dimension, along + 0 * across, across) * across
+    return float(np.sqrt(np.average(lengths**2, weights=weight)))
+
+
+def correlation(exponent: int, overlaps: np.ndarray) -> np.ndarray:
+    """Return the test correlation of networks: the overlap to the power k, at least 0."""
+    return np.maximum(overlaps if exponent == 3 else abs(overlaps), 0.0) ** exponent
+
+
+def overlap_zero(dimension: int) -> float:
+    """Return the overlap that a uniform direction has about."""
+    return dimension**-0.5
+
+
+def gradients(
+    exponent: int, radius: float, dimension: int, overlap: float, draws: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what gradients add to the overlap, and their squared lengths.
+
+    Args:
+        exponent: k of the labels, 2 or 3.
+        radius: of the smoothing.
+        dimension: d.
+        overlap: w . w*.
+        draws: x along w, x along what of w* is orthogonal to w, and the squared length of the rest of x.
+    """
+    along, beside, rest = draws
+    hidden = overlap * along + math.sqrt(1 - overlap**2) * beside
+    across = np.sqrt(beside**2 + rest)
+    size = label(exponent, hidden) * slope(exponent, radius, dimension, along, across)
+    return size * (hidden - overlap * along), (size * across) ** 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SignalRatio(Sampled):
+    """How much larger the signal-to-noise ratio of gradients is at one radius than at another, on the same inputs.
+
+    That is the squared mean of what a gradient adds to the overlap, over its mean squared length.
+    """
+
+    exponent: int  # k of the labels
+    radii: tuple[Callable[[int], float], Callable[[int], float]]  # by dimension: the one and the other
+    overlap: Callable[[int], float] = overlap_zero  # w . w*, by dimension
+    power: bool = False  # whether the logarithm of the ratio is divided by that of the ratio of the radii
+    parts: int = 64  # into which inputs are divided, for the interval
+    draws: int = 2**17  # inputs of each part
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Sample: the logarithm of the ratio, with each part's influence on it added, float64 (parts,)."""
+        d, rng = lab.setting.dimension, np.random.default_rng(seed_of(seed, 1))
+        overlap, found = self.overlap(d), np.empty((2, 2, self.parts))
+        for part in range(self.parts):
+            draws = (*rng.standard_normal((2, self.draws)), rng.chisquare(d - 2, self.draws))
+            for number, radius in enumerate(self.radii):
+                own = gradients(self.exponent, radius(d), d, overlap, draws)
+                found[number, :, part] = [values.mean() for values in own]
+        mean = found.mean(axis=2)
+        signal, noise = 2 * (found[:, 0] / mean[:, :1] - 1), found[:, 1] / mean[:, 1:] - 1
+        logs = np.log(mean[:, 0] ** 2 / mean[:, 1])
+        return np.asarray(logs[0] - logs[1] + (signal - noise)[0] - (signal - noise)[1])
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the ratio, or the power."""
+        log = mean_interval(found)
+        return log if self.power else Interval(*(math.exp(end) for end in log))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return the ratio, or the power of the radius with which the signal-to-noise ratio grows."""
+        found, d = self.values(lab, seed), lab.setting.dimension
+        return self.summary(found / math.log(self.radii[0](d) / self.radii[1](d)) if self.power else found)
+
+
+def fixed_plan(setting: Any, actions: Sequence[int]) -> PointPolicy:
+    """Return the policy that takes these actions one after the other."""
+    return PointPolicy(setting, "nodes", np.array(actions))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Descended:
+    """Test correlation after a fixed plan of blocks: by the tables, and of SGD in d dimensions."""
+
+    actions: tuple[int, ...]  # of the setting
+    exponent: int  # k of the labels
+    runs: int = 320  # of SGD
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the exact value of the plan where the labels have this exponent."""
+        metric = f"correlation_{self.exponent}"
+        return float(oracle.evaluate(fixed_plan(oracle.setting, self.actions), [metric])[metric])
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Run SGD."""
+        return mean_interval(descended(lab.setting, self.exponent, self.actions, self.runs, seed_of(seed, 2)))
+
+
+def descended(setting: Any, exponent: int, actions: Sequence[int], runs: int, seed: int) -> np.ndarray:
+    """Return the test correlations of SGD that does what the actions of a setting say: float64 (runs,)."""
+    return correlation(exponent, descend(exponent, setting.dimension, stages(setting, actions), runs, seed)[-1])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanAhead:
+    """How much more one fixed plan earns than another: by the tables, and of SGD in d dimensions."""
+
+    first: tuple[int, ...]  # the one
+    second: tuple[int, ...]  # the other
+    runs: int = 320  # of SGD, for each exponent and plan
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values."""
+        values = (
+            oracle.evaluate(fixed_plan(oracle.setting, plan), ["objective"])["objective"]
+            for plan in (self.first, self.second)
+        )
+        return float(next(values) - next(values))
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Run SGD; exponents are equally likely."""
+        setting, value, variance = lab.setting, 0.0, 0.0
+        for number, exponent in enumerate(setting.exponents):
+            for sign, plan in ((1, self.first), (-1, self.second)):
+                found = descended(setting, exponent, plan, self.runs, seed_of(seed, 3, number, 1 + sign))
+                value += sign * float(found.mean()) / len(setting.exponents)
+                variance += (standard_error(found) / len(setting.exponents)) ** 2
+        return interval(value, math.sqrt(variance), self.runs - 1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Readings:
+    """How much more the optimum earns than the best fixed plan, both played on every prompt equally often."""
+
+    plan: tuple[int, ...]  # the best one
+    rounds: int = 2000  # episodes of each prompt
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values, the plan being found again."""
+        return float(oracle.optimal_value - oracle.open_loop)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean difference of rewards on the same prompts."""
+        setting, rewards = lab.setting, []
+        prompts = np.tile(np.arange(setting.num_prompts), self.rounds)
+        for number, policy in enumerate((lab.oracle.optimal_policy, fixed_plan(setting, self.plan))):
+            played = lab.simulate(policy, len(prompts), seed_of(seed, 4, number), prompts=prompts)
+            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
+        return mean_interval(rewards[0] - rewards[1])

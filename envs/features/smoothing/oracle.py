@@ -1,0 +1,30 @@
+"""Exact answers about how widely to smooth."""
+
+from typing import ClassVar
+
+from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.features.run import HiddenRunOracle
+from theorybench.envs.features.smoothing.setting import Smoothing
+
+
+class SmoothingOracle(HiddenRunOracle[Smoothing]):
+    """Exact answers about `Smoothing`, for every policy."""
+
+    metrics: ClassVar[dict[str, str]] = {
+        **HiddenRunOracle.metrics,
+        "overlap": "expected overlap at the end, its absolute value where the exponent is 2",
+        "lost": "probability that this is below .3, so that the direction was never found",
+        "correlation_2": "expected test correlation where the information exponent is 2; correlation_3 likewise",
+    }
+
+
+#: How many episodes it takes to find a good plan is not known: there are no laws.
+DIFFICULTIES = (
+    Difficulty(
+        parameter="dimension",
+        values=(36, 64, 100),
+        size="dimension d",
+        laws=(),
+        grows="samples that a direction takes, as d^(k - 1) plain and d^(k/2) smoothed; blocks grow as d^(3/2)",
+    ),
+)
