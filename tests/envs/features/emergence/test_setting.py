@@ -131,7 +131,7 @@ SMALL = st.builds(
 )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(SMALL)
 def test_tables_and_optimum_are_those_of_the_story(setting):
     story, oracle = STORY.Story(setting), EmergenceOracle(setting)
