@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import generate
+import mezo_page
 import reference_data as data
 import reference_tables as tables
 from agent_groups import KINDS, kind, shipped_agents
 from families import Family, families, families_with_pages
 from family_page import about
 
+import theorybench as tb
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.leaderboard.running.config import list_suites
 from theorybench.leaderboard.site.build import build_site
@@ -89,6 +91,10 @@ def claims_page() -> str:
             name = id.partition("/")[2]
             parts += [f"### [{name}](settings/{name}.md)", tables.claims_table(id)]
         parts.append(tables.provenance(data.Provenance(**checked["provenance"])))
+    checked = data.read(mezo_page.NAME)
+    parts += ["## Tools", tables.claims_counted(checked["claims"]), f"### [{mezo_page.TITLE}]({mezo_page.NAME}.md)"]
+    parts.append(tables.checked_table(tb.claims(mezo_page.NAME), checked["claims"]))
+    parts.append(tables.provenance(data.Provenance(**checked["provenance"])))
     return "\n\n".join(parts) + "\n"
 
 
@@ -105,6 +111,11 @@ def studies_page() -> str:
             ]
             name = id.partition("/")[2]
             parts += [f"### [{name}](settings/{name}.md)", "\n".join(lines)] if lines else []
+    parts.append("## Tools")
+    parts += [
+        f"- [{one.title}]({mezo_page.NAME}.md): {one.text} `theorybench study {one.id}`"
+        for one in tb.studies(mezo_page.NAME)
+    ]
     return "\n\n".join(parts) + "\n"
 
 

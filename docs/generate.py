@@ -15,6 +15,7 @@ from typing import Any
 import core_sample
 import ladder_page
 import language_page
+import mezo_page
 import offline_page
 import reference_data as data
 import reference_tables as tables
@@ -50,7 +51,8 @@ def agent_page(name: str) -> str:
     module = sys.modules[cls.__module__]
     feedback = getattr(cls, "feedback", "reward")
     source = f"[{name}](../../baselines/{cls.__module__.rpartition('.')[2]}.py)"
-    parts = [f"# {name}", f"`{run_command(name)}` · feedback *{feedback}* · source {source}{_install(cls)}"]
+    told = f" · [{mezo_page.TITLE}](../{mezo_page.NAME}.md)" * (name in mezo_page.AGENTS)
+    parts = [f"# {name}", f"`{run_command(name)}` · feedback *{feedback}* · source {source}{_install(cls)}{told}"]
     parts.append(inspect.getdoc(module) or "")
     if dataclasses.is_dataclass(cls):
         parts += ["## Hyper-parameters", parameter_table(cls)]
@@ -104,7 +106,7 @@ def index_page(ids: Sequence[str], names: Sequence[str]) -> str:
         "# TheoryBench, page by page",
         "[Driving the environments](driving.md) · [Other libraries](libraries.md) · "
         "[Running and comparing](running.md) · [What a view forgets](diagnosing.md) · "
-        "[Values from logs](offline.md) · "
+        f"[Values from logs](offline.md) · [{mezo_page.TITLE}]({mezo_page.NAME}.md) · "
         "[Many machines](clusters.md) · [Report cards](reporting.md) · "
         "[Submitting results](submitting.md) · [Language models](language.md). "
         "The pages below are generated from the code and from [reference numbers](reference) by "
@@ -233,6 +235,7 @@ def pages() -> dict[Path, str]:
     result |= {ROOT / f"{suite}.md": ladder_page.render(suite) for suite in ladder_suites()}
     result[ROOT / f"{language_page.SUITE}.md"] = language_page.render()
     result[ROOT / f"{offline_page.SUITE}.md"] = offline_page.render()
+    result[ROOT / f"{mezo_page.NAME}.md"] = mezo_page.render()
     result[ROOT / "README.md"] = index_page(ids, names)
     return {path: linked(text) for path, text in result.items()} | {README: readme(ids, names)}
 

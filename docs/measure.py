@@ -1,7 +1,8 @@
 """Measure what the pages show: `python docs/measure.py [PART ...]`, without a part all of them; then `generate.py`.
 
 Parts: each suite that ships; its runs go to `results/<suite>` and are resumed from there. `episodes`: what the pages
-of settings show. `offline`: estimators of values from logs. Of each family that has a page `claims-<family>` and
+of settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where
+it was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
 `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to `docs/reference`, pictures to
 `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, and `tree=ranking` draws the ranking
 of a suite again, of the data, without a run. It does what these commands do, and keeps what pages need of their output:
@@ -25,6 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: claim
 import core_sample
 import ladder_page
 import language_page
+import mezo_page
 import offline_page
 import reference_data as data
 import setting_page
@@ -231,6 +233,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found[core_sample.PART] = sample_core
     found[setting_page.NAME] = measure_episodes
     found[offline_page.SUITE] = partial(offline_page.measure, ROOT / "results" / offline_page.SUITE)
+    found[mezo_page.NAME] = partial(mezo_page.measure, ROOT / "results" / mezo_page.NAME, PICTURES, _shrunk)
     for family in families_with_pages():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):
             found[f"{kind}-{family.name}"] = partial(measure, family)

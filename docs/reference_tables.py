@@ -135,10 +135,19 @@ def _rivals(cells: Mapping[tuple[str, str], Row], agent: str) -> str:
 
 
 def claims_table(id: str) -> str:
-    """Return the claims of a setting as they were measured: prediction, measurement with its interval, verdict."""
-    found = {row["id"]: row for row in data.read(f"claims-{family_name(id)}")["claims"]}
-    rows = []
-    for claim in tb.claims(id):
+    """Return the claims of a setting as they were measured."""
+    return checked_table(tb.claims(id), data.read(f"claims-{family_name(id)}")["claims"])
+
+
+def checked_table(claims: Sequence[Claim], checked: Sequence[Mapping[str, Any]]) -> str:
+    """Return claims as they were measured: prediction, measurement with its interval, verdict.
+
+    Args:
+        claims: what the code says now.
+        checked: what was measured of them.
+    """
+    found, rows = {row["id"]: row for row in checked}, []
+    for claim in claims:
         row = found.get(claim.id)
         if row is None:
             rows.append((f"`{claim.id}`", claim.statement, _formula(claim), "", "", "", "not measured yet", "", ""))

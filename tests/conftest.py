@@ -44,6 +44,7 @@ SHORT = {
     "TheoryBench/OffPolicyValue-v0": {"looks": 2},
     "TheoryBench/MarkovBlanket-v0": {"steps": 3},
     "TheoryBench/Smoothing-v0": {"horizon": 2},
+    "TheoryBench/FirstLayerSteps-v0": {"horizon": 3},
     "TheoryBench/GenerativeLeap-v0": {"horizon": 3},
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from theorybench.envs.core.evidence.interval import Interval, mean_interval, point, share_difference, share_interval
-from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 
 Prediction = Callable[[Any], float]
 
@@ -118,3 +118,31 @@ class Computed(Predicted):
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the computed number."""
         return point(self.value(lab, seed))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ahead:
+    """How much more one policy earns than another, both played on every prompt equally often."""
+
+    first: str  # a rule, or "optimal"
+    second: str  # a rule
+    rounds: int = 80  # episodes of each prompt
+
+    def policies(self, oracle: Any) -> list[Any]:
+        """Return the two policies."""
+        return [
+            oracle.optimal_policy if name == "optimal" else oracle.rules[name] for name in (self.first, self.second)
+        ]
+
+    def predicted(self, oracle: Any) -> float:
+        """Return the difference of the exact values."""
+        first, second = (oracle.evaluate(policy, ["objective"])["objective"] for policy in self.policies(oracle))
+        return float(first - second)
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean difference of rewards on the same prompts."""
+        prompts, rewards = np.tile(np.arange(lab.setting.num_prompts), self.rounds), []
+        for number, policy in enumerate(self.policies(lab.oracle)):
+            played = lab.simulate(policy, len(prompts), seed_of(seed, 6, number), prompts=prompts)
+            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
+        return mean_interval(rewards[0] - rewards[1])

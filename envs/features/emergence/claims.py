@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="emergence of one skill; the factor is ours",
         statement="Each strong skill of 64 neurons goes from 10 to 90 % found within about the same factor of time",
         falsified_by="a skill of rank 64, for which no neurons are left",
-        formula="(z_1/z_9)^2 = 2.25, z the 90 and 10 % quantiles of the largest of 64 |N(0, 1)|; 2.7 to 3.1 with noise",
+        formula="(z_9/z_1)^2 = 2.24, z the 90 and 10 % quantiles of the largest of 64 |N(0, 1)|; 2.7 to 3.1 with noise",
         tolerance=1.0,
         tolerance_reason="noise and competition, which the prediction leaves out",
         resolution=0.5,

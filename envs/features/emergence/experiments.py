@@ -24,13 +24,28 @@ class Flow(NamedTuple):
     predicted: np.ndarray  # float64 (pairs,), 1 / (8 a_p c(0)^2)
 
 
+def downhill(weights: np.ndarray, strength: np.ndarray) -> np.ndarray:
+    """Return minus the gradient of |sum_i |u_i|^2 ubar_i^(x)4 - sum_p a_p v_p^(x)4|^2 / 2, of the weights' shape.
+
+    Args:
+        weights: u_i, float64 (neurons, d).
+        strength: a_p, (skills,); v_p is the p-th axis.
+    """
+    squares, signal, others = (weights**2).sum(axis=1), weights[:, : len(strength)], weights @ weights.T
+    weight = others**3 / squares / squares[:, None]
+    force = -4 * weight @ weights
+    force[:, : len(strength)] += 4 * strength * signal**3 / squares[:, None]
+    along = 2 * ((strength * signal**4).sum(axis=1) / squares**2 - (weight * others).sum(axis=1) / squares)
+    return np.asarray(force - along[:, None] * weights)
+
+
 def gradient_flow(
     seed: int, *, d: int = 128, skills: int = 8, neurons: int = 32, beta: float = 1.0, size: float = 1e-4
 ) -> Flow:
-    """Follow the gradient flow of |sum_i |u_i|^2 ubar_i^(x)4 - sum_p a_p v_p^(x)4|^2 / 2, by Runge-Kutta steps.
+    """Follow the gradient flow of the student's population loss, by Runge-Kutta steps.
 
-    Tensors of h_4 are orthonormal, <h_4(u . x), h_4(v . x)> = (u . v)^4, so that this is the population loss of the
-    student. By the paper neurons and skills pair off greedily, by the largest a_p c(0)^2 of those that remain.
+    For unit vectors E h_4(u . x) h_4(v . x) = (u . v)^4, so that the loss is a distance of tensors (`downhill`). By the
+    paper neurons and skills pair off greedily, by the largest a_p c(0)^2 of those that remain.
 
     Args:
         seed: of the directions at first; v_p is the p-th axis.
@@ -46,16 +61,6 @@ def gradient_flow(
     weights = rng.standard_normal((neurons, d))
     weights *= np.sqrt(size) / np.linalg.norm(weights, axis=1, keepdims=True)
 
-    def pull(u: np.ndarray) -> np.ndarray:
-        squares = (u**2).sum(axis=1)
-        signal, others = u[:, :skills], u @ u.T
-        force = np.zeros_like(u)
-        force[:, :skills] = 4 * strength * signal**3 / squares[:, None]
-        weight = others**3 / squares / squares[:, None]
-        force -= 4 * weight @ u
-        along = 2 * ((strength * signal**4).sum(axis=1) / squares**2 - (weight * others).sum(axis=1) / squares)
-        return np.asarray(force - along[:, None] * u)
-
     rate = strength * weights[:, :skills] ** 2 / size
     pairs, when = [], []
     for _ in range(min(skills, neurons)):
@@ -66,10 +71,11 @@ def gradient_flow(
     neuron, skill = np.array(pairs).T
     found, now, tick = np.full(len(pairs), np.nan), 0.0, 0.1 / strength[0]
     while np.isnan(found).any() and now < 1.5 * max(when):
-        first = pull(weights)
-        second = pull(weights + tick / 2 * first)
-        third = pull(weights + tick / 2 * second)
-        weights = weights + tick / 6 * (first + 2 * second + 2 * third + pull(weights + tick * third))
+        first = downhill(weights, strength)
+        second = downhill(weights + tick / 2 * first, strength)
+        third = downhill(weights + tick / 2 * second, strength)
+        fourth = downhill(weights + tick * third, strength)
+        weights = weights + tick / 6 * (first + 2 * second + 2 * third + fourth)
         now += tick
         overlap = weights[neuron, skill] ** 2 / (weights[neuron] ** 2).sum(axis=1)
         found[np.isnan(found) & (overlap > 0.5)] = now
@@ -142,7 +148,7 @@ class FoundBySgd(Predicted):
     d: int = 40
     a: float = 0.3
     kappa: float = 2.0
-    runs: int = 200
+    runs: int = 250
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train."""

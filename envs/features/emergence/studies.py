@@ -60,8 +60,7 @@ class Skills:
                 for run in run_seeds(seed, seeds)
             ]
         )  # (runs, times, draws, skills)
-        drawn = 2.0 ** np.linspace(np.log2(self.times[0]), np.log2(self.times[-1]), 97)
-        drawn[::16] = self.times
+        drawn = np.union1d(np.geomspace(self.times[0], self.times[-1], 97), self.times)
         parts = (np.full(len(drawn), part) for part in (1.0, float(self.width), self.step))
         loss, left, _ = train(np.broadcast_to(strength, (len(drawn), self.skills)), *parts, drawn)
         skills, sums = list[Series](), list[Series]()

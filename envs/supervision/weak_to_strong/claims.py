@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.core.evidence.experiments import Ahead
 from theorybench.envs.core.evidence.offline import LoggedValue, Scatter
 from theorybench.envs.core.policy import Softened
 from theorybench.envs.supervision.weak_to_strong.experiments import (
-    Ahead,
     Crossing,
     Fitted,
     ReadingShares,

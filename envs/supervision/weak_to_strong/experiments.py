@@ -244,34 +244,6 @@ class Told(Predicted):
         return Interval(value, value - reach, value + reach)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Ahead:
-    """How much more one policy earns than another, both played on every prompt equally often."""
-
-    first: str  # a rule, or "optimal"
-    second: str  # a rule
-    rounds: int = 80  # episodes of each prompt
-
-    def policies(self, oracle: Any) -> list[Any]:
-        """Return the two policies."""
-        return [
-            oracle.optimal_policy if name == "optimal" else oracle.rules[name] for name in (self.first, self.second)
-        ]
-
-    def predicted(self, oracle: Any) -> float:
-        """Return the difference of the exact values."""
-        first, second = (oracle.evaluate(policy, ["objective"])["objective"] for policy in self.policies(oracle))
-        return float(first - second)
-
-    def measure(self, lab: Lab, seed: int) -> Interval:
-        """Play; return the mean difference of rewards on the same prompts."""
-        prompts, rewards = np.tile(np.arange(lab.setting.num_prompts), self.rounds), []
-        for number, policy in enumerate(self.policies(lab.oracle)):
-            played = lab.simulate(policy, len(prompts), seed_of(seed, 6, number), prompts=prompts)
-            rewards.append(played.rewards[np.argsort(played.prompts, kind="stable")])
-        return mean_interval(rewards[0] - rewards[1])
-
-
 def ordered(oracle: Any) -> tuple[float, float, float]:
     """Return the three gaps of max(agree, accurate) < disagree < theory < J*."""
     value = {name: oracle.evaluate(rule, ["objective"])["objective"] for name, rule in oracle.rules.items()}

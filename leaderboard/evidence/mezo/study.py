@@ -1,6 +1,7 @@
 """The study `mezo`: forward passes alone beside Adam, on settings and policies of many sizes."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -9,7 +10,16 @@ from theorybench.envs.core.evidence.interval import Interval, mean_interval
 from theorybench.envs.core.evidence.lab import Lab
 from theorybench.envs.core.evidence.study import Axis, Chart, Column, Series, Study, StudyResult, Table
 from theorybench.leaderboard.evidence.lab import lab_of
-from theorybench.leaderboard.evidence.mezo.cells import CELLS, EPISODES, Curvature, MezoCell, Scores, curvature, scores
+from theorybench.leaderboard.evidence.mezo.cells import (
+    CELLS,
+    DIRECTED,
+    EPISODES,
+    Curvature,
+    MezoCell,
+    Scores,
+    curvature,
+    scores,
+)
 from theorybench.leaderboard.evidence.mezo.claims import resampled, spearman
 from theorybench.leaderboard.evidence.mezo.memory import OPTIMIZERS, Peaks, peaks
 
@@ -46,6 +56,7 @@ class BesideAdam:
 
     cells: tuple[MezoCell, ...] = CELLS
     weighed: tuple[tuple[str, str], ...] = WEIGHED
+    directed: tuple[MezoCell, ...] = DIRECTED
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Measure all."""
@@ -53,16 +64,31 @@ class BesideAdam:
             CellResult(cell, curvature(cell, seed), *(scores(cell, kind, seed, seeds) for kind in ("adam", "mezo")))
             for cell in self.cells
         ]
-        weights = [peaks(policy, size) for policy, size in self.weighed]
-        return StudyResult(
-            tables=(_scores(found), *([_memory(weights)] if weights else [])),
-            charts=(_chart(found, "effective rank of the loss"), _chart(found, "parameters")),
-            notes=(_order(found, seed),),
-            groups=("table", "linear", "mlp", "llama"),
-        )
+        several = [(cell, scores(cell, "mezo", seed, seeds)) for cell in self.directed]
+        return shown(found, several, [peaks(policy, size) for policy, size in self.weighed], seed)
 
 
-def _scores(found: list[CellResult]) -> Table:
+def shown(
+    found: Sequence[CellResult], several: Sequence[tuple[MezoCell, Scores]], weights: Sequence[Peaks], seed: int
+) -> StudyResult:
+    """Return the tables, charts and findings of what was measured.
+
+    Args:
+        found: of the cells.
+        several: MeZO's scores in cells again, with more directions.
+        weights: of the policies.
+        seed: of the resamples of runs.
+    """
+    tables = _scores(found), _directions(found, several) if several else None, _memory(weights) if weights else None
+    return StudyResult(
+        tables=tuple(table for table in tables if table),
+        charts=(_chart(found, "effective rank of the loss"), _chart(found, "parameters")),
+        notes=(_order(found, seed),),
+        groups=("table", "linear", "mlp", "llama"),
+    )
+
+
+def _scores(found: Sequence[CellResult]) -> Table:
     columns = [Column(name) for name in ("setting", "policy")] + [Column("parameters", ",d")]
     columns += [Column("rank of H", ".1f"), Column("tr H / |H|", ".1f")]
     for name in ("Adam", "MeZO"):
@@ -84,7 +110,27 @@ def _scores(found: list[CellResult]) -> Table:
     return Table("MeZO beside Adam, at equal episodes", tuple(columns), tuple(rows), note)
 
 
-def _memory(weights: list[Peaks]) -> Table:
+def _directions(found: Sequence[CellResult], several: Sequence[tuple[MezoCell, Scores]]) -> Table:
+    """Put the same cells beside each other, beginning with one direction."""
+    columns = [
+        Column("setting"),
+        Column("policy"),
+        Column("directions", "d"),
+        Column("score, MeZO"),
+        Column("rate", "g"),
+    ]
+    columns += [Column("passes", ",d"), Column("ms a step", ".2f")]
+    rows: list[tuple[str | int | float | Interval | None, ...]] = []
+    for name in dict.fromkeys((cell.setting, cell.label) for cell, _ in several):
+        single = [(one.cell, one.mezo) for one in found if (one.cell.setting, one.cell.label) == name]
+        for cell, got in [*single, *(pair for pair in several if (pair[0].setting, pair[0].label) == name)]:
+            measured = mean_interval(got.scores), got.rate, passes(cell, "mezo"), 1e3 * got.seconds
+            rows.append((*name, cell.directions, *measured))
+    note = "The same episodes, and the same number of updates: more directions are more forward passes over each batch."
+    return Table("More directions, at equal episodes", tuple(columns), tuple(rows), note)
+
+
+def _memory(weights: Sequence[Peaks]) -> Table:
     columns = [Column("policy"), Column("size"), Column("parameters", ",d")]
     for name in ("Adam", "SGD", "MeZO"):
         columns += [Column(f"{name}, MB", ".2f"), Column("formula", ".2f")]
@@ -100,7 +146,7 @@ def _memory(weights: list[Peaks]) -> Table:
     return Table("Memory above a forward evaluation", tuple(columns), tuple(rows), note)
 
 
-def _chart(found: list[CellResult], along: str) -> Chart:
+def _chart(found: Sequence[CellResult], along: str) -> Chart:
     known = [one for one in found if one.adam.scores.mean() > 0]
     places = {
         id(one): float(one.curvature.parameters if along == "parameters" else one.curvature.rank) for one in known
@@ -111,6 +157,8 @@ def _chart(found: list[CellResult], along: str) -> Chart:
             "measured",
             [places[id(one)] for one in own],
             [one.share for one in own],
+            low=[one.mezo.scores.min() / one.adam.scores.mean() for one in own],
+            high=[one.mezo.scores.max() / one.adam.scores.mean() for one in own],
             details=tuple(f"{one.cell.setting}: {one.share:.2f}" for one in own),
         )
         for label in dict.fromkeys(one.cell.label for one in known)
@@ -122,19 +170,31 @@ def _chart(found: list[CellResult], along: str) -> Chart:
         Axis("share of Adam's score"),
         tuple(series),
         points="one setting",
+        bars="MeZO's least to largest run",
     )
 
 
-def _order(found: list[CellResult], seed: int) -> str:
+def orders(found: Sequence[CellResult], seed: int) -> dict[str, Interval]:
+    """Return Spearman's correlation of MeZO's share of Adam's score over cells with what may explain it.
+
+    Intervals are over resampled runs; `seed` is theirs.
+    """
     held = np.array([[one.mezo.scores, one.adam.scores] for one in found])
-    told = []
+    told = {}
     for name, order in (
         ("the effective rank", np.array([one.curvature.rank for one in found])),
         ("the number of parameters", np.array([one.curvature.parameters for one in found], float)),
     ):
-        value = spearman(np.array([one.share for one in found]), order)
         low, high = np.quantile(resampled(held, order, seed), [0.00135, 0.99865])
-        told.append(f"{value:+.2f} ({low:+.2f} to {high:+.2f} over resampled runs) with {name}")
+        told[name] = Interval(spearman(np.array([one.share for one in found]), order), float(low), float(high))
+    return told
+
+
+def _order(found: Sequence[CellResult], seed: int) -> str:
+    told = [
+        f"{value:+.2f} ({low:+.2f} to {high:+.2f} over resampled runs) with {name}"
+        for name, (value, low, high) in orders(found, seed).items()
+    ]
     return f"Spearman's correlation of MeZO's share of Adam's score over the cells is {' and '.join(told)}."
 
 

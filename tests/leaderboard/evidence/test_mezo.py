@@ -95,6 +95,11 @@ def test_memory_is_caught_where_a_direction_is_held_whole(monkeypatch):
     assert [held.formula(kind) for kind in ("adam", "sgd", "mezo")] == [12 * 10**6, 4 * 10**6, 4 * 65_536]
 
 
+def test_one_process_that_the_system_took_pages_from_moves_no_memory():
+    sets = {"forward": [100, 20, 101], "mezo": [105, 106, 300]}
+    assert Peaks("llama", "large", 10**6, sets).extra("mezo") == 6
+
+
 def test_the_order_is_caught_where_it_is_not_that_of_ranks(monkeypatch):
     """Scores that fall with the rank, and an order of cells that does not."""
     ranks = dict(zip(cells.CELLS, range(len(cells.CELLS)), strict=True))
@@ -158,15 +163,17 @@ def test_passes_are_counted(monkeypatch, optimizer):
 
 @pytest.mark.rotating
 def test_the_study_shows_each_cell():
-    result = BesideAdam(cells=(SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,))), weighed=())(
-        "lab", 0, 2
-    )
-    (table,) = result.tables
+    more = dataclasses.replace(SMALL, mezo=(30.0,), directions=4)
+    small = (SMALL, MezoCell("RewardTeacher", "rlvr", "prompt", (0.1,), (60.0,)))
+    result = BesideAdam(cells=small, weighed=(), directed=(more,))("lab", 0, 2)
+    table, several = result.tables
     assert [row[:3] for row in table.rows] == [("TreeMarkovChain", "table", 28), ("RewardTeacher", "table", 64)]
     names = [column.name for column in table.columns]
     assert table.rows[0][names.index("rate")] == 0.1 and table.rows[0][names.index("passes")] == 200
     assert table.rows[0][names.index("score, MeZO")].value > 0.95
     assert len(result.charts) == 2 and "Spearman" in result.notes[0]
+    counted = [column.name for column in several.columns].index("passes")
+    assert [(row[2], row[counted]) for row in several.rows] == [(1, 400), (4, 1600)]
 
 
 def test_tools_are_found_by_name():

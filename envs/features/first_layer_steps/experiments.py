@@ -1,0 +1,284 @@
+"""Experiments on sampled data: gradient steps of the first layer, ridge regression for the head, and spectra.
+
+Nothing here is shared with the law that these are compared with. Data are turned so that features lie along the first
+axes, which changes nothing for Gaussian inputs.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Predicted, Sampled
+from theorybench.envs.core.evidence.interval import Interval, interval, slope_interval
+from theorybench.envs.core.evidence.lab import Lab, seed_of
+from theorybench.envs.core.numerics import standard_error
+from theorybench.envs.core.policy import TablePolicy
+from theorybench.envs.core.views import View
+from theorybench.envs.features.first_layer_steps.setting import STEPS
+
+#: Half of all standard normal variables are larger than this in absolute value.
+MEDIAN = 0.6744897501960817
+#: E[sign(s^2 - MEDIAN^2) s^2] for a standard normal s.
+POWER = 4 * MEDIAN * math.exp(-(MEDIAN**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Teacher:
+    """Where samples come from."""
+
+    components: tuple[float, ...]  # the probability with which the label is of each feature; else it is a coin
+    dimension: int  # of inputs
+    ratio: float  # samples of the first layer over the dimension
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs (count, dimension) and labels (count,), -1 or 1."""
+        inputs = rng.standard_normal((count, self.dimension))
+        chosen = np.searchsorted(np.cumsum(self.components), rng.random(count), side="right")
+        labels = rng.choice([-1.0, 1.0], size=count)
+        for feature in range(len(self.components)):
+            own = chosen == feature
+            labels[own] = np.where(np.abs(inputs[own, feature]) > MEDIAN, 1.0, -1.0)
+        return inputs, labels
+
+    def first_layer(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the samples that the first layer is trained on."""
+        return self.draw(round(self.ratio * self.dimension), rng)
+
+    def moments(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return eigenvalues (d,) and eigenvectors, the columns of (d, d), of the label-weighted covariance."""
+        inputs, labels = self.first_layer(rng)
+        values, vectors = np.linalg.eigh((inputs * labels[:, None]).T @ inputs / len(inputs))
+        return values, vectors
+
+    def excess(self, quadratic: np.ndarray) -> float:
+        """Return the relative error R of the predictor x -> x^T M x - tr M: that of M, beside the best one's matrix."""
+        best = np.zeros_like(quadratic)
+        np.fill_diagonal(best[: len(self.components)], POWER / 2 * np.array(self.components))
+        return float(((quadratic - best) ** 2).sum() / (best**2).sum())
+
+
+def descend(teacher: Teacher, neurons: int, steps: int, rng: np.random.Generator, keep: float = 0.0) -> np.ndarray:
+    """Train the first layer by gradient descent on the square loss of sum_j a_j (w_j.x)^2, from weights of size 1e-6.
+
+    Output weights a_j = +-1 stay. A step is as long as the weights are, which stay so small that the output hardly
+    counts, and weight decay leaves `keep` of the old ones.
+
+    Args:
+        teacher: gives the samples, all of which are seen in each step.
+        neurons: their number.
+        steps: how many.
+        rng: of all draws.
+        keep: what is left of the old weights beside 1 - keep of the step.
+
+    Returns:
+        Weights at first and after each step, float64 (steps + 1, neurons, dimension), the mean of |w|^2 being 1.
+    """
+    inputs, labels = teacher.first_layer(rng)
+    weights, signs = 1e-6 * rng.standard_normal((neurons, teacher.dimension)), rng.choice([-1.0, 1.0], size=neurons)
+    found = [weights]
+    for _ in range(steps):
+        outputs = inputs @ weights.T
+        residual = labels - outputs**2 @ signs
+        descent = signs[:, None] * ((residual[:, None] * outputs).T @ inputs)  # the direction; its length comes next
+        weights = keep * weights + (1 - keep) * descent * (np.linalg.norm(weights) / np.linalg.norm(descent))
+        found.append(weights)
+    return np.array([own * math.sqrt(neurons) / np.linalg.norm(own) for own in found])
+
+
+def wide_head(covariance: np.ndarray, inputs: np.ndarray, labels: np.ndarray, ridge: float) -> np.ndarray:
+    """Fit the head on infinitely many pairs of neurons of this covariance S, by its kernel.
+
+    The mean of (w.x w'.x - w.w') (w.y w'.y - w.w') over independent w, w' ~ N(0, S) is
+    (x^T S y)^2 - x^T S^2 x - y^T S^2 y + tr S^2.
+
+    Returns:
+        The matrix M of the predictor x -> x^T M x - tr M: float64 (d, d).
+    """
+    seen = inputs @ covariance
+    kernel = (seen @ inputs.T) ** 2
+    own = (seen**2).sum(axis=1)
+    kernel += (covariance**2).sum() - own[:, None] - own
+    kernel[np.diag_indices(len(inputs))] += ridge
+    weights = np.linalg.solve(kernel, labels)
+    return np.asarray((seen * weights[:, None]).T @ seen - weights.sum() * covariance @ covariance)
+
+
+def narrow_head(neurons: np.ndarray, inputs: np.ndarray, labels: np.ndarray, ridge: float) -> np.ndarray:
+    """Fit the head on pairs of neurons, (2 m, d), the first m with the others; return M likewise."""
+    first, second = np.split(neurons, 2)
+    features = (inputs @ first.T) * (inputs @ second.T) - (first * second).sum(axis=1)
+    features /= math.sqrt(len(first))
+    weights = np.linalg.solve(features.T @ features + ridge * np.eye(len(first)), features.T @ labels)
+    matrix = (first * weights[:, None]).T @ second / math.sqrt(len(first))
+    return np.asarray((matrix + matrix.T) / 2)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A problem, and how networks are trained on it."""
+
+    teacher: Teacher
+    head: float = 8.0  # samples of the head over the dimension
+    ridge: float = 3.0  # penalty of the head
+    pairs: int = 0  # of neurons; 0 for infinitely many, by their kernel
+
+    def errors(self, steps: tuple[int, ...], seed: int) -> np.ndarray:
+        """Train and fit heads after these numbers of steps, all on the same data: R, float64 (len(steps),)."""
+        teacher, rng = self.teacher, np.random.default_rng(seed)
+        heads = teacher.draw(round(self.head * teacher.dimension), rng)
+        if self.pairs:
+            grown = descend(teacher, 2 * self.pairs, max(steps), rng)
+            return np.array([teacher.excess(narrow_head(grown[step], *heads, self.ridge)) for step in steps])
+        values, vectors = teacher.moments(rng)
+        found = []
+        for step in steps:
+            scale = (values / np.abs(values).max()) ** (2 * step)
+            covariance = (vectors * (scale / scale.sum())) @ vectors.T
+            found.append(teacher.excess(wide_head(covariance, *heads, self.ridge)))
+        return np.array(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Error(Sampled):
+    """Mean over runs of R after a number of steps, or of its ratio to R after another number on the same data."""
+
+    trained: Trained
+    steps: int
+    over: int = 0  # the other number of steps; 0 for none
+    runs: int = 6
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train: float64 (runs,)."""
+        steps = (self.steps, self.over) if self.over else (self.steps,)
+        found = np.array([self.trained.errors(steps, seed_of(seed, 1, run)) for run in range(self.runs)])
+        return found[:, 0] / found[:, 1] if self.over else found[:, 0]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Narrow(Sampled):
+    """Mean over runs of how much larger R is with some pairs of neurons than with infinitely many, on the same data.
+
+    With `least`, of how much less larger it is than this; 0 for no less.
+    """
+
+    trained: Trained
+    steps: int
+    least: float = 0.0
+    runs: int = 6
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train both: float64 (runs,)."""
+        wide, found = dataclasses.replace(self.trained, pairs=0), []
+        for run in range(self.runs):
+            narrow, limit = (one.errors((self.steps,), seed_of(seed, 5, run))[0] for one in (self.trained, wide))
+            found.append(narrow - limit)
+        return np.maximum(0, self.least - np.array(found)) if self.least else np.array(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Collapse(Sampled):
+    """Mean over runs of the slope, in steps, of ln of the neurons' energy in the second outlier over that in the first.
+
+    Gradient descent trains the neurons; outliers are the first two eigenvectors of its own data.
+    """
+
+    teacher: Teacher
+    neurons: int = 40
+    steps: int = 6
+    keep: float = 0.0  # of the old weights in a step
+    runs: int = 20
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train: float64 (runs,)."""
+        return np.array([self._slope(seed_of(seed, 2, run)) for run in range(self.runs)])
+
+    def _slope(self, seed: int) -> float:
+        grown = descend(self.teacher, self.neurons, self.steps, np.random.default_rng(seed), self.keep)
+        _, vectors = self.teacher.moments(np.random.default_rng(seed))
+        energy = ((grown @ vectors[:, -2:]) ** 2).sum(axis=1)
+        return float(np.polyfit(np.arange(self.steps + 1), np.log(energy[:, 0] / energy[:, 1]), 1)[0])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Spike(Sampled):
+    """Mean over runs of the largest eigenvalue, or of its eigenvector's squared overlap with the first feature."""
+
+    teacher: Teacher
+    overlap: bool
+    runs: int = 32
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Draw matrices: float64 (runs,)."""
+        found = (self.teacher.moments(np.random.default_rng(seed_of(seed, 3, run))) for run in range(self.runs))
+        return np.array([vectors[0, -1] ** 2 if self.overlap else values[-1] for values, vectors in found])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Logarithmic(Predicted):
+    """Slope in ln d of the time, in steps, at which features hold half of the neurons' energy."""
+
+    teacher: Teacher  # of any dimension
+    dimensions: tuple[int, ...] = (50, 100, 200, 400)
+    runs: int = 12
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Draw matrices of each dimension; return the slope of the line through the mean times."""
+        found = []
+        for place, dimension in enumerate(self.dimensions):
+            teacher = dataclasses.replace(self.teacher, dimension=dimension)
+            rngs = (np.random.default_rng(seed_of(seed, 4, place, run)) for run in range(self.runs))
+            found.append(np.array([self._half(teacher, rng) for rng in rngs]))
+        means, errors = [own.mean() for own in found], [standard_error(own) for own in found]
+        return slope_interval(np.log(self.dimensions), means, errors, self.runs - 1)
+
+    def _half(self, teacher: Teacher, rng: np.random.Generator) -> float:
+        """Return the time at which the outliers, as many as there are features, hold half of the energy."""
+        values = np.abs(teacher.moments(rng)[0])
+        features, low, high = len(teacher.components), 0.0, 100.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            energy = (values / values.max()) ** (2 * middle)
+            held = energy[-features:].sum() / energy.sum()
+            low, high = (middle, high) if held < 0.5 else (low, middle)
+        return low
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Played(Predicted):
+    """What the optimum earns in play, on every prompt equally often; with `beyond`, above the best numbers of steps.
+
+    Of these each context has one, found by play: a sequence of actions that is chosen beforehand comes to a number of
+    steps, and earns the same on a prompt each time.
+    """
+
+    beyond: bool
+    policy: str = "optimal_policy"
+    rounds: int = 400  # episodes of each prompt
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Play; return the mean, its error being that within prompts."""
+        setting = lab.setting
+        prompts = np.tile(np.arange(setting.num_prompts), self.rounds)
+        played = lab.simulate(getattr(lab.oracle, self.policy), len(prompts), seed_of(seed, 6), prompts=prompts)
+        rewards = np.array([played.rewards[played.prompts == prompt] for prompt in range(setting.num_prompts)])
+        error = math.hypot(*(standard_error(own) for own in rewards)) / len(rewards)
+        best = self._fixed(lab).mean() if self.beyond else 0.0
+        return interval(rewards.mean() - best, error)
+
+    def _fixed(self, lab: Lab) -> np.ndarray:
+        """Return what the best fixed sequence of actions earns in each context."""
+        setting, found = lab.setting, dict[int, np.ndarray]()
+        prompts = np.arange(setting.num_prompts)
+        view = View.of(setting, "position")
+        for plan in itertools.combinations_with_replacement(range(1, len(STEPS)), setting.horizon):
+            for length in range(setting.horizon + 1):
+                steps = sum(STEPS[action] for action in plan[:length])
+                if steps not in found:
+                    table = np.zeros((view.rows, setting.num_actions))
+                    table[2 * np.arange(setting.horizon), [*plan[:length], *[0] * (setting.horizon - length)]] = 1.0
+                    played = lab.simulate(TablePolicy(view, table), len(prompts), 0, prompts=prompts)
+                    rewards = played.rewards[np.argsort(played.prompts)]
+                    found[steps] = rewards.reshape(len(setting.ratios), -1).mean(axis=1)
+        return np.max(list(found.values()), axis=0)

@@ -1,0 +1,165 @@
+"""Each claim fails where its mechanism is broken; experiments and studies show what they say."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.features.emergence.claims import BETAS, _followed, _rises, _waiting
+from theorybench.envs.features.emergence.experiments import Competition, compete, descend, downhill, gradient_flow
+from theorybench.envs.features.emergence.law import strengths
+from theorybench.envs.features.emergence.scaling import LATER, TIMES, TUNED, losses, over_time, slope, straightness
+from theorybench.envs.features.emergence.setting import Emergence
+from theorybench.envs.features.emergence.studies import Exponents, Rules, Skills, Surface, Times
+
+ID = "TheoryBench/Emergence-v0"
+CLAIM = {claim.id.removeprefix("emergence-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
+
+
+def altered(name, **changes):
+    """Change the experiment of a claim."""
+    claim = CLAIM[name]
+    return dataclasses.replace(claim, measure=dataclasses.replace(claim.measure.__self__, **changes).measure)
+
+
+def computed(value):
+    """Another number in place of what is computed."""
+    return {"value": lambda lab, seed: value()}
+
+
+def in_world(world):
+    """Episodes of one world alone."""
+    return lambda lab, asked: {**asked, "prompts": asked["prompts"] // 6 * 6 + world}
+
+
+def smallest(lab, asked):
+    """Episodes of the smallest compute alone."""
+    return {**asked, "prompts": asked["prompts"] % 6}
+
+
+HURRIED = functools.partial(over_time, variance=1.0, step=1 / 8, n=LATER)
+#: What breaks each claim: another experiment, or episodes in which its mechanism has no part.
+FAULTS = (
+    ("times", {"d": 16}, {}),
+    ("order", {"order": "strength"}, {}),
+    ("sgd", {"kappa": 1.0, "runs": 400, "d": 24}, {}),
+    ("sgd-early", {"kappa": 1.0, "runs": 400, "d": 24}, {}),
+    ("competition", {"competing": False}, {}),
+    ("competition-flat", {"competing": False}, {}),
+    ("competition-steep", {"competing": False}, {}),
+    *((f"time-{beta:g}", computed(lambda beta=beta: slope(LATER, HURRIED(beta))), {}) for beta in BETAS),
+    *(
+        (f"tuned-{beta:g}", computed(lambda beta=beta: slope(TUNED, losses(beta, 1.0, 2048, 1 / 8, TUNED))), {})
+        for beta in BETAS
+    ),
+    *((f"width-{beta:g}", computed(lambda beta=beta: _followed(beta, "step")), {}) for beta in BETAS),
+    *((f"step-{beta:g}", computed(lambda beta=beta: _followed(beta, "width")), {}) for beta in BETAS),
+    ("sudden", {"value": functools.partial(_rises, ranks=(64,))}, {}),
+    *((f"smooth-{beta:g}", computed(lambda: straightness(TIMES, over_time(8.0))), {}) for beta in BETAS),
+    ("pilots-mislead", {}, {"options": in_world(0)}),
+    ("rescaled-leads", {}, {"options": smallest}),
+)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(("name", "changes", "fault"), FAULTS)
+def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, changes, fault):
+    assert check_claim(altered(name, **changes), **fault).verdict == "fails"
+
+
+def test_every_claim_is_broken():
+    assert {name for name, *_ in FAULTS} == set(CLAIM)
+
+
+def test_what_one_neuron_alone_does_is_not_sudden():
+    assert _waiting(1) == pytest.approx(171.3, abs=0.1) and _waiting(64) == pytest.approx(2.237, abs=1e-3)
+
+
+def test_the_gradient_flow_is_that_of_the_tensors():
+    """By differences of the loss, whose tensors are written out."""
+    rng, d = np.random.default_rng(1), 3
+
+    def power(v):
+        return np.einsum("a,b,c,d->abcd", v, v, v, v)
+
+    weights, target = rng.standard_normal((2, d)), power(np.eye(d)[0]) + 0.5 * power(np.eye(d)[1])
+
+    def loss(u):
+        return ((sum(power(own) / (own @ own) for own in u) - target) ** 2).sum() / 2
+
+    gradient = np.zeros_like(weights)
+    for place in np.ndindex(weights.shape):
+        step = np.zeros_like(weights)
+        step[place] = 1e-5
+        gradient[place] = (loss(weights + step) - loss(weights - step)) / 2e-5
+    np.testing.assert_allclose(downhill(weights, np.array([1.0, 0.5])), -gradient, atol=1e-7)
+
+
+def test_greedy_pairs_come_once_and_in_order():
+    flow = gradient_flow(0)
+    assert (flow.skill + 1).tolist() == [1, 2, 5, 4, 3, 6, 7, 8]  # not the order of strength
+    assert (np.diff(flow.time) > 0).all()
+    assert np.log(flow.time / flow.predicted).min() > 0.04 and np.log(flow.time / flow.predicted).max() < 0.12
+
+
+def test_without_a_skill_noise_finds_nothing():
+    assert not descend(0, (0.02,), d=12, a=1e-9, kappa=1e-9, runs=20).any()
+    assert not compete(0, (1.0,), np.full(3, 1e-3), 5, 4).any()
+
+
+def test_each_neuron_finds_one_skill_and_each_skill_is_found_once():
+    strong = np.full(6, 64.0)
+    few = compete(0, (0.0, 8.0), strong, 2, 50)
+    assert not few[0].any() and (few[1].sum(axis=1) == 2).all()
+    assert compete(0, (8.0,), strong, 20, 10).all()
+    assert (compete(0, (8.0,), strong, 2, 50, competing=False)[0].sum(axis=1) > 2).any()
+
+
+def test_losses_of_simulated_networks_are_what_they_have_not_found():
+    own = Competition(prediction=float, beta=1.0, variance=1.0, width=4, step=1.0, n=2.0, skills=3, draws=9)
+    found = own.values(None, 0)
+    a = strengths(1.0, 3) ** 2
+    sums = [sum(a[list(left)]) for left in ([], [0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2])]
+    assert np.abs(found[:, None] - sums).min(axis=1).max() < 1e-12
+
+
+def test_the_study_of_skills_shows_the_law_beside_simulation():
+    study = dataclasses.replace(STUDY["emergence-skills"], run=Skills(times=(2, 8, 32), draws=8))
+    steps, whole = study.result(seeds=4).charts
+    assert list(steps.groups) == [f"skill {rank}" for rank in (1, 2, 4, 8, 16)]
+    assert sum(own.inside for own in steps.agreement()) >= 12
+    (loss,) = whole.agreement()
+    assert loss.points == 3 and loss.distance < 0.05
+
+
+def test_the_study_of_two_computes_marks_the_best_commitment():
+    setting = Emergence()
+    charts = STUDY["emergence-surface"].result(seeds=2).charts
+    assert [chart.remarks[0].text for chart in charts] == ["best: 128, 0.354", "best: 512, 0.125"]
+    pay = setting.run.pay.reshape(2, 6, -1)[:, Surface.world, 17:37].max(axis=1)
+    np.testing.assert_allclose(pay, [-np.log10(chart.remarks[0].y) for chart in charts], atol=1e-9)
+
+
+def test_the_study_of_times_counts_pairs():
+    study = dataclasses.replace(STUDY["emergence-times"], run=Times(dimensions=(32,)))
+    (chart,) = study.result(seeds=2).charts
+    formed = len(chart.series[1].x)
+    assert f"{formed} of 16 at d = 32" in chart.note and 4 <= formed <= 16
+
+
+@pytest.mark.rotating
+def test_the_study_of_exponents_shows_what_is_not_so():
+    (table,) = dataclasses.replace(STUDY["emergence-exponents"], run=Exponents()).result(seeds=2).tables
+    rows = {row[0]: np.array(row[1:]).reshape(3, 2) for row in table.rows}
+    assert (abs(np.subtract(*rows["time, fixed step"].T)) < 0.05).all()
+    assert (np.subtract(*rows["width"].T) < -0.2).all() and (np.subtract(*rows["compute, tuned step"].T) < -0.05).all()
+
+
+def test_the_study_of_rules_is_exact():
+    study = dataclasses.replace(STUDY["emergence-rules"], run=Rules(computes=(12,)))
+    (chart,) = study.result(seeds=2).charts
+    values = {series.group: series.y[0] for series in chart.series}
+    assert max(values, key=values.get) == "optimum" and values["pilot-rescaled"] > values["pilot-best"]
