@@ -64,8 +64,9 @@ class GenerativeLeap(HiddenRun):
     action the reading is 0.
 
     Tables of the view "local" see the number of the decision, d, the last action and the last reading; those of the
-    view "state" have a row for each dialogue (7,928 by default). What counts is which degree failed before, and the
-    last reading alone does not tell.
+    view "state" have a row for each dialogue (7,928 by default). The first forget which degrees failed before, and
+    what other looks found; how much that costs depends on the instance. By default it is little: REINFORCE and PPO
+    on "local" reach scores of .90 to .98 in 20,000 episodes, where the best fixed plan has .83.
 
     ## Starting State
     Nothing is known and nothing spent. A prompt index is 8 c + w, with dimension number c and circuit number w in the
