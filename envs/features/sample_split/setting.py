@@ -33,10 +33,10 @@ class SampleSplit(HiddenRun):
     threshold. Which is which is hidden, and a source is known only by having been paid for.
 
     *The problem.* x ~ N(0, I_d), H its D = d (d + 1)/2 normalised Hermite features of second degree. A feature is
-    p_j = A_j.H with a hidden unit vector A_j; there are two in mode "multiple" and one in mode "single". A task's label
-    is +-1: with probability alpha_j the sign of p_j, with beta_j that of p_j^2 - z^2, z the upper quartile of a standard
-    normal variable, else a fair coin. Hidden is which of `types` problems it is, that is alpha and beta of three
-    sources, in any order (u uniform on [0, 1]):
+    p_j = A_j.H with a hidden unit vector A_j; there are two in mode "multiple" and one in mode "single". A task's
+    label is +-1: with probability alpha_j the sign of p_j, with beta_j that of p_j^2 - z^2, z the upper quartile of
+    a standard normal variable, else a fair coin. Hidden is which of `types` problems it is, that is alpha and beta
+    of three sources, in any order (u uniform on [0, 1]):
 
     | | mode "multiple" | mode "single" |
     |---|---|---|
@@ -44,13 +44,13 @@ class SampleSplit(HiddenRun):
     | another | alpha_2 = .45 + .3 u, beta_1 = .2 | alpha = .1 + .15 u, beta = .5 |
     | the third | beta = .35 + .13 u and .48 - .13 u | beta = .6 + .3 u |
 
-    *The law.* From n samples the gradient, the mean of label times H, holds feature j with a signal to noise of
-    n (alpha_j c0)^2/D, c0 = sqrt(2/pi): even labels, alpha = 0, teach it nothing. In mode "multiple" the Hessian is used
-    as well, the mean of label times H H^T, with H brought to one length. It has an outlier for each feature with
-    q^2 > gamma (1 + G), q = beta_j k0, gamma = D/n, whose squared overlap o with A_j is that of `envs/features/spiked.py`
-    and adds o/(1 - o). Signals to noise of all sources add up, and the share of a feature that is recovered is
-    rho_j^2 = snr_j/(1 + snr_j). Downstream labels are of all r features alike, alpha_j = .5/r and beta_j = .4/r. A head of
-    degree 2 on what was learnt explains of their variance
+    *The law.* From n samples the gradient, the mean of label times H, holds feature j with a signal to noise of n
+    (alpha_j c0)^2/D, c0 = sqrt(2/pi): even labels, alpha = 0, teach it nothing. In mode "multiple" the Hessian is
+    used as well, the mean of label times H H^T, with H brought to one length. It has an outlier for each feature
+    with q^2 > gamma (1 + G), q = beta_j k0, gamma = D/n, whose squared overlap o with A_j is that of
+    `envs/features/spiked.py` and adds o/(1 - o). Signals to noise of all sources add up, and the share of a feature
+    that is recovered is rho_j^2 = snr_j/(1 + snr_j). Downstream labels are of all r features alike, alpha_j = .5/r
+    and beta_j = .4/r. A head of degree 2 on what was learnt explains of their variance
 
         E = sum_j (alpha_j c0)^2 rho_j^2 + (beta_j k0)^2 rho_j^4 / 2.
 
@@ -62,9 +62,10 @@ class SampleSplit(HiddenRun):
 
     ## Observation Space
     `MultiDiscrete`, 1 + 2 `chunks` integers: the number of downstream tasks, then each action and the reading that
-    followed it, padded with 0. After a chunk of source m six times what m's own head explains now, cut to 0..6, is read:
-    as floor(z + v) with v uniform on [0, 1), which is unbiased and at most one level off. After the last action nothing
-    is measured, and the reading is 0. Action a is token a + 1, reading r token r + 5, and context c token c + 12.
+    followed it, padded with 0. After a chunk of source m six times what m's own head explains now, cut to 0..6, is
+    read: as floor(z + v) with v uniform on [0, 1), which is unbiased and at most one level off. After the last
+    action nothing is measured, and the reading is 0. Action a is token a + 1, reading r token r + 5, and context c
+    token c + 12.
 
     Tables see the number of the decision, K, the last action and the last reading, which forgets what other sources
     read; those of the view "state" have a row for each history (48,280 by default).
@@ -106,9 +107,9 @@ class SampleSplit(HiddenRun):
     | mode single, instance 10000 | .3604 | .1037 | .4419 | .4098 |
     | budget 48 | .5363 | .3959 | .5627 | .5821 |
 
-    `half-half` spends half of the chunks on the first source. `each-once-then-best` tries each, and goes on with the one
-    that reads best, for two thirds of the chunks in all. `paper-split` takes sources in turn, and keeps as many chunks
-    as give each head 30 labels for each of its coefficients.
+    `half-half` spends half of the chunks on the first source. `each-once-then-best` tries each, and goes on with
+    the one that reads best, for two thirds of the chunks in all. `paper-split` takes sources in turn, and keeps as
+    many chunks as give each head 30 labels for each of its coefficients.
 
     ## What theory predicts
     *Features cost d^2 samples.* Half of a feature is recovered at n = D/(alpha c0)^2, where a kernel would need d^4. So
@@ -126,20 +127,21 @@ class SampleSplit(HiddenRun):
     most per sample nor to the one that shows both features. In mode "multiple" who follows it earns less than who takes
     sources in turn; in mode "single" it is a fair guide.
 
-    *Where the laws are off.* They hold for D -> infinity at n/D fixed. At d = 24, D = 300, they are within .08 of rho^2 on
-    sampled labels, except near a threshold: .31 by the law is .21 there, and .28 at d = 40. The Hessian's law needs
-    Hermite features of equal length; as they are, long ones make outliers, and .55 becomes .03 at n = 4 D. Heads do worse
-    than the law from few labels, for squares of features have heavy tails: from 50 labels and rho^2 = .8 they explain -.38
-    in place of -.20, as a share of all; from 200 .53 in place of .54. At d = 24 features have a kurtosis of about 4 in
-    place of 3, and heads get -.70 and .45; with 900 labels .67 in place of .71.
+    *Where the laws are off.* They hold for D -> infinity at n/D fixed. At d = 24, D = 300, they are within .08 of
+    rho^2 on sampled labels, except near a threshold: .31 by the law is .21 there, and .28 at d = 40. The Hessian's
+    law needs Hermite features of equal length; as they are, long ones make outliers, and .55 becomes .03 at n = 4
+    D. Heads do worse than the law from few labels, for squares of features have heavy tails: from 50 labels and
+    rho^2 = .8 they explain -.38 in place of -.20, as a share of all; from 200 .53 in place of .54. At d = 24
+    features have a kurtosis of about 4 in place of 3, and heads get -.68 and .45; with 900 labels .67 in place of
+    .71.
 
     Ours, and not the papers': mixtures of labels, all formulas, the spectral step, readings, the decision.
 
     ## References
-    Learning Hierarchical Polynomials with Three-Layer Neural Networks (arXiv 2311.13774), for mode "single": a quadratic
-    feature from d^2 samples by layer-wise training, if E g' is not 0. Learning Hierarchical Polynomials of Multiple
-    Nonlinear Features with Three-Layer Networks (arXiv 2411.17201), for mode "multiple": all features from one task;
-    its rate of d^4 samples is of a network, not of the spectral step on explicit features used here.
+    Learning Hierarchical Polynomials with Three-Layer Neural Networks (arXiv 2311.13774), for mode "single": a
+    quadratic feature from d^2 samples by layer-wise training, if E g' is not 0. Learning Hierarchical Polynomials
+    of Multiple Nonlinear Features with Three-Layer Networks (arXiv 2411.17201), for mode "multiple": all features
+    from one task; its rate of d^4 samples is of a network, not of the spectral step on explicit features used here.
 
     ## Version History
     - v0: first version.

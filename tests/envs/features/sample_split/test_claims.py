@@ -59,7 +59,7 @@ FAULTS = (
     ("split-004-1", BLIND, {}),
     ("split-004-2", BLIND, {}),
     ("heads", {"samples": 100}, {}),
-    ("heads-few", {"task": DOWNSTREAM, "squares": True}, {}),
+    ("heads-few", {"squares": True}, {}),
     ("heads-24", {"samples": 50}, {}),
     ("split-moves", {}, FOUR),
     ("split-moves-single", {}, FOUR),
