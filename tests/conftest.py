@@ -46,6 +46,7 @@ SHORT = {
     "TheoryBench/Smoothing-v0": {"horizon": 2},
     "TheoryBench/FirstLayerSteps-v0": {"horizon": 3},
     "TheoryBench/GenerativeLeap-v0": {"horizon": 3},
+    "TheoryBench/SampleSplit-v0": {"chunks": 3},
 }
 
 

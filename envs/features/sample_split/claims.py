@@ -160,7 +160,7 @@ CLAIMS: tuple[Claim, ...] = (
         "heads-few",
         Head(task=LINEAR, samples=50, squares=False, whole=WHOLE, prediction=lambda oracle: head(LINEAR, 50)),
         source="heads (ours)",
-        statement="From 50 labels that holds for Gaussian regressors; squares of features lose almost .2 more",
+        statement="From 50 labels that holds for Gaussian regressors; squares of features lose .16 more",
         falsified_by="squares in place of other features",
         formula="(E - 5 (1 - E)/44)/.1090, labels and regressors without squares",
         tolerance=0.03,
