@@ -258,6 +258,15 @@ def test_the_page_of_a_family_shows_every_setting_study_claim_and_learner(family
     assert not [agent.label for agent in data.read_numbers(family).agents if f"[{agent.label}](" not in page]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_page_of_a_family_lists_its_sections(family):
+    pages = generate.pages()
+    for page in (pages[DOCS / f"{name}.md"] for name in FAMILIES[family].pages):
+        listed = page.partition("\nOn this page:\n\n")[2].partition("\n\n")[0].splitlines()
+        titles = [title for title in re.findall("^## (.*)$", page, re.MULTILINE) if title != "Try it"]
+        assert [line.removeprefix("- [").partition("](#")[0] for line in listed] == titles
+
+
 def test_pictures_belong_to_the_numbers_and_are_small():
     named = {}
     for file in data.FOLDER.glob("*.json"):
