@@ -55,7 +55,7 @@ def ratio(exponent: int, first: Callable[[int], float], second: Callable[[int], 
     """Return the ratio of v^2/N at the start at two radii, by quadrature."""
 
     def value(oracle: Any) -> float:
-        d = oracle.setting.dimension
+        d = oracle.setting.d
         found = [signal(exponent, radius(d), d, np.array([overlap_zero(d)])) for radius in (first, second)]
         (v, noise), (other, other_noise) = found
         return float(v[0] ** 2 / noise[0] / (other[0] ** 2 / other_noise[0]))
@@ -65,7 +65,7 @@ def ratio(exponent: int, first: Callable[[int], float], second: Callable[[int], 
 
 def _growth(oracle: Any) -> float:
     """Return the power of the radius with which v^2/N grows between radius 1 and d^(1/4)."""
-    return math.log(ratio(3, best, unit)(oracle)) / math.log(best(oracle.setting.dimension))
+    return math.log(ratio(3, best, unit)(oracle)) / math.log(best(oracle.setting.d))
 
 
 def local_exponent(exponent: int, radius: Callable[[int], float], first: int, second: int) -> Callable[..., float]:
