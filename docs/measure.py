@@ -5,7 +5,8 @@ of settings show. `offline`: estimators of values from logs. `mezo`: forward pas
 it was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
 `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to `docs/reference`, pictures to
 `docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, and `tree=ranking` draws the ranking
-of a suite again, of the data, without a run. It does what these commands do, and keeps what pages need of their output:
+of a suite again, `offline=picture` that of the estimators, of the data, without a run. It does what these commands do,
+and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -221,6 +222,15 @@ def _shrunk(paths: Sequence[Path]) -> dict[str, str]:
     return data.digests(paths)
 
 
+def measure_offline(only: str = "") -> None:
+    """Judge estimators of values from logs and draw them; or draw the `picture` alone, of the numbers."""
+    if only not in ("", "picture"):
+        raise TheoryBenchError(f"the part {offline_page.SUITE} has no part {only!r}; it has picture")
+    name = offline_page.SUITE
+    numbers = data.read(name) if only else offline_page.measure(ROOT / "results" / name)
+    data.write(name, numbers | {"pictures": _shrunk([offline_page.draw(numbers, PICTURES)])})
+
+
 def _fingerprint(experiment: Any) -> str:
     fingerprint: str = experiment.setting.fingerprint
     return fingerprint
@@ -232,7 +242,7 @@ def parts() -> dict[str, Callable[[], None]]:
     found |= {name: partial(measure_ladders, name) for name in data.ladder_suites()}
     found[core_sample.PART] = sample_core
     found[setting_page.NAME] = measure_episodes
-    found[offline_page.SUITE] = partial(offline_page.measure, ROOT / "results" / offline_page.SUITE)
+    found[offline_page.SUITE] = measure_offline
     found[mezo_page.NAME] = partial(mezo_page.measure, ROOT / "results" / mezo_page.NAME, PICTURES, _shrunk)
     for family in families_with_pages():
         for kind, measure in (("claims", measure_claims), ("studies", measure_studies)):

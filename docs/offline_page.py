@@ -1,8 +1,9 @@
-"""The page about values from logs: prose in its template, numbers from the suite `offline` and two smaller tables."""
+"""The page about values from logs: prose in its template, numbers from the suite `offline`, its picture of them."""
 
 import dataclasses
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from templates import template
 
 from theorybench.agents.evaluation.offline import ESTIMATORS as ASKED
 from theorybench.envs.core.evidence.interval import Interval
+from theorybench.envs.core.evidence.study import Axis, Chart, Series
 from theorybench.leaderboard.offline.board import Result, overall, results_of
 from theorybench.leaderboard.offline.measuring import cases_of, evaluations, suite_evaluations
 from theorybench.leaderboard.offline.records import EvaluationStore
 from theorybench.leaderboard.offline.suite import OfflinePlace, Target, offline_suite
 from theorybench.leaderboard.records.record import json_value
+from theorybench.leaderboard.showing.still import Sheet, draw_panels, group_handle, save
+from theorybench.leaderboard.showing.styles import INK, Style, group_styles
 
 SUITE = "offline"
 #: Multipliers of f2bmld, on as many logs of the corridor with this slip.
@@ -26,10 +30,15 @@ MULTIPLIERS, LOGS, SLIP = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 3, 0.4
 LENGTHS, MANY = (500, 2000, 8000), 40
 RULE = Target(policy="rule[name=theory]", uniform=0.1)
 ESTIMATORS = ("wis", "residual", "2sls")
+#: The picture, wide enough for a document and with letters large enough for half of its width.
+SHEET = Sheet(width=2.6, height=2.4, columns=2, dpi=160, font=8.5, named=False)
+PICTURE, EXACT = f"{SUITE}.png", "exact value"
+#: Width of the place that the estimates of a policy share, of 1; letters of a line of its name.
+PLACE, LETTERS = 0.72, 11
 
 
-def measure(folder: Path) -> None:
-    """Run the suite, or resume it; the corridor by multiplier; and logs of three lengths."""
+def measure(folder: Path) -> dict[str, Any]:
+    """Run the suite, or resume it; the corridor by multiplier; and logs of three lengths. Return the numbers."""
     suite = offline_suite(SUITE)
     found = results_of(suite_evaluations(suite, suite.estimators, None, EvaluationStore(folder)))
     (case,) = cases_of(
@@ -46,23 +55,79 @@ def measure(folder: Path) -> None:
         for episodes in LENGTHS
         for one in results_of(evaluations(cases_of(place, episodes), ESTIMATORS, MANY))
     ]
-    data.write(
-        SUITE,
-        {
-            "provenance": data.here(),
-            "asked": suite.model_dump(mode="json"),
-            "results": [json_value(dataclasses.asdict(one)) for one in found],
-            "descents": descents,
-            "closed": closed.tolist(),
-            "lengths": lengths,
-        },
-    )
+    return {
+        "provenance": data.here(),
+        "asked": suite.model_dump(mode="json"),
+        "results": [json_value(dataclasses.asdict(one)) for one in found],
+        "descents": descents,
+        "closed": closed.tolist(),
+        "lengths": lengths,
+    }
+
+
+def draw(numbers: dict[str, Any], folder: Path) -> Path:
+    """Draw the mean estimates beside the exact values, a panel for each setting and one for the corridors."""
+    corridors, panels = "corridor", dict[str, list[Result]]()
+    for one in _results(numbers):
+        if one.environment.startswith(corridors):
+            if one.policy == "forward":
+                panels.setdefault(f"{corridors}, by slip", []).append(one)
+        else:
+            panels.setdefault(one.environment, []).append(one)
+    names = _estimators(one for own in panels.values() for one in own)
+    charts = [_chart(title, own) for title, own in panels.items()]
+    styles = group_styles(names) | {EXACT: Style(INK, "", "solid")}
+    figure = draw_panels(charts, [styles] * len(charts), SHEET)
+    for axes, own in zip(figure.axes, panels.values(), strict=True):
+        axes.set_xticks(*zip(*enumerate(_asked_of(one) for one in _firsts(own)), strict=True))
+        axes.grid(axis="x", visible=False)
+    every = dataclasses.replace(charts[0], series=tuple(one for chart in charts for one in chart.series))
+    handles = [group_handle(every, group, styles[group]) for group in (EXACT, *names)]
+    said = f"Mean estimate of {numbers['asked']['seeds']} logs (f2bmld: fewer), bar: their standard deviation"
+    look: dict[str, Any] = {"frameon": False, "labelcolor": INK, "fontsize": SHEET.font, "title_fontsize": SHEET.font}
+    look |= {"title": textwrap.fill(said, 34), "alignment": "left", "loc": "lower left"}
+    figure.legend(handles=handles, bbox_to_anchor=(0.55, 0.06), **look)  # in the place that no panel takes
+    return save(figure, folder / PICTURE)
+
+
+def _chart(title: str, results: Sequence[Result]) -> Chart:
+    """Return exact values as dashes, one for each policy, and each estimator's mean beside the others upon it."""
+    places = {(one.environment, one.policy): place for place, one in enumerate(_firsts(results))}
+    series = [
+        Series(EXACT, "predicted", (place - PLACE / 2, place + PLACE / 2), (one.truth,) * 2)
+        for place, one in enumerate(_firsts(results))
+    ]
+    for number, name in enumerate(names := _estimators(results)):
+        own = [one for one in results if one.estimator == name]
+        aside = PLACE * ((number + 0.5) / len(names) - 0.5)
+        x = [places[one.environment, one.policy] + aside for one in own]
+        scatter = [math.sqrt(max(0.0, one.rmse**2 - one.bias.value**2)) for one in own]
+        ends = ([one.mean + sign * s for one, s in zip(own, scatter, strict=True)] for sign in (-1, 1))
+        series.append(Series(name, "measured", x, [one.mean for one in own], *ends))
+    return Chart(title, Axis("", range=(-0.5, len(places) - 0.5)), Axis(""), tuple(series))
+
+
+def _estimators(results: Iterable[Result]) -> list[str]:
+    """Return the estimators that were asked, in the order in which pages name them."""
+    asked = {one.estimator for one in results}
+    return [name for name in ASKED if name in asked]
+
+
+def _firsts(results: Sequence[Result]) -> list[Result]:
+    """Return one result for each policy, or corridor."""
+    return list({(one.environment, one.policy): one for one in results}.values())
+
+
+def _asked_of(one: Result) -> str:
+    """Return how a place is called: by the slip of a corridor, or by the policy."""
+    corridor, _, slip = one.environment.rpartition("slip ")
+    return slip if corridor else textwrap.fill(one.policy, LETTERS)
 
 
 def render() -> str:
     """Return the page. Its template is given `result(environment, policy, estimator)` and the tables."""
     kept = data.read(SUITE)
-    results = [Result(**{name: _number(value) for name, value in row.items()}) for row in kept["results"]]
+    results = _results(kept)
     rows = {(one.environment, one.policy, one.estimator): one for one in results}
     lengths = {(row["episodes"], row["estimator"]): row for row in kept["lengths"]}
     return template(f"{SUITE}.md.j2").render(
@@ -76,6 +141,10 @@ def render() -> str:
         made=tables.provenance(data.Provenance(**kept["provenance"])),
         logs=kept["asked"]["seeds"],
     )
+
+
+def _results(numbers: dict[str, Any]) -> list[Result]:
+    return [Result(**{name: _number(value) for name, value in row.items()}) for row in numbers["results"]]
 
 
 def _number(value: Any) -> Any:
@@ -105,7 +174,7 @@ def _overall(results: Sequence[Result]) -> str:
 def _board(results: Sequence[Result]) -> str:
     """Return bias and coverage of every estimator in each setting that gives episodes."""
     own = [one for one in results if not one.environment.startswith("corridor")]
-    names = [name for name in ASKED if name in {one.estimator for one in own}]
+    names = _estimators(own)
     rows = []
     for environment, policy in dict.fromkeys((one.environment, one.policy) for one in own):
         cells = {one.estimator: one for one in own if (one.environment, one.policy) == (environment, policy)}

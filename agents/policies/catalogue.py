@@ -17,6 +17,7 @@ from theorybench.agents.policies.transformer import TransformerSoftmax
 from theorybench.envs.core.policy import KINDS
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import choice, integer
+from theorybench.envs.core.views import VIEWS
 
 
 def _language_model(setting: Setting, start: str, **options: Any) -> SoftmaxClass:
@@ -33,7 +34,7 @@ class PolicyEntry(NamedTuple):
 
 
 CATALOGUE = {
-    **{view: PolicyEntry(partial(TabularSoftmax, view=view)) for view in ("prefix", "markov", "position", "prompt")},
+    **{view: PolicyEntry(partial(TabularSoftmax, view=view)) for view in VIEWS},
     "linear": PolicyEntry(LinearSoftmax),
     "mlp": PolicyEntry(MLPSoftmax, ("hidden_units", "hidden_layers")),
     "transformer": PolicyEntry(TransformerSoftmax, ("width", "layers", "heads")),
@@ -51,7 +52,7 @@ class PolicyOptions:
         AUTO,
         (AUTO, INFORMED, *CATALOGUE),
         "policy class; auto: linear where the setting has features, else a table of its own view, or an mlp where that "
-        "view uses what is hidden; informed: that view",
+        "view uses what is hidden; informed: that view; local, state: tables of these views, where a setting has them",
     )
     start: str = choice(
         "initial",

@@ -175,7 +175,8 @@ def chance(lab: Lab, seed: int, logs: int) -> list[Any]:
 BLANKET, VARIABLES = "TheoryBench/MarkovBlanket-v0", 6  # by default
 SETS = Logs(summary=kept_sets, target="reward", logs=24, episodes=16_000, policies=chance)
 BASE = Logs(summary="markov", target="action", logs=200, episodes=800)
-COARSE = Logs(summary="position", target="reward", logs=24, episodes=8000, flips=99)
+#: Longer logs rather than more of them: the flow is an estimate from below, by a share that falls with the pairs.
+COARSE = Logs(summary="position", target="reward", logs=48, episodes=16_000, flips=99)
 MIDDLE = dataclasses.replace(COARSE, summary="markov")
 
 claim = ClaimMaker("flow", words={"source": "arXiv 2602.00797, the criterion; as an exact test ours"})
@@ -191,7 +192,7 @@ CLAIMS = (
     claim(
         "uniform",
         Uniform(BASE),
-        statement="Its p-values are uniform",
+        statement="Of a sufficient summary, the last state of a Markov chain, p-values are uniform",
         falsified_by="pairs without equal summaries",
         formula="1: Kolmogorov and Smirnov do not refute it",
     ),
@@ -227,7 +228,7 @@ CLAIMS = (
                 Logs(summary="markov", target="action", logs=48, episodes=4000, policies=learners("markov", 640))
             ),
         ),
-        statement="One whose table sees the last state alone is suspected as rarely as the level says",
+        statement="Where a policy's table sees the last state alone, that is refuted as rarely as the level says",
         falsified_by="a policy that sees the whole history",
         formula="0.05",
         resolution=0.15,
@@ -235,14 +236,14 @@ CLAIMS = (
     claim(
         "position",
         SampleMean(prediction=lambda oracle: exact_flow(oracle, _position), sample=Flow(COARSE)),
-        statement="How much flows for rewards where only the number of steps is kept",
+        statement="If a summary keeps the number of steps alone, as much flows for rewards as enumeration says",
         falsified_by="a summary that keeps the last state, too",
         formula="2 b' S^+ b, S and b covariances within codes of histories, and of histories with rewards",
     ),
     claim(
         "markov",
         SampleMean(prediction=lambda oracle: exact_flow(oracle, _markov), sample=Flow(MIDDLE)),
-        statement="How much where the last state is kept: not nothing, as it does not say which way led there",
+        statement="If a summary keeps the last state, rewards still flow: it does not say which way led there",
         falsified_by="a summary that keeps the whole history: nothing flows",
         formula="2 b' S^+ b",
     ),
@@ -252,7 +253,7 @@ CLAIMS = (
             prediction=lambda oracle: exact_flow(oracle, _position) - exact_flow(oracle, _markov),
             sample=Flow(COARSE, MIDDLE),
         ),
-        statement="A coarser summary lets more flow, on the same logs",
+        statement="A summary that keeps the number of steps alone lets more flow than one that keeps the last state",
         falsified_by="the finer summary in both places",
         formula="the difference of both, above 0",
     ),
@@ -271,7 +272,7 @@ CLAIMS = (
             prediction=lambda oracle: 0.0, sample=Rejected(dataclasses.replace(SETS, summary="state"), LEVEL / 5)
         ),
         env_id=BLANKET,
-        statement="The situation is",
+        statement="In MarkovBlanket the situation, which keeps what was read, is sufficient",
         falsified_by="the kept set and the toggles made",
         formula="0: in no log p <= .01",
         resolution=0.15,

@@ -218,4 +218,4 @@ def show_results(results: "list[Result]", as_json: bool, ranked: bool) -> None:
     if ranked and results:
         console.print(table_lines(overall_table(results)))
     else:
-        console.print(NOTE, style="dim", soft_wrap=True, highlight=False)
+        console.print(NOTE, style="dim", highlight=False)

@@ -11,6 +11,7 @@ import generate
 import ladder_page
 import measure
 import mezo_page
+import offline_page
 import pytest
 import reference_data as data
 import reference_tables
@@ -331,6 +332,25 @@ def test_the_page_of_a_family_shows_every_setting_study_claim_and_learner(family
     assert not [study.id for id in ids for study in tb.studies(id) if f"`theorybench study {study.id}`" not in page]
     assert not [claim.id for id in ids for claim in tb.claims(id) if f"| `{claim.id}` |" not in page]
     assert not [agent.label for agent in data.read_numbers(family).agents if f"[{agent.label}](" not in page]
+
+
+def test_the_picture_of_estimators_shows_every_mean_beside_its_exact_value(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(offline_page, "save", lambda figure, path: shown.extend(figure.axes) or path)
+    numbers = data.read("offline")
+    offline_page.draw(numbers, tmp_path)
+    drawn = {round(y, 9) for axes in shown for line in axes.lines for y in line.get_ydata()}
+    rows = [row for row in numbers["results"] if row["policy"] == "forward" or "corridor" not in row["environment"]]
+    assert {round(row[name], 9) for row in rows for name in ("truth", "mean")} <= drawn
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_page_of_a_family_lists_its_sections(family):
+    pages = generate.pages()
+    for page in (pages[DOCS / f"{name}.md"] for name in FAMILIES[family].pages):
+        listed = page.partition("\nOn this page:\n\n")[2].partition("\n\n")[0].splitlines()
+        titles = [title for title in re.findall("^## (.*)$", page, re.MULTILINE) if title != "Try it"]
+        assert [line.removeprefix("- [").partition("](#")[0] for line in listed] == titles
 
 
 def test_pictures_belong_to_the_numbers_and_are_small():

@@ -20,15 +20,14 @@ class EmergenceOracle(HiddenRunOracle[Emergence]):
     }
 
 
-#: The larger the compute, the more a wrong step loses.
+#: How many episodes it takes to tell worlds apart is not known: there are no laws.
 DIFFICULTIES = (
     Difficulty(
-        parameter="log_compute",
-        values=((8,), (12,), (16,), (20,)),
-        size="compute",
-        size_of=lambda setting: 2.0 ** setting.log_compute[0],
+        parameter="types",
+        values=(2, 4, 8, 12),
+        size="worlds",
         laws=(),
-        grows="what pilots leave out: the best width rises with the compute, and the best step falls",
+        grows="the worlds that pilots have to tell apart",
         parameters={"instance": 10_000},
     ),
 )

@@ -154,7 +154,7 @@ class Emergence(HiddenRun):
     )
     pilot: int = integer(64, 4, 256, "the compute over that of a pilot")
     types: int = integer(6, 2, 12, "worlds")
-    horizon: int = integer(4, 2, 5, "the largest number of decisions, the last of which should commit")
+    horizon: int = integer(4, 2, 5, "largest number of decisions, the last of which commits")  # type: ignore[misc]
     skills: int = integer(1024, 64, 8192, "skills P of the teacher")
     instance: int = instance(0, "exponents and noises of the worlds")
 

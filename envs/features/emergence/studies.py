@@ -53,7 +53,7 @@ class Skills:
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Simulate diffusions that compete."""
         strength = strengths(self.beta, self.skills)
-        moments = self.step**2 * np.array(self.times)
+        moments = [self.step**2 * n for n in self.times]
         found = np.array(
             [
                 compete(seed_of(run, 5), moments, strength / self.step, self.width, self.draws)
@@ -61,8 +61,8 @@ class Skills:
             ]
         )  # (runs, times, draws, skills)
         drawn = np.union1d(np.geomspace(self.times[0], self.times[-1], 97), self.times)
-        parts = (np.full(len(drawn), part) for part in (1.0, float(self.width), self.step))
-        loss, left, _ = train(np.broadcast_to(strength, (len(drawn), self.skills)), *parts, drawn)
+        variance, width, step = (np.full(len(drawn), part) for part in (1.0, float(self.width), self.step))
+        loss, left, _ = train(np.broadcast_to(strength, (len(drawn), self.skills)), variance, width, step, drawn)
         skills, sums = list[Series](), list[Series]()
         for rank in self.ranks:
             name = f"skill {rank}"
@@ -98,8 +98,9 @@ class Surface:
         for log_compute in setting.log_compute:
             compute, series, least = 2.0**log_compute, [], []
             for width in WIDTHS:
-                parts = (np.full(len(steps), float(part)) for part in (world.variance, width))
-                loss = train(strength, *parts, steps, np.full(len(steps), compute / width)).loss
+                fixed = world.variance, float(width), compute / width
+                noise, widths, times = (np.full(len(steps), part) for part in fixed)
+                loss = train(strength, noise, widths, steps, times).loss
                 series.append(Series(f"m = {width}", "predicted", steps, loss))
                 chosen = np.isin(steps, STEPS)
                 least += [(value, width, step) for value, step in zip(loss[chosen], steps[chosen], strict=True)]

@@ -81,16 +81,16 @@ class FirstLayerSteps(HiddenRun):
 
     `oracle.rules`, which the agent `rule[name=...]` plays, earn
 
-    | | habit | one-step | three-steps | to-convergence | stop-at-3 | theory | stop-at-0 |
+    | | habit | one-step | three-steps | to-convergence | stop-at-3 | stop-at-1 | stop-at-0 |
     |---|---|---|---|---|---|---|---|
     | by default | .5401 | .4980 | .5146 | .5543 | .5843 | .6189 | .6060 |
     | instance 10000 | .4775 | .4096 | .4094 | .5018 | .4966 | .5376 | .5327 |
     | dimension 1600 | .5461 | .4507 | .4942 | .5526 | .5708 | .5946 | .5952 |
 
     `one-step` and `three-steps` stop after so many; `to-convergence` takes eight steps at a time until two readings are
-    equal. `theory` stops when the effective dimension is about the number of features, at a reading of 0 or 1: it takes
-    three steps at a time, and single ones once the reading is 2. `stop-at-3` and `stop-at-0` do the same for another
-    reading.
+    equal. `stop-at-1` is what the theory suggests: it stops when the effective dimension is about the number of
+    features, at a reading of 0 or 1, and takes three steps at a time before, single ones once the reading is 2.
+    `stop-at-3` and `stop-at-0` do the same for another reading.
 
     ## What theory predicts
     *Neither short nor long.* The best T by default is 4, 9, 16, 4, 8, 23 for the six problems at n/d = 16, and 3, 4, 6,
@@ -130,7 +130,7 @@ class FirstLayerSteps(HiddenRun):
         "three-steps",
         "to-convergence",
         "stop-at-3",
-        "theory",
+        "stop-at-1",
         "stop-at-0",
     )
 
@@ -205,7 +205,7 @@ class FirstLayerSteps(HiddenRun):
             return np.where(readings[:, -1] == readings[:, -2], STOP, EIGHT) if taken > 1 else np.asarray(EIGHT)
         if not taken:
             return np.asarray(THREE)
-        stop, last = {"stop-at-3": 3, "theory": 1, "stop-at-0": 0}[name], readings[:, -1]
+        stop, last = int(name.rpartition("-")[2]), readings[:, -1]
         return np.where(last <= stop, STOP, np.where(last <= stop + 1, ONE, THREE))
 
     # Names.

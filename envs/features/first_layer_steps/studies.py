@@ -106,7 +106,7 @@ class Spectra:
 
 
 #: Rules whose stopping times are marked, in the order of the rows of marks.
-STOPPED = ("one-step", "to-convergence", "theory", "optimum")
+STOPPED = ("one-step", "to-convergence", "stop-at-1", "optimum")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Exponent(Predicted):
     data: Data
     dimensions: tuple[int, ...]
     samples: tuple[int, ...]  # about as many are needed in each dimension
-    factors: tuple[float, ...] = (0.6, 0.85, 1.2, 1.7)  # of these
+    factors: tuple[float, ...] = (0.5, 0.71, 1.0, 1.41, 2.0)  # of these, at which overlaps are found
     batches: int = 32
     draws: int = 3  # in a batch
 

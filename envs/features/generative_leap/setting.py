@@ -64,8 +64,9 @@ class GenerativeLeap(HiddenRun):
     action the reading is 0.
 
     Tables of the view "local" see the number of the decision, d, the last action and the last reading; those of the
-    view "state" have a row for each dialogue (7,928 by default). What counts is which degree failed before, and the
-    last reading alone does not tell.
+    view "state" have a row for each dialogue (7,928 by default). The first forget which degrees failed before, and
+    what other looks found; how much that costs depends on the instance. By default it is little: REINFORCE and PPO
+    on "local" reach scores of .90 to .98 in 20,000 episodes, where the best fixed plan has .83.
 
     ## Starting State
     Nothing is known and nothing spent. A prompt index is 8 c + w, with dimension number c and circuit number w in the
@@ -114,8 +115,8 @@ class GenerativeLeap(HiddenRun):
 
     ## What theory predicts
     *Thresholds.* A parity of k directions takes about 1.94 d, 6.09 d, 4.85 d^1.5 samples at weight .9 and k = 1, 2, 3
-    for a squared overlap of 1/2. Over d = 25..1600 the exponents of the law are .985, 1 and 1.480; on sampled data
-    1.0, 1.0 and 1.5 come out.
+    for a squared overlap of 1/2. Over d = 25..1600 the exponents of the law are .985, 1 and 1.480. On sampled data
+    1.05, 1.06 and 1.53 come out, at degree 3 from d = 32 to 64; from 16 to 48 it is still 1.65.
 
     *Staircases.* With {1} known, {123} shows at degree 2, and d samples are enough. Who is told the circuit earns .678
     to .679 on the staircase at every d from 25 to 1600, and .876, .855, .771, .436 on the parity at d = 25, 100, 400,

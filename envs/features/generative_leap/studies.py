@@ -51,7 +51,7 @@ class Thresholds:
             "{123}, degree 3": CLEAR_THREE,
             "{123}, {1} known, degree 2": TWO_MORE,
         }
-        series, slopes = list[Series](), []
+        series, slopes = list[Series](), list[tuple[Cell, ...]]()
         for (name, data), dimensions in zip(kinds.items(), self.simulated, strict=True):
             places = sorted({*dimensions, *self.drawn})
             series.append(Series(name, "predicted", places, [needed(data, d) for d in places]))

@@ -166,24 +166,25 @@ CLAIMS: tuple[Claim, ...] = (
             else f"E[alpha^2] after {actions}",
             tolerance=GAPS[exponent],
             tolerance_reason="increments have heavy tails, and the chain has normal ones, 32 steps at a time",
-            resolution=0.04,
+            resolution=0.038,
         )
         for name, actions in PLANS.items()
         for exponent in (2, 3)
     ),
     claim(
         "two-phases",
-        PlanAhead(first=PLANS["two-phase"], second=(1, 1, 1, 1, 1), runs=640),
+        PlanAhead(first=PLANS["two-phase"], second=(1, 1, 1, 1, 1), runs=800),
         source="smooth first, then anneal the radius; at equal cost (ours)",
-        statement="Two smoothed blocks, then three plain ones, beat plain SGD that costs as much",
-        falsified_by="labels of exponent 2 alone, where smoothing is worth nothing",
+        parameters={"exponents": (3,)},
+        statement="With exponent 3 two smoothed blocks, then three plain ones, beat plain SGD that costs as much",
+        falsified_by="labels of exponent 2, where smoothing is worth nothing",
         formula="J(2, 2, 1, 1, 1) - J(1, 1, 1, 1, 1)",
-        tolerance=0.02,
+        tolerance=0.04,
         tolerance_reason="the chain's, see the claims about SGD",
     ),
     claim(
         "price",
-        PlanAhead(first=(2, 3, 3, 3, 3), second=PLANS["two-phase"], runs=640),
+        PlanAhead(first=(2, 3, 3, 3, 3), second=PLANS["two-phase"]),
         source=PRICE,
         parameters={"price": 1},
         statement="Where a smoothed gradient costs no more than a plain one, smoothing to the end beats both phases",

@@ -219,14 +219,16 @@ class PlanAhead:
         return float(next(values) - next(values))
 
     def measure(self, lab: Lab, seed: int) -> Interval:
-        """Run SGD; exponents are equally likely."""
-        setting, value, variance = lab.setting, 0.0, 0.0
+        """Run SGD, for both plans from the same starts and on the same inputs; exponents are equally likely."""
+        setting, share, found = lab.setting, 1 / len(lab.setting.exponents), []
         for number, exponent in enumerate(setting.exponents):
-            for sign, plan in ((1, self.first), (-1, self.second)):
-                found = descended(setting, exponent, plan, self.runs, seed_of(seed, 3, number, 1 + sign))
-                value += sign * float(found.mean()) / len(setting.exponents)
-                variance += (standard_error(found) / len(setting.exponents)) ** 2
-        return interval(value, math.sqrt(variance), self.runs - 1)
+            one, other = (
+                descended(setting, exponent, plan, self.runs, seed_of(seed, 3, number))
+                for plan in (self.first, self.second)
+            )
+            found.append(share * (one - other))
+        error = math.hypot(*map(standard_error, found))
+        return interval(sum(float(own.mean()) for own in found), error, self.runs - 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

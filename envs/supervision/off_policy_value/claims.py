@@ -101,10 +101,14 @@ def _distance(lab: Lab, seed: int, **options: Any) -> float:
 
 
 def _astray(lab: Lab, seed: int, multipliers: tuple[float, float] = (0.1, 100.0)) -> float:
-    """Return whether F2BMLD is more than twice as far off as with lambda = 1 on both of two logs, with two others."""
-    found, closed = descents(lab, seed, (1.0, *multipliers), 2)
-    distance = np.abs(found - closed)
-    return float((distance[1:] > 2 * distance[0]).all())
+    """Return whether F2BMLD with either of two multipliers is more than twice as far off as with lambda = 1.
+
+    Off is the largest distance from two-stage least squares on six logs: on one in four an estimate that is still on
+    its way is near by chance.
+    """
+    found, closed = descents(lab, seed, (1.0, *multipliers), 6)
+    off = np.abs(found - closed).max(axis=1)
+    return float((off[1:] > 2 * off[0]).all())
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -289,9 +293,9 @@ CLAIMS: tuple[Claim, ...] = (
         "f2bmld-multiplier",
         Computed(prediction=lambda oracle: 1.0, value=_astray),
         source="F2BMLD, the trade-off in the multiplier",
-        statement="With the same steps the paper's algorithm is further off if the multiplier is small, or large",
+        statement="With the same steps the paper's algorithm is further off at lambda = .1, or 100, than at 1",
         falsified_by="a multiplier of 1",
-        formula="1: whether it is more than twice as far off on both of two logs, at lambda = .1 and at 100, as at 1",
+        formula="1: whether its largest distance on six logs is, at .1 and at 100, more than twice that at 1",
     ),
     claim(
         "more-log-loses",
@@ -307,7 +311,7 @@ CLAIMS: tuple[Claim, ...] = (
         "tool-residual",
         Tool(prediction=lambda oracle: residual(_corridor(oracle)).limit, estimator="residual"),
         source=f"double sampling; the limit is {OURS}",
-        statement="`theorybench ope` shows it: its residual regression goes to that limit and not to the true value",
+        statement="The residual regression of `theorybench ope` goes to the limit above and not to the true value",
         falsified_by="two-stage least squares",
         formula="entry of M^-1 r / m, as above",
         resolution=BIAS / 4,
@@ -318,7 +322,7 @@ CLAIMS: tuple[Claim, ...] = (
         "tool-two-stage",
         Tool(prediction=lambda oracle: _corridor(oracle).value, estimator="2sls"),
         source="two-stage least squares",
-        statement="Its two-stage least squares goes to the true value",
+        statement="The two-stage least squares of `theorybench ope` goes to the true value",
         falsified_by="residual regression",
         formula="entry of G^-1 r; .513167",
         resolution=BIAS / 4,

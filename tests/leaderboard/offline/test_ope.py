@@ -11,7 +11,7 @@ from theorybench.agents.evaluation.offline import evaluate_offline
 from theorybench.envs.core.errors import ConfigurationError, RecordError, UnknownNameError
 from theorybench.envs.core.registry import resolve_setting
 from theorybench.leaderboard.evidence.lab import TrainingLab
-from theorybench.leaderboard.offline.board import overall, results_of
+from theorybench.leaderboard.offline.board import NOTE, overall, results_of
 from theorybench.leaderboard.offline.measuring import cases_of, evaluations
 from theorybench.leaderboard.offline.records import EvaluationStore, parse_evaluation
 from theorybench.leaderboard.offline.suite import OfflinePlace, OfflineSuite, list_offline_suites, offline_suite
@@ -63,6 +63,15 @@ def test_the_command_prints_the_numbers_of_its_estimates(call, tmp_path):
     assert second["coverage"] == np.mean([one.low <= first["truth"] <= one.high for one in by_hand])
     code, out, _ = call("leaderboard", str(tmp_path / "results" / "ope"))
     assert code == 0 and "truth" in out and "2sls" in out and "calibration" in out
+
+
+def test_what_the_columns_are_is_wrapped_at_words(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("ope", "TreeMarkovChain", "--policy", "optimal", "--episodes", "50", "--seeds", "1")
+    code, out, _ = call(*words, "--estimators", "mean")
+    note = out[out.index("bias: mean estimate") :].splitlines()
+    assert code == 0 and " ".join(line.strip() for line in note).strip() == NOTE
+    assert len(note) > 1 and max(map(len, note)) <= 80
 
 
 def test_other_parameters_views_and_behaviours(call):

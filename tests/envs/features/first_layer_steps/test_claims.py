@@ -132,7 +132,7 @@ def test_many_pairs_are_infinitely_many():
 def test_steps_of_policies_are_those_of_the_oracle():
     oracle = FirstLayerStepsOracle(FirstLayerSteps(horizon=4))
     lab = type("Lab", (), {"setting": oracle.setting})()
-    for policy in (oracle.initial_policy, oracle.optimal_policy, oracle.rules["theory"]):
+    for policy in (oracle.initial_policy, oracle.optimal_policy, oracle.rules["stop-at-1"]):
         found, told = mean_steps(lab, policy), oracle.evaluate(policy, ["steps"])
         assert found.mean() == pytest.approx(told["steps"], abs=1e-9)
 

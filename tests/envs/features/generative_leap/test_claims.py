@@ -17,7 +17,6 @@ from theorybench.envs.features.generative_leap.predictions import PARITY, STAIRC
 
 ID = "TheoryBench/GenerativeLeap-v0"
 CLAIM = {claim.id.removeprefix("leap-"): claim for claim in tb.claims(ID)}
-STUDY = {study.id: study for study in tb.studies(ID)}
 
 
 def altered(name, **changes):
@@ -103,11 +102,11 @@ def test_what_is_spent_on_noise_and_lost_by_not_knowing_on_another_instance(chec
     assert all(found.holds for found in (*by_dimension, knowing))
 
 
-def test_the_arcsine_law_of_the_spec_is_what_data_show_near_the_threshold():
-    """Below overlap^2 = .6 nothing is claimed at degree 3: there the law is above what data show."""
+def test_the_transition_is_smeared_at_degree_three():
+    """Below a squared overlap of .6 nothing is claimed there: the law is above what data show."""
     found = [CLEAR_THREE.look(50, 2000, seed)[0] for seed in range(8)]
     assert law(CLEAR_THREE, 50, 2000) == pytest.approx(0.574, abs=5e-4)
-    assert 0.35 < np.mean(found) < 0.62
+    assert 0.35 < np.mean(found) < 0.574
 
 
 # The estimator.

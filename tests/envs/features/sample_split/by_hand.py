@@ -40,7 +40,7 @@ class Story:
 
     def __init__(self, setting):
         self.single, self.r = setting.mode == "single", 1 if setting.mode == "single" else 2
-        self.D = setting.dimension * (setting.dimension + 1) // 2
+        self.D = setting.d * (setting.d + 1) // 2
         self.budget, self.T, self.K = setting.budget, setting.chunks, setting.downstream
         rng, self.worlds = np.random.default_rng([231113774, setting.instance]), []
         for _ in range(setting.types):

@@ -22,7 +22,7 @@ RULES = ("half-half", "each-once-then-best", "paper-split")
 SMALL = st.builds(
     SampleSplit,
     mode=st.sampled_from(["multiple", "single"]),
-    dimension=st.integers(8, 100),
+    d=st.integers(8, 100),
     budget=st.integers(4, 64),
     chunks=st.integers(3, 4),
     downstream=st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True).map(tuple),
