@@ -56,7 +56,7 @@ FAULTS = (
     *((f"split-{split}-{feature}", None, {}) for split in ("111", "221") for feature in (1, 2)),
     ("split-202-1", None, {}),
     ("split-202-2", BLIND, {}),
-    ("split-004-1", BLIND, {}),
+    ("split-004-1", {**BLIND, "d": 24}, {}),
     ("split-004-2", BLIND, {}),
     ("heads", {"samples": 100}, {}),
     ("heads-few", {"squares": True}, {}),
