@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from theorybench.envs.core.registry import load_module
-from theorybench.envs.features.emergence.law import KAPPAS, TICK, found_by, strengths, table, train
+from theorybench.envs.features.emergence.law import KAPPAS, TICK, found_by, normal_below, strengths, table, train
 from theorybench.envs.features.emergence.scaling import (
     CALM_STEP,
     LATER,
@@ -47,6 +47,11 @@ def test_the_chain_is_that_of_independent_code():
     np.testing.assert_allclose(table()[rows][:, [0, 4, 6, 8, 10]], expected, atol=6e-7)
     for row in (0, 11, 32):
         np.testing.assert_allclose(table()[row], STORY.column(float(KAPPAS[row])), atol=1e-11)
+
+
+def test_the_normal_distribution():
+    z = np.concatenate([np.linspace(-12, 12, 9001), [0.0, -9.0, 9.0]])
+    np.testing.assert_allclose(normal_below(z), [STORY.NORMAL.cdf(own) for own in z.tolist()], atol=2e-14)
 
 
 def test_up_to_one_tick_there_is_no_noise():
