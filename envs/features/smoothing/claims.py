@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         falsified_by="the price of four plain gradients",
         formula="J(2, 3, 3, 3, 3) - J(2, 2, 1, 1, 1) at price 1",
         tolerance=0.0115,
-        tolerance_reason="the chain's: with exponent 3 it is .04 above SGD for the two phases, and .007 for the other plan",
+        tolerance_reason="the chain's: with exponent 3 it is .04 above SGD for the two phases, .007 for the other",
         resolution=0.02,
     ),
     claim(
