@@ -189,8 +189,8 @@ class Descended:
 
     def predicted(self, oracle: Any) -> float:
         """Return the exact value of the plan where the labels have this exponent."""
-        metric = f"correlation_{self.exponent}"
-        return float(oracle.evaluate(fixed_plan(oracle.setting, self.actions), [metric])[metric])
+        setting = oracle.setting
+        return float(setting.planned(self.actions) @ setting.run.outcomes[f"correlation_{self.exponent}"])
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Run SGD."""
@@ -212,11 +212,8 @@ class PlanAhead:
 
     def predicted(self, oracle: Any) -> float:
         """Return the difference of the exact values."""
-        values = (
-            oracle.evaluate(fixed_plan(oracle.setting, plan), ["objective"])["objective"]
-            for plan in (self.first, self.second)
-        )
-        return float(next(values) - next(values))
+        setting = oracle.setting
+        return float((setting.planned(self.first) - setting.planned(self.second)) @ setting.run.pay)
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Run SGD, for both plans from the same starts and on the same inputs; exponents are equally likely."""

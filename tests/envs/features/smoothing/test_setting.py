@@ -239,6 +239,9 @@ def test_metrics_tell_exponents_and_lost_runs_apart():
     earned = simulated(oracle.setting, lambda block, action, *_: np.full(len(action), 2), 40_000, 1)
     assert found["objective"] == pytest.approx(earned.mean(), abs=0.01)
     hidden = oracle.setting.run.outcomes
+    law = oracle.setting.planned((2, 2, 2))
+    for name in hidden:
+        assert law @ hidden[name] == pytest.approx(found[name], abs=1e-12)
     assert set(hidden) == {"overlap", "lost", "correlation_2", "correlation_3"}
     np.testing.assert_array_equal(hidden["overlap"][:161], np.abs(OVERLAPS))
     np.testing.assert_array_equal(hidden["overlap"][161:], OVERLAPS)
