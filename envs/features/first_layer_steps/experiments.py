@@ -160,7 +160,7 @@ class Error(Sampled):
 class Narrow(Sampled):
     """Mean over runs of how much larger R is with some pairs of neurons than with infinitely many, on the same data.
 
-    With `least`, of how much less larger it is than this; 0 for no less.
+    With `least`, by how much less than this; 0 for no less.
     """
 
     trained: Trained
@@ -174,7 +174,14 @@ class Narrow(Sampled):
         for run in range(self.runs):
             narrow, limit = (one.errors((self.steps,), seed_of(seed, 5, run))[0] for one in (self.trained, wide))
             found.append(narrow - limit)
-        return np.maximum(0, self.least - np.array(found)) if self.least else np.array(found)
+        return np.array(found)
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return the mean, or what it lacks of `least`."""
+        mean = super().summary(found)
+        if not self.least:
+            return mean
+        return Interval(*(max(0.0, self.least - end) for end in (mean.value, mean.high, mean.low)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

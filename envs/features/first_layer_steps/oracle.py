@@ -25,7 +25,7 @@ class FirstLayerStepsOracle(HiddenRunOracle[FirstLayerSteps]):
 #: How many episodes it takes to learn when to stop is not known: there are no laws.
 DIFFICULTIES = (
     Difficulty(
-        parameter="dimension",
+        parameter="d",
         values=(200, 400, 800, 1600),
         size="dimension d",
         laws=(),

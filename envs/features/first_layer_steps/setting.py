@@ -77,7 +77,7 @@ class FirstLayerSteps(HiddenRun):
     |---|---|---|---|---|
     | by default | .5311 | .6239 | .5887 | .6239 |
     | instance 10000 | .4697 | .5482 | .5148 | .5487 |
-    | dimension 1600 | .5341 | .6134 | .5709 | .6136 |
+    | `d=1600` | .5341 | .6134 | .5709 | .6136 |
 
     `oracle.rules`, which the agent `rule[name=...]` plays, earn
 
@@ -85,7 +85,7 @@ class FirstLayerSteps(HiddenRun):
     |---|---|---|---|---|---|---|---|
     | by default | .5401 | .4980 | .5146 | .5543 | .5843 | .6189 | .6060 |
     | instance 10000 | .4775 | .4096 | .4094 | .5018 | .4966 | .5376 | .5327 |
-    | dimension 1600 | .5461 | .4507 | .4942 | .5526 | .5708 | .5946 | .5952 |
+    | `d=1600` | .5461 | .4507 | .4942 | .5526 | .5708 | .5946 | .5952 |
 
     `one-step` and `three-steps` stop after so many; `to-convergence` takes eight steps at a time until two readings are
     equal. `stop-at-1` is what the theory suggests: it stops when the effective dimension is about the number of
@@ -134,7 +134,7 @@ class FirstLayerSteps(HiddenRun):
         "stop-at-0",
     )
 
-    dimension: int = integer(400, 50, 5000, "of the inputs, d")
+    d: int = integer(400, 50, 5000, "dimension of the inputs")
     ratios: tuple[int, ...] = integers(
         (16, 40), 4, 200, "samples of the first layer over the dimension; one is shown", none=False, most=3
     )
@@ -168,7 +168,7 @@ class FirstLayerSteps(HiddenRun):
     def curves(self, context: int, world: int) -> Curves:
         """Return what a run is like after each number of steps, in one context and world."""
         ratio = self.ratios[context]
-        return curves(self.worlds[world], ratio, self.dimension, self.head_ratio, self.ridge, self.longest)
+        return curves(self.worlds[world], ratio, self.d, self.head_ratio, self.ridge, self.longest)
 
     @functools.cached_property
     def run(self) -> Run:

@@ -165,7 +165,7 @@ def mean_steps(lab: Lab, policy: Any) -> np.ndarray:
 class Policies:
     """What rules, the best fixed sequence and the optimum earn, exactly, in two instances and for larger inputs."""
 
-    others: tuple[dict[str, int], ...] = ({"instance": FIRST_SCORING_INSTANCE}, {"dimension": 1600})
+    others: tuple[dict[str, int], ...] = ({"instance": FIRST_SCORING_INSTANCE}, {"d": 1600})
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""

@@ -55,7 +55,7 @@ def ratio(exponent: int, first: Callable[[int], float], second: Callable[[int], 
     """Return the ratio of v^2/N at the start at two radii, by quadrature."""
 
     def value(oracle: Any) -> float:
-        d = oracle.setting.dimension
+        d = oracle.setting.d
         found = [signal(exponent, radius(d), d, np.array([overlap_zero(d)])) for radius in (first, second)]
         (v, noise), (other, other_noise) = found
         return float(v[0] ** 2 / noise[0] / (other[0] ** 2 / other_noise[0]))
@@ -65,7 +65,7 @@ def ratio(exponent: int, first: Callable[[int], float], second: Callable[[int], 
 
 def _growth(oracle: Any) -> float:
     """Return the power of the radius with which v^2/N grows between radius 1 and d^(1/4)."""
-    return math.log(ratio(3, best, unit)(oracle)) / math.log(best(oracle.setting.dimension))
+    return math.log(ratio(3, best, unit)(oracle)) / math.log(best(oracle.setting.d))
 
 
 def local_exponent(exponent: int, radius: Callable[[int], float], first: int, second: int) -> Callable[..., float]:
@@ -78,7 +78,7 @@ def local_exponent(exponent: int, radius: Callable[[int], float], first: int, se
     return value
 
 
-#: Plans that are compared with SGD, by name, and what of the tables is wrong at most for each exponent.
+#: Plans that are compared with SGD, by name.
 PLANS = {
     "plain": (0, 0, 0, 0, 0),
     "two-phase": (2, 2, 1, 1, 1),
@@ -91,7 +91,9 @@ WORDS = {
     "small": "Smoothing at all times with the small step",
     "best": "The best fixed plan",
 }
-GAPS = {2: 0.02, 3: 0.04}
+#: How far from SGD the tables may be with each exponent: in 8,000 simulated runs .014 and, with exponent 3, .025 at most,
+#: .005 and .001 where little is found.
+GAPS = {2: dict.fromkeys(PLANS, 0.02), 3: {"plain": 0.009, "two-phase": 0.035, "small": 0.02, "best": 0.035}}
 
 CLAIMS: tuple[Claim, ...] = (
     claim(
@@ -164,7 +166,7 @@ CLAIMS: tuple[Claim, ...] = (
             formula=f"E[max(0, alpha)^3] after the actions {actions}"
             if exponent == 3
             else f"E[alpha^2] after {actions}",
-            tolerance=GAPS[exponent],
+            tolerance=GAPS[exponent][name],
             tolerance_reason="increments have heavy tails, and the chain has normal ones, 32 steps at a time",
             resolution=0.038,
         )
@@ -179,7 +181,7 @@ CLAIMS: tuple[Claim, ...] = (
         statement="With exponent 3 two smoothed blocks, then three plain ones, beat plain SGD that costs as much",
         falsified_by="labels of exponent 2, where smoothing is worth nothing",
         formula="J(2, 2, 1, 1, 1) - J(1, 1, 1, 1, 1)",
-        tolerance=0.04,
+        tolerance=0.03,
         tolerance_reason="the chain's, see the claims about SGD",
     ),
     claim(
@@ -190,8 +192,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="Where a smoothed gradient costs no more than a plain one, smoothing to the end beats both phases",
         falsified_by="the price of four plain gradients",
         formula="J(2, 3, 3, 3, 3) - J(2, 2, 1, 1, 1) at price 1",
-        tolerance=0.025,
-        tolerance_reason="the chain's, see the claims about SGD",
+        tolerance=0.0115,
+        tolerance_reason="the chain's: it is .04 above SGD for the two phases with exponent 3, and .007 for the other plan",
         resolution=0.02,
     ),
     claim(

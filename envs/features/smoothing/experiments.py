@@ -59,7 +59,7 @@ def stages(setting: Any, actions: Sequence[int]) -> list[Stage]:
     for action in actions:
         radius, step = (0, 1, 2)[action // 2], (setting.large_step, setting.small_step)[action % 2]
         steps = setting.plain_steps // setting.price if radius else setting.plain_steps
-        found.append(Stage(radius * setting.dimension**0.25, step, steps))
+        found.append(Stage(radius * setting.d**0.25, step, steps))
     return found
 
 
@@ -151,7 +151,7 @@ class SignalRatio(Sampled):
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Sample: the logarithm of the ratio, with each part's influence on it added, float64 (parts,)."""
-        d, rng = lab.setting.dimension, np.random.default_rng(seed_of(seed, 1))
+        d, rng = lab.setting.d, np.random.default_rng(seed_of(seed, 1))
         overlap, found = self.overlap(d), np.empty((2, 2, self.parts))
         for part in range(self.parts):
             draws = (*rng.standard_normal((2, self.draws)), rng.chisquare(d - 2, self.draws))
@@ -170,7 +170,7 @@ class SignalRatio(Sampled):
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Return the ratio, or the power of the radius with which the signal-to-noise ratio grows."""
-        found, d = self.values(lab, seed), lab.setting.dimension
+        found, d = self.values(lab, seed), lab.setting.d
         return self.summary(found / math.log(self.radii[0](d) / self.radii[1](d)) if self.power else found)
 
 
@@ -199,7 +199,7 @@ class Descended:
 
 def descended(setting: Any, exponent: int, actions: Sequence[int], runs: int, seed: int) -> np.ndarray:
     """Return the test correlations of SGD that does what the actions of a setting say: float64 (runs,)."""
-    return correlation(exponent, descend(exponent, setting.dimension, stages(setting, actions), runs, seed)[-1])
+    return correlation(exponent, descend(exponent, setting.d, stages(setting, actions), runs, seed)[-1])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ class SmoothingOracle(HiddenRunOracle[Smoothing]):
 #: How many episodes it takes to find a good plan is not known: there are no laws.
 DIFFICULTIES = (
     Difficulty(
-        parameter="dimension",
+        parameter="d",
         values=(36, 64, 100),
         size="dimension d",
         laws=(),

@@ -62,7 +62,7 @@ class Blocks:
                 laws = overlap_laws(setting, exponent, actions)
                 series.append(Series(WORDS[name], "predicted", blocks, laws @ correlation(exponent, OVERLAPS)))
                 runs = [
-                    descend(exponent, setting.dimension, stages(setting, actions), self.trained, run)
+                    descend(exponent, setting.d, stages(setting, actions), self.trained, run)
                     for run in run_seeds(seed, seeds)
                 ]
                 values = correlation(exponent, np.array(runs)).mean(axis=2)  # (seeds, blocks)
@@ -76,7 +76,7 @@ class Blocks:
                     Axis("block", ticks=tuple(blocks)),
                     Axis("test correlation", range=(0.0, 1.0)),
                     tuple(series),
-                    points=f"SGD in {setting.dimension} dimensions",
+                    points=f"SGD in {setting.d} dimensions",
                     note="Lines are the chain. A smoothed block holds a quarter of the steps of a plain one.",
                 )
             )
@@ -113,7 +113,7 @@ class Signal:
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Sample gradients."""
-        d = lab.setting.dimension
+        d = lab.setting.d
         series, grid = list[Series](), np.unique(np.append(np.geomspace(overlap_zero(d), 0.97, 50), self.overlaps))
         for name, radius in RADII.items():
             v, noise = signal(self.exponent, radius(d), d, grid)
@@ -158,7 +158,7 @@ class Signal:
 class Policies:
     """What rules, the best fixed plan and the optimum earn, exactly, by dimension and price."""
 
-    others: tuple[dict[str, int], ...] = ({"dimension": 36}, {"dimension": 100}, {"price": 1})
+    others: tuple[dict[str, int], ...] = ({"d": 36}, {"d": 100}, {"price": 1})
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""

@@ -74,7 +74,11 @@ def test_what_a_policy_class_is_shown():
     assert shown("KFoldComposition") == shown("Semiautomaton") == ["structure", "structure", "tokens"]
     assert shown("PreferenceBandit") == ["structure", "structure", "tokens"]
     assert shown("ReasoningTree") == shown("MetastableChain") == shown("RewardTeacher") == ["tokens"] * 3
-    assert {name for name in CATALOGUE if PolicyOptions(policy=name).sees(Parity()) != "tokens"} == {"linear", "local", "state"}
+    assert {name for name in CATALOGUE if PolicyOptions(policy=name).sees(Parity()) != "tokens"} == {
+        "linear",
+        "local",
+        "state",
+    }
 
 
 def test_the_default_is_a_network_where_the_own_table_would_tell_what_is_hidden():

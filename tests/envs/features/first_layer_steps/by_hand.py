@@ -116,11 +116,11 @@ class Game:
             parts = [c + 0.35 for c in cut]
             worlds.append([total * part / sum(parts) for part in parts])
         self.worlds = worlds
-        self.stories = [[Story(w, ratio, setting.dimension) for w in worlds] for ratio in setting.ratios]
+        self.stories = [[Story(w, ratio, setting.d) for w in worlds] for ratio in setting.ratios]
 
     def found(self, context, world, steps):
         """Return log2 of the effective dimension and what the head is worth."""
-        samples = self.setting.head_ratio * self.setting.dimension
+        samples = self.setting.head_ratio * self.setting.d
         dimension, error = self.stories[context][world].after(steps, samples, self.setting.ridge)
         return min(max(math.log2(dimension), 0.0), 12.0), max(0.0, 1 - error)
 

@@ -55,7 +55,7 @@ def test_best_times_are_those_of_independent_code(ratio, times, worth):
 def test_best_times_grow_like_the_logarithm_of_the_dimension():
     times, one = [], []
     for dimension in (200, 400, 800, 1600):
-        setting = FirstLayerSteps(dimension=dimension)
+        setting = FirstLayerSteps(d=dimension)
         found = [setting.curves(1, world).relative_error for world in range(6)]
         times.append([int(curve.argmin()) for curve in found])
         one.append([np.mean([1 - curve[1] for curve in found]), np.mean([1 - curve.min() for curve in found])])

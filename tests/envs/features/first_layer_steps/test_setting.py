@@ -19,7 +19,7 @@ ID = "TheoryBench/FirstLayerSteps-v0"
 HAND = load_module(str(Path(__file__).with_name("by_hand.py")))
 SMALL = st.builds(
     FirstLayerSteps,
-    dimension=st.integers(50, 2000),
+    d=st.integers(50, 2000),
     ratios=st.sampled_from([(16, 40), (4,), (200, 8, 25)]),
     head_ratio=st.sampled_from([2, 8, 40, 200]),
     ridge=st.sampled_from([0.01, 3.0, 100.0]),
@@ -96,7 +96,7 @@ def test_sizes_and_worlds(default):
     for world, own in zip(setting.worlds, expected, strict=True):
         assert world == pytest.approx(own, abs=6e-7)
     assert setting.most_rows() >= 57_122
-    assert [difficulty.parameter for difficulty in DIFFICULTIES] == ["dimension"]
+    assert [difficulty.parameter for difficulty in DIFFICULTIES] == ["d"]
 
 
 @settings(max_examples=6, deadline=None)
@@ -191,7 +191,7 @@ def test_a_million_episodes_agree_with_the_oracle(default):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"dimension": 49}, r"dimension = 49: expected an integer in 50\.\.5000"),
+        ({"d": 49}, r"d = 49: expected an integer in 50\.\.5000"),
         ({"ratios": (16, 16)}, "ratios"),
         ({"ratios": (3,)}, r"ratios = \(3,\)"),
         ({"ratios": (4, 5, 6, 7)}, "1 to 3 distinct"),

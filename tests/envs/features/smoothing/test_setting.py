@@ -21,7 +21,7 @@ RULES = ("plain-small", "smoothed", "smoothed-small", "two-phase", "until-correl
 
 SMALL = st.builds(
     Smoothing,
-    dimension=st.integers(16, 256),
+    d=st.integers(16, 256),
     block=st.sampled_from([128, 500, 4096]),
     price=st.integers(1, 4),
     large_step=st.sampled_from([0.1, 0.8, 4.0]),
@@ -71,8 +71,8 @@ def test_information_states_number_about_as_many_as_by_independent_code(default)
 @pytest.mark.parametrize(
     ("parameters", "reference", "optimum", "plan"),
     [
-        ({"dimension": 36}, 0.303409, 0.627910, (2, 2, 2, 1, 1)),
-        ({"dimension": 100}, 0.227508, 0.604223, (4, 2, 1, 3, 3)),
+        ({"d": 36}, 0.303409, 0.627910, (2, 2, 2, 1, 1)),
+        ({"d": 100}, 0.227508, 0.604223, (4, 2, 1, 3, 3)),
         ({"price": 1}, 0.257575, 0.650193, (2, 3, 3, 3, 3)),
     ],
 )
@@ -157,11 +157,11 @@ def test_tables_are_quantiles_of_the_chain(setting):
         assert own.min() >= 0 and own.max() < places and (np.diff(own, axis=2) >= 0).all()
         for action, (radius, step) in enumerate(itertools.product((0, 1, 2), (setting.large_step, setting.small_step))):
             steps = setting.block // setting.price if radius else setting.block
-            chain = after_block(exponent, radius * setting.dimension**0.25, step, setting.dimension, steps)
+            chain = after_block(exponent, radius * setting.d**0.25, step, setting.d, steps)
             below = np.cumsum(chain, axis=1)
             shares = (own[action][:, :, None] <= np.arange(places)).mean(axis=1)
             assert np.abs(shares - below).max() <= 0.5 / 64 + 1e-8
-        if exponent == 2 and setting.dimension >= 18:  # below, the widest smoothing turns gradients around
+        if exponent == 2 and setting.d >= 18:  # below, the widest smoothing turns gradients around
             np.testing.assert_array_equal(own[2:4], own[4:])
     starts = setting.run.begin.reshape(len(setting.exponents), 32) - places * np.arange(len(setting.exponents))[:, None]
     np.testing.assert_array_equal(starts, 160 - starts[:, ::-1])
@@ -251,7 +251,7 @@ def test_metrics_tell_exponents_and_lost_runs_apart():
     [
         ({"block": 127}, "block = 127: expected at least 128"),
         ({"block": 256, "price": 16}, "block = 256: expected at least 128, and 32 times the price: 512"),
-        ({"dimension": 15}, r"dimension = 15: expected an integer in 16\.\.256"),
+        ({"d": 15}, r"d = 15: expected an integer in 16\.\.256"),
         ({"exponents": (1, 2)}, "exponents"),
         ({"exponents": ()}, "exponents"),
         ({"large_step": 0.0}, "large_step"),
