@@ -131,7 +131,7 @@ def render(name: str) -> str:
       table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
     - `result(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table, by column;
       `costs(label, agent)`: the median run's episodes level by level; `sizes(label)`: of the levels;
-    - `boards`: the ids of the context family, whose ladders have a table of their own;
+    - `boards`, `dialogues`: the ids of the context and the supervision family, whose ladders have tables of their own;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
@@ -180,6 +180,7 @@ def render(name: str) -> str:
         cells=cells_of,
         costs=costs,
         boards=families()["context"].settings,
+        dialogues=families()["supervision"].settings,
         sizes=lambda label: ", ".join(
             f"{size:,.0f}" if size >= 1000 else f"{size:.3g}" for size in ladders[label].sizes
         ),
