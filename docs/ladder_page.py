@@ -85,9 +85,9 @@ def asked(suite: Suite) -> dict[str, list[dict[str, Any]]]:
 
 
 def _rounded(value: Any) -> Any:
-    """Keep five digits of numbers."""
+    """Keep five digits of numbers, and whole ones in full."""
     if isinstance(value, float):
-        return float(f"{value:.5g}")
+        return value if value.is_integer() else float(f"{value:.5g}")
     if isinstance(value, dict):
         return {name: _rounded(own) for name, own in value.items()}
     return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value
