@@ -237,7 +237,7 @@ def test_tuned_agents_are_measured_beside_the_others():
     assert merged.date == later.date and merged.commit == f"{held.provenance.commit}, later"
     part = dataclasses.replace(only(tuned=True), rows=only(tuned=True).rows[:1])
     for wrong in (part, dataclasses.replace(held, seeds=(7,)), dataclasses.replace(held, places=())):
-        with pytest.raises(TheoryBenchError, match="should have been measured|measure all of it"):
+        with pytest.raises(TheoryBenchError, match=r"should have been measured|measure all of it"):
             data.with_divisions(held, wrong)
 
 
