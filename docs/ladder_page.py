@@ -1,6 +1,7 @@
 """The page of a suite of ladders of difficulty: prose in its template, every number from the reference numbers."""
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import reference_tables as tables
 from families import families
 from templates import template
 
+from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import Board
@@ -20,34 +22,72 @@ from theorybench.leaderboard.running.matrix import plan
 from theorybench.leaderboard.showing.words import cell, ladder_table, lawless_words
 
 
-def numbers_of(suite: Suite, board: Board, pictures: dict[str, str]) -> dict[str, Any]:
-    """Keep of a board what the page shows, and of what the suite asked for.
+def numbers_of(suite: Suite, board: Board) -> dict[str, Any]:
+    """Keep of a board what the page shows, and of what the suite asked for; pictures are not drawn yet.
 
     Args:
         suite: that was run.
-        board: of its records, ladders in the suite's order.
-        pictures: digests of what was drawn of it.
+        board: of its records.
     """
-    values = {"suite": suite.name, "seeds": board.seeds, "runs": board.runs, "failed": len(board.failures)}
-    values |= {"provenance": data.provenance_of(board), **asked(suite), "pictures": pictures}
-    return values | {"ladders": [_rounded(json_value(dataclasses.asdict(ladder))) for ladder in board.ladders]}
+    values = {"suite": suite.name, "seeds": list(board.seeds), "runs": board.runs, "failed": len(board.failures)}
+    values |= {"provenance": dataclasses.asdict(data.provenance_of(board)), **asked(suite), "pictures": {}}
+    order = [entry.label for entry in suite.environments]
+    ladders = sorted(board.ladders, key=lambda own: order.index(own.label))
+    return values | {"ladders": [_rounded(json_value(dataclasses.asdict(ladder))) for ladder in ladders]}
+
+
+def with_ladders(held: dict[str, Any], measured: dict[str, Any]) -> dict[str, Any]:
+    """Return numbers of a suite with those of some settings measured again, in the order of the suite.
+
+    Args:
+        held: numbers of other ladders, and maybe of these.
+        measured: numbers of all ladders of some settings.
+
+    Raises:
+        TheoryBenchError: of other seeds or other hyper-parameters than the held ones, or some of those failed.
+    """
+    ids = {ladder["env_id"] for ladder in measured["ladders"]}
+    agents = {agent["label"]: agent for agent in held["agents"]}
+    changed = [agent["label"] for agent in measured["agents"] if agents.get(agent["label"], agent) != agent]
+    if changed or held["seeds"] != measured["seeds"] or held["failed"]:
+        raise TheoryBenchError(f"measure all ladders of {held['suite']}: seeds or agents have changed, or runs failed")
+    order = [entry.label or "" for entry in named_suite(held["suite"]).environments]
+
+    def place(level: dict[str, Any]) -> int:
+        return next(place for place, label in enumerate(order) if level["label"].startswith(f"{label} "))
+
+    ladders = [*(own for own in held["ladders"] if own["env_id"] not in ids), *measured["ladders"]]
+    environments = [*(own for own in held["environments"] if own["env_id"] not in ids), *measured["environments"]]
+    agents |= {agent["label"]: agent for agent in measured["agents"]}
+    sources = (data.Provenance(**one["provenance"]) for one in (held, measured))
+    return {
+        **held,
+        "runs": sum(point["runs"] for own in ladders for result in own["results"] for point in result["points"]),
+        "failed": measured["failed"],
+        "provenance": dataclasses.asdict(data.both(*sources)),
+        "environments": sorted(environments, key=place),
+        "agents": list(agents.values()),
+        "ladders": sorted(ladders, key=lambda own: order.index(own["label"])),
+    }
 
 
 def asked(suite: Suite) -> dict[str, list[dict[str, Any]]]:
-    """Return the levels of difficulty and the agents that a suite asks for now."""
+    """Return the levels of difficulty and the agents that a suite asks for now, as JSON holds them."""
     names = ("env_id", "parameters", "fingerprint", "budget")
     jobs = [(*job.names, job.runs[0]) for job in plan(suite).jobs]
     levels = {label: {"label": label} | {name: getattr(run, name) for name in names} for label, _, run in jobs}
     agents = {
         label: {"label": label, "agent": run.agent, "hyperparameters": run.hyperparameters} for _, label, run in jobs
     }
-    return {"environments": list(levels.values()), "agents": list(agents.values())}
+    values = {"environments": list(levels.values()), "agents": list(agents.values())}
+    found: dict[str, list[dict[str, Any]]] = json.loads(json.dumps(values))  # tuples are lists
+    return found
 
 
 def _rounded(value: Any) -> Any:
-    """Keep five digits of numbers."""
+    """Keep five digits of numbers, and whole ones in full."""
     if isinstance(value, float):
-        return float(f"{value:.5g}")
+        return value if value.is_integer() else float(f"{value:.5g}")
     if isinstance(value, dict):
         return {name: _rounded(own) for name, own in value.items()}
     return [_rounded(own) for own in value] if isinstance(value, list | tuple) else value
@@ -55,10 +95,11 @@ def _rounded(value: Any) -> Any:
 
 def read_ladders(suite: str) -> list[LadderBoard]:
     """Read the ladders of a suite."""
-    return [_ladder(values) for values in data.read(suite)["ladders"]]
+    return [ladder_of(values) for values in data.read(suite)["ladders"]]
 
 
-def _ladder(values: dict[str, Any]) -> LadderBoard:
+def ladder_of(values: dict[str, Any]) -> LadderBoard:
+    """Read a ladder as `numbers_of` keeps it."""
     laws = tuple(LawLine(**law | {name: tuple(law[name]) for name in ("sizes", "queries")}) for law in values["laws"])
     results = tuple(_result(one) for one in values["results"])
     held = {name: tuple(values[name]) for name in ("values", "sizes")}
@@ -90,7 +131,7 @@ def render(name: str) -> str:
       table under J - beta KL; `steep`: the exponent of the law of relative budgets between xi = 0.4 and 0.2;
     - `result(label, agent)`: an agent on a ladder; `cells(label, agent)`: its row of the table, by column;
       `costs(label, agent)`: the median run's episodes level by level; `sizes(label)`: of the levels;
-    - `boards`: the ids of the context family, whose ladders have a table of their own;
+    - `boards`, `dialogues`: the ids of the context and the supervision family, whose ladders have tables of their own;
     - `runs`, `failed`, `seeds`, `agents`, `made`: of the suite.
     """
     kept, ladders = data.read(name), {ladder.label: ladder for ladder in read_ladders(name)}
@@ -139,6 +180,7 @@ def render(name: str) -> str:
         cells=cells_of,
         costs=costs,
         boards=families()["context"].settings,
+        dialogues=families()["supervision"].settings,
         sizes=lambda label: ", ".join(
             f"{size:,.0f}" if size >= 1000 else f"{size:.3g}" for size in ladders[label].sizes
         ),

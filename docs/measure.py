@@ -4,9 +4,10 @@ Parts: each suite that ships; its runs go to `results/<suite>` and are resumed f
 of settings show. `offline`: estimators of values from logs. `mezo`: forward passes alone beside Adam; it goes on where
 it was stopped, and `mezo=kept` shows what there is. Of each family that has a page `claims-<family>` and
 `studies-<family>`, and `pictures-<family>` where it draws any. Data goes to `docs/reference`, pictures to
-`docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, and `tree=ranking` draws the ranking
-of a suite again, `offline=picture` that of the estimators, of the data, without a run. It does what these commands do,
-and keeps what pages need of their output:
+`docs/pictures`. `claims-tree=MetastableChain` measures those of one setting again, `scaling=StepSizes` the ladders of
+one, and `tree=tuned` the agents of a suite with presets, which are ranked among themselves; all else stays as it was.
+`tree=ranking` draws the ranking of a suite again, `offline=picture` that of the estimators, of the data, without a run.
+It does what these commands do, and keeps what pages need of their output:
 
     theorybench run --suite tree --out results/tree && theorybench leaderboard results/tree
     theorybench claims TreeMarkovChain MetastableChain
@@ -34,10 +35,12 @@ import setting_page
 from agent_groups import curve_groups
 from families import Family, families, families_with_pages, family_name, shipped_settings
 
+from theorybench.agents.api.loading import resolve_agent
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.registry import lookup
 from theorybench.leaderboard.comparing.board import FEEDBACK, Board, EnvironmentBoard, make_board
 from theorybench.leaderboard.comparing.groups import AgentInfo
+from theorybench.leaderboard.comparing.labels import short_name
 from theorybench.leaderboard.evidence.lab import claims, studies
 from theorybench.leaderboard.evidence.report import check_claim, show_study
 from theorybench.leaderboard.records.store import load_records
@@ -55,16 +58,26 @@ TALLEST = 2000
 
 
 def measure_suite(name: str, only: str = "") -> None:
-    """Run a suite, keep its numbers, draw its ranking and its curves; or draw its `ranking` alone, of the numbers."""
+    """Run a suite, keep its numbers, draw its ranking and its curves.
+
+    Args:
+        name: of the suite.
+        only: "ranking" draws its ranking alone, of its numbers; "tuned" runs its agents with presets alone, beside the
+            numbers of the others, and draws their curves.
+    """
+    suite, folder = named_suite(name), ROOT / "results" / name
     if only:
         numbers = data.read_numbers(name)
-        if only != "ranking" or not numbers.places:
-            what = "keeps nothing to draw its ranking of" if only == "ranking" else f"has no part {only!r}"
+        if only not in ("ranking", "tuned") or not numbers.places:
+            what = f"has no part {only!r}" if numbers.places else "keeps nothing to draw its ranking of"
             raise TheoryBenchError(f"the suite {name} {what}: run `python docs/measure.py {name}`")
+    if only == "ranking":
         kept = {own: digest for own, digest in numbers.pictures.items() if not own.startswith("ranking-")}
         _keep(numbers, kept)
         return
-    suite, folder = named_suite(name), ROOT / "results" / name
+    if only == "tuned":
+        presets = [entry for entry in suite.agents if resolve_agent(entry.agent, **entry.hyperparameters).preset]
+        suite = suite.model_copy(update={"agents": presets})
     sweep(suite, folder)
     keys = plan(suite).keys
     records = [record for record in load_records(folder) if record.key in keys]
@@ -74,14 +87,21 @@ def measure_suite(name: str, only: str = "") -> None:
     agents = sorted(board.agents, key=lambda agent: labels.index(agent.label))
     ordered = sorted(board.environments, key=lambda entry: order.index(entry.environment.label))
     board = dataclasses.replace(board, environments=tuple(ordered))
-    for old in data.read(name)["pictures"] if (data.FOLDER / f"{name}.json").exists() else ():
-        if old.startswith("curves-"):  # there may be fewer of them now
+    measured, drawn, kept = data.numbers_of(name, records, board), [], {}
+    if only:
+        measured = data.with_divisions(numbers, measured)
+    held = data.read(name)["pictures"] if (data.FOLDER / f"{name}.json").exists() else {}
+    for old, digest in held.items():
+        if old.startswith("curves-") and (not only or old.partition(f"-{only}")[1]):  # there may be fewer of them now
             (PICTURES / old).unlink(missing_ok=True)
+        elif only and not old.startswith("ranking-"):
+            kept[old] = digest
     # Learning curves of as many agents as those of `core` are for a page on which one chooses.
-    drawn = _draw_curves(name, board, agents) if name != core_sample.SUITE else []
+    if name != core_sample.SUITE:
+        drawn = _draw_curves(name, board, agents, only)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
-    _keep(data.numbers_of(name, records, board), _shrunk(drawn))
+    _keep(measured, kept | _shrunk(drawn))
 
 
 def sample_core(folder: str = "") -> None:
@@ -114,22 +134,31 @@ def _draw_ranking(numbers: data.Numbers) -> list[Path]:
     return [picture_of_rankings([one], styles, PICTURES / f"{path.stem}-{names[one.title]}.png") for one in shown]
 
 
-def measure_ladders(name: str) -> None:
-    """Run a suite of ladders of difficulty, keep its numbers, draw it."""
+def measure_ladders(name: str, only: str = "") -> None:
+    """Run a suite of ladders of difficulty, keep its numbers, draw it; or those of one setting, beside the others'."""
     suite, folder = named_suite(name), ROOT / "results" / name
-    sweep(suite, folder)
-    keys = plan(suite).keys
+    own = [entry for entry in suite.environments if only in ("", short_name(entry.id).partition("-v")[0])]
+    if not own:
+        raise TheoryBenchError(f"the suite {name} has no ladder of a setting {only!r}")
+    part = suite.model_copy(update={"environments": own})
+    sweep(part, folder)
+    keys = plan(part).keys
     board = make_board([record for record in load_records(folder) if record.key in keys], title=f"Suite {name}")
-    order = [entry.label for entry in suite.environments]
-    board = dataclasses.replace(board, ladders=tuple(sorted(board.ladders, key=lambda own: order.index(own.label))))
+    values = ladder_page.numbers_of(part, board)
+    if only:
+        values = ladder_page.with_ladders(data.read(name), values)
+    infos = tuple(
+        AgentInfo("", one["label"], one["agent"], one["hyperparameters"], "", False) for one in values["agents"]
+    )
+    board = dataclasses.replace(board, agents=infos, ladders=tuple(map(ladder_page.ladder_of, values["ladders"])))
     drawn = _shrunk([picture(board, PICTURES / f"ladders-{name}.png")])
-    data.write(name, ladder_page.numbers_of(suite, board, drawn))
+    data.write(name, values | {"pictures": drawn})
 
 
-def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[Path]:
+def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo], only: str = "") -> list[Path]:
     """Draw learning curves; the environments of each page and, where agents need several rows, each feedback apart.
 
-    Environments that are too many for one picture have several, numbered.
+    Environments that are too many for one picture have several, numbered; those of `only` some agents are named so.
     """
     together = len(_groups(agents)) == 1
     parts: dict[str, dict[str, list[EnvironmentBoard]]] = {}
@@ -143,7 +172,7 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo]) -> list[P
             count = -(-len(places) // COLUMNS)
             size = -(-len(places) // count)
             for number in range(count):
-                marks = [kind] * (len(kinds) > 1) + [str(number + 1)] * (count > 1)
+                marks = [only] * bool(only) + [kind] * (len(kinds) > 1) + [str(number + 1)] * (count > 1)
                 own = dataclasses.replace(board, environments=tuple(places[number * size : (number + 1) * size]))
                 learnt = {group for entry in own.environments for group in entry.curves.groups}
                 groups = _groups(agent for agent in agents if agent.label in learnt)
@@ -189,7 +218,7 @@ def _write(family: Family, kind: str, rows: list[dict[str, Any]], only: str) -> 
         held = data.read(name)
         kept = [row for row in held[kind] if row["environment"] not in _measured(family, only)]
         rows = sorted([*kept, *rows], key=lambda row: family.settings.index(row["environment"]))
-        made = dataclasses.replace(made, commit=", ".join(dict.fromkeys((held["provenance"]["commit"], made.commit))))
+        made = data.both(data.Provenance(**held["provenance"]), made)
     data.write(name, {"provenance": made, kind: rows})
 
 

@@ -3,15 +3,18 @@
 import dataclasses
 import datetime
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from theorybench.agents.policies.shown import SEES
 from theorybench.envs.core.errors import TheoryBenchError
 from theorybench.envs.core.evidence.interval import Interval
 from theorybench.envs.core.evidence.study import StudyResult
 from theorybench.leaderboard.comparing.board import Board, EnvironmentBoard
+from theorybench.leaderboard.comparing.divisions import Division
 from theorybench.leaderboard.comparing.ranking import RESOLUTION, Rank
 from theorybench.leaderboard.evidence.report import CheckedClaim, ShownStudy
 from theorybench.leaderboard.records.record import Record
@@ -26,6 +29,8 @@ FOLDER = Path(__file__).parent / "reference"
 TRIES = (1, 8, 128)
 #: Ranked agents of a standing that pages show.
 FEWEST = 3
+#: Divisions of agents in words, in the order of boards.
+DIVISIONS = [Division(*own).title for own in itertools.product(range(len(SEES)), (False, True), (False, True))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +165,51 @@ def numbers_of(suite: str, records: Iterable[Record], board: Board) -> Numbers:
             for one in rankings(board)
             for bar in one.bars
         ),
+    )
+
+
+def with_divisions(held: Numbers, measured: Numbers) -> Numbers:
+    """Return numbers of a suite with those of whole divisions measured again; ranks are within a division.
+
+    Args:
+        held: numbers of all agents.
+        measured: numbers of all agents of some divisions, without pictures.
+
+    Raises:
+        TheoryBenchError: of other environments, standings or seeds, or a row is left of a division that was measured.
+    """
+    if (held.environments, held.seeds) != (measured.environments, measured.seeds):
+        raise TheoryBenchError(f"the environments of {held.suite} or its seeds have changed: measure all of it")
+    if {place.standing for place in measured.places} != {place.standing for place in held.places}:
+        raise TheoryBenchError(f"the standings of {held.suite} are others with all agents: measure all of it")
+    agents = {agent.label: agent for agent in (*held.agents, *measured.agents)}
+    names, places = {row.agent for row in measured.rows}, [entry.label for entry in held.environments]
+    rows = [*(row for row in held.rows if row.agent not in names), *measured.rows]
+    drawn = [*(place for place in held.places if place.agent not in names), *measured.places]
+    fresh = {row.division for row in measured.rows}
+    if left := {row.agent for row in rows if row.division in fresh} - names:
+        raise TheoryBenchError(f"{', '.join(sorted(left))} of {held.suite} should have been measured as well")
+    return dataclasses.replace(
+        held,
+        provenance=both(held.provenance, measured.provenance),
+        agents=tuple(agents[label] for label in sorted(agents)),
+        rows=tuple(sorted(rows, key=lambda row: (places.index(row.environment), DIVISIONS.index(row.division)))),
+        places=tuple(sorted(drawn, key=lambda place: (place.standing, DIVISIONS.index(place.division)))),
+    )
+
+
+def both(held: Provenance, later: Provenance) -> Provenance:
+    """Say where numbers come from of which some were measured later than the others."""
+
+    def joined(one: str, other: str, sign: str = ", ") -> str:
+        return sign.join(dict.fromkeys(filter(None, (*one.split(sign), *other.split(sign)))))
+
+    versions = {name: joined(held.versions.get(name, ""), own) for name, own in later.versions.items()}
+    return Provenance(
+        later.date,
+        joined(held.hardware, later.hardware, "; "),
+        {**held.versions, **versions},
+        joined(held.commit, later.commit),
     )
 
 

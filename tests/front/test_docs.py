@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import json
 import re
 import sys
 
@@ -183,7 +182,7 @@ def test_a_run_today_gives_the_recorded_score(suite):
 
 @pytest.mark.parametrize("suite", data.ladder_suites())
 def test_the_numbers_of_ladders_are_of_what_the_suite_asks_for_now(suite):
-    kept, now = data.read(suite), json.loads(json.dumps(ladder_page.asked(named_suite(suite))))
+    kept, now = data.read(suite), ladder_page.asked(named_suite(suite))
     remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
     assert kept["environments"] == now["environments"] and kept["seeds"] == named_suite(suite).seeds, remedy
     for agent in kept["agents"]:  # what came to be a hyper-parameter later was at its default before
@@ -211,6 +210,39 @@ def test_the_page_of_ladders_shows_every_ladder_agent_and_law(suite):
     for ladder in ladder_page.read_ladders(suite):
         assert f"### {ladder.label}" in page and all(law.formula in page for law in ladder.laws)
         assert all(page.count(f"| [{result.label}](agents/") >= 1 for result in ladder.results)
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_ladders_of_a_setting_are_measured_beside_the_others(suite):
+    held = data.read(suite)
+    id = held["ladders"][1]["env_id"]
+    own = {name: [row for row in held[name] if row["env_id"] == id] for name in ("ladders", "environments")}
+    others = {name: [row for row in held[name] if row["env_id"] != id] for name in own}
+    assert ladder_page.with_ladders(held | others, held | own) == held
+    assert ladder_page.with_ladders(held | others, held | own | {"failed": 2})["failed"] == 2
+    agents = [held["agents"][0] | {"hyperparameters": {"learning_rate": 9.0}}]
+    for wrong in ({"agents": agents}, {"seeds": [7]}):
+        with pytest.raises(TheoryBenchError, match="measure all ladders"):
+            ladder_page.with_ladders(held | others, held | own | wrong)
+
+
+def test_tuned_agents_are_measured_beside_the_others():
+    held = data.read_numbers("supervision")
+
+    def only(tuned):
+        own = {row.agent for row in held.rows if row.division.endswith("tuned") == tuned}
+        rows, places = ([one for one in every if one.agent in own] for every in (held.rows, held.places))
+        return dataclasses.replace(held, rows=tuple(rows), places=tuple(places))
+
+    merged = data.with_divisions(only(tuned=False), only(tuned=True))
+    assert dataclasses.asdict(merged) == dataclasses.asdict(held)
+    later = dataclasses.replace(held.provenance, date="2100-01-01", commit="later")
+    merged = data.with_divisions(held, dataclasses.replace(only(tuned=True), provenance=later)).provenance
+    assert merged.date == later.date and merged.commit == f"{held.provenance.commit}, later"
+    part = dataclasses.replace(only(tuned=True), rows=only(tuned=True).rows[:1])
+    for wrong in (part, dataclasses.replace(held, seeds=(7,)), dataclasses.replace(held, places=())):
+        with pytest.raises(TheoryBenchError, match=r"should have been measured|measure all of it"):
+            data.with_divisions(held, wrong)
 
 
 def test_the_numbers_of_estimators_are_of_what_their_suite_asks_for_now():

@@ -63,7 +63,7 @@ class OffPolicyValueOracle(PurchaseOracle[OffPolicyValue]):
 DIFFICULTIES = (
     Difficulty(
         parameter="looks",
-        values=(1, 2, 3, 4),
+        values=(1, 2, 3),  # four take gigabytes of memory
         size="situations",
         size_of=lambda setting: float(setting.most_rows()),
         laws=(),

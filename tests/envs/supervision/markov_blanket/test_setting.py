@@ -305,9 +305,9 @@ def test_a_million_worlds_that_are_drawn_earn_what_the_oracle_says():
 def test_the_ladder_leaves_what_theory_earns_alone():
     (ladder,) = DIFFICULTIES
     oracles = [MarkovBlanketOracle(MarkovBlanket(**level)) for level in ladder.levels()]
-    assert [ladder.place(oracle.setting) for oracle in oracles] == [6, 7, 8, 10]
-    assert [oracle.optimal_value for oracle in oracles] == pytest.approx([0.826250] * 4, abs=1e-6)
-    found = [earned(oracle, oracle.rules["forward-until-zero"]) for oracle in oracles[:3]]
+    assert [ladder.place(oracle.setting) for oracle in oracles] == [6, 7, 8]
+    assert [oracle.optimal_value for oracle in oracles] == pytest.approx([0.826250] * 3, abs=1e-6)
+    found = [earned(oracle, oracle.rules["forward-until-zero"]) for oracle in oracles]
     assert found == pytest.approx([0.675555] * 3, abs=1e-6)
 
 

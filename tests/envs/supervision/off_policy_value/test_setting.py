@@ -296,7 +296,7 @@ def test_four_looks(hashed):
 def test_the_ladder_gets_longer():
     (difficulty,) = DIFFICULTIES
     sizes = [difficulty.place(OffPolicyValue(**level)) for level in difficulty.levels()]
-    assert sizes == [147, 3_675, 62_475, 812_175]
+    assert sizes == [147, 3_675, 62_475]
     best = [OffPolicyValueOracle(OffPolicyValue(looks=looks)).optimal_value for looks in (1, 2)]
     assert best == pytest.approx([0.036062, 0.040363], abs=1e-6)
 
