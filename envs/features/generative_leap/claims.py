@@ -31,7 +31,7 @@ from theorybench.envs.features.generative_leap.predictions import (
 )
 from theorybench.envs.features.generative_leap.setting import LADDERS, THIRD_LARGE, GenerativeLeap
 
-claim = ClaimMaker("leap", "The Generative Leap (Damian, Lee and Bruna, NeurIPS 2025)")
+claim = ClaimMaker("leap", "arXiv 2506.05500")
 #: Parities of one, two and three directions with label noise .4, and with .1.
 ONE, TWO = (
     Data(parts=((0.6, (0,)),), targets=(0,), degree=1),

@@ -141,7 +141,7 @@ class GenerativeLeap(HiddenRun):
 
     ## References
     The Generative Leap: Sharp Sample Complexity for Efficiently Learning Gaussian Multi-Index Models (Damian, Lee and
-    Bruna, NeurIPS 2025).
+    Bruna, arXiv 2506.05500).
 
     ## Version History
     - v0: first version.

@@ -245,7 +245,7 @@ class Rules:
         return StudyResult(tables=(Table("J", columns, rows, note),))
 
 
-_SOURCE = "The Generative Leap (Damian, Lee and Bruna, NeurIPS 2025)"
+_SOURCE = "arXiv 2506.05500"
 STUDIES: tuple[Study, ...] = (
     Study(
         id="leap-thresholds",

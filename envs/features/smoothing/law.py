@@ -164,8 +164,6 @@ def after_block(exponent: int, radius: float, step: float, dimension: int, steps
         dimension: d.
         steps: of the block; what exceeds a multiple of `AT_ONCE` is dropped.
     """
-    from scipy.special import ndtr
-
     change, variance = one_step(exponent, radius, step, dimension, OVERLAPS)
     slope = np.gradient(change, OVERLAPS)
     mean, spread = OVERLAPS.copy(), np.zeros_like(OVERLAPS)
@@ -173,7 +171,8 @@ def after_block(exponent: int, radius: float, step: float, dimension: int, steps
         spread = spread * (1 + np.interp(mean, OVERLAPS, slope)) ** 2 + np.interp(mean, OVERLAPS, variance)
         mean = mean + np.interp(mean, OVERLAPS, change)
     between = (OVERLAPS[1:] + OVERLAPS[:-1]) / 2
-    below = ndtr((between - mean[:, None]) / (np.sqrt(spread) + 1e-9)[:, None])
+    above = (mean[:, None] - between) / (np.sqrt(2 * spread) + math.sqrt(2) * 1e-9)[:, None]
+    below = np.array([math.erfc(z) / 2 for z in above.ravel().tolist()]).reshape(above.shape)
     chain = np.linalg.matrix_power(np.diff(below, axis=1, prepend=0.0, append=1.0), steps // AT_ONCE)
     chain.flags.writeable = False
     return chain

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.evidence.difficulty import Difficulty
 from theorybench.envs.features.run import HiddenRunOracle
 from theorybench.envs.features.smoothing.setting import Smoothing
@@ -16,6 +17,15 @@ class SmoothingOracle(HiddenRunOracle[Smoothing]):
         "lost": "probability that this is below .3, so that the direction was never found",
         "correlation_2": "expected test correlation where the information exponent is 2; correlation_3 likewise",
     }
+
+    @property
+    def clairvoyant(self) -> float:
+        """Not computed: who is shown the start still meets too many overlaps, each drawn at random.
+
+        Raises:
+            ParameterError: always.
+        """
+        raise ParameterError("clairvoyant", self.setting.name, "a setting whose runs are not drawn at random")
 
 
 #: How many episodes it takes to find a good plan is not known: there are no laws.

@@ -1,0 +1,174 @@
+"""Measured pages of ladders and tools: their numbers are of the present, and pages show all of them."""
+
+import dataclasses
+import re
+
+import generate
+import ladder_page
+import mezo_page
+import offline_page
+import pytest
+import reference_data as data
+import up_to_date
+
+import theorybench as tb
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.registry import lookup
+from theorybench.leaderboard.evidence.mezo.cells import CELLS, DIRECTED
+from theorybench.leaderboard.evidence.mezo.study import WEIGHED
+from theorybench.leaderboard.offline.suite import offline_suite
+from theorybench.leaderboard.running.config import named_suite
+
+DOCS = generate.ROOT
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_the_numbers_of_ladders_are_of_what_the_suite_asks_for_now(suite):
+    kept, now = data.read(suite), ladder_page.asked(named_suite(suite))
+    remedy = f"what it measures has changed: `python docs/measure.py {suite}`, then `python docs/generate.py`"
+    assert kept["environments"] == now["environments"] and kept["seeds"] == named_suite(suite).seeds, remedy
+    for agent in kept["agents"]:  # what came to be a hyper-parameter later was at its default before
+        agent["hyperparameters"] = {**up_to_date.defaults(agent["agent"]), **agent["hyperparameters"]}
+    assert kept["agents"] == now["agents"], remedy
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_theory_still_asks_for_what_stands_beside_the_numbers_of_ladders(suite):
+    for ladder in ladder_page.read_ladders(suite):
+        entry = lookup(ladder.env_id)
+        difficulty = entry.difficulty(ladder.parameter)
+        value = type(difficulty.values[0])(ladder.values[0])
+        oracle = entry.oracle(entry.make_setting({**ladder.parameters, ladder.parameter: value}))
+        assert [(law.strategy, law.growth, law.formula, law.source) for law in ladder.laws] == [
+            (law.strategy, law.growth, law.formula, law.source) for law in difficulty.laws
+        ]
+        for law in ladder.laws:
+            assert law.queries[0] == pytest.approx(difficulty.queries(oracle, law.strategy), rel=1e-4)
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_the_page_of_ladders_shows_every_ladder_agent_and_law(suite):
+    page = generate.pages()[DOCS / f"{suite}.md"]
+    for ladder in ladder_page.read_ladders(suite):
+        assert f"### {ladder.label}" in page and all(law.formula in page for law in ladder.laws)
+        assert all(page.count(f"| [{result.label}](agents/") >= 1 for result in ladder.results)
+
+
+@pytest.mark.parametrize("suite", data.ladder_suites())
+def test_ladders_of_a_setting_are_measured_beside_the_others(suite):
+    held = data.read(suite)
+    id = held["ladders"][1]["env_id"]
+    own = {name: [row for row in held[name] if row["env_id"] == id] for name in ("ladders", "environments")}
+    others = {name: [row for row in held[name] if row["env_id"] != id] for name in own}
+    assert ladder_page.with_ladders(held | others, held | own) == held
+    assert ladder_page.with_ladders(held | others, held | own | {"failed": 2})["failed"] == 2
+    agents = [held["agents"][0] | {"hyperparameters": {"learning_rate": 9.0}}]
+    for wrong in ({"agents": agents}, {"seeds": [7]}):
+        with pytest.raises(TheoryBenchError, match="measure all ladders"):
+            ladder_page.with_ladders(held | others, held | own | wrong)
+
+
+def test_tuned_agents_are_measured_beside_the_others():
+    held = data.read_numbers("supervision")
+
+    def only(tuned):
+        own = {row.agent for row in held.rows if row.division.endswith("tuned") == tuned}
+        rows, places = ([one for one in every if one.agent in own] for every in (held.rows, held.places))
+        return dataclasses.replace(held, rows=tuple(rows), places=tuple(places))
+
+    merged = data.with_divisions(only(tuned=False), only(tuned=True))
+    assert dataclasses.asdict(merged) == dataclasses.asdict(held)
+    later = dataclasses.replace(held.provenance, date="2100-01-01", commit="later")
+    merged = data.with_divisions(held, dataclasses.replace(only(tuned=True), provenance=later)).provenance
+    assert merged.date == later.date and merged.commit == f"{held.provenance.commit}, later"
+    part = dataclasses.replace(only(tuned=True), rows=only(tuned=True).rows[:1])
+    for wrong in (part, dataclasses.replace(held, seeds=(7,)), dataclasses.replace(held, places=())):
+        with pytest.raises(TheoryBenchError, match=r"should have been measured|measure all of it"):
+            data.with_divisions(held, wrong)
+
+
+def test_the_numbers_of_estimators_are_of_what_their_suite_asks_for_now():
+    remedy = "what it measures has changed: `python docs/measure.py offline`, then `python docs/generate.py`"
+    asked = offline_suite("offline").model_dump(mode="json")
+    assert {**data.read("offline")["asked"], "description": ""} == {**asked, "description": ""}, remedy
+
+
+def test_the_numbers_about_mezo_are_of_what_its_study_and_its_claims_are_now():
+    kept, remedy = data.read("mezo"), "`python docs/measure.py mezo`, then `python docs/generate.py`"
+    prints = {cell: lookup(cell.env_id).make_setting({}).fingerprint for cell in CELLS}
+    assert [(row["setting"], row["policy"], row["fingerprint"]) for row in kept["cells"]] == [
+        (cell.setting, cell.label, prints[cell]) for cell in CELLS
+    ], remedy
+    for row, cell in zip(kept["cells"], CELLS, strict=True):
+        for kind in mezo_page.KINDS:
+            assert set(row[kind]["tried"]) <= {f"{rate:g}" for rate in getattr(cell, kind)}, remedy
+            assert len(row[kind]["scores"]) == kept["seeds"] and row[kind]["passes"] > 0
+    now = [(claim.id, claim.setting.fingerprint) for claim in tb.claims("mezo")]
+    assert [(row["id"], row["fingerprint"]) for row in kept["claims"]] == now, remedy
+    predicted = {claim.id: float(claim.predicted(claim.bound()[0])) for claim in tb.claims("mezo")}
+    assert predicted == pytest.approx({row["id"]: row["predicted"] for row in kept["claims"]}, rel=1e-6, abs=1e-9)
+
+
+def test_the_page_about_mezo_shows_every_cell_claim_and_policy_that_was_weighed():
+    page = generate.pages()[DOCS / "mezo.md"]
+    assert all(f"| `{claim.id}` |" in page for claim in tb.claims("mezo"))
+    rows = re.findall(r"^\| \[(\w+)\]\(settings/.*?\) \| (\w+) \|", page, re.MULTILINE)
+    assert rows == [(cell.setting, cell.label) for cell in CELLS]
+    assert len(re.findall(r"^\| [\w, ]+ \| [\d,]+ \| [-.\d]+ \(", page, re.MULTILINE)) == len(WEIGHED)
+    assert all(f"| {cell.setting} | {cell.label} | {cell.directions} |" in page for cell in DIRECTED)
+
+
+def test_pieces_of_a_measurement_are_kept_and_measured_again_if_something_else_is_asked_for(tmp_path):
+    kept, count = mezo_page.Kept(tmp_path), iter(range(9))
+    part = mezo_page.Part("a", {"seeds": (1, 2)}, lambda: {"value": next(count)})
+    assert part not in kept and kept.values([part]) == []
+    for _ in range(2):
+        kept.measure(part)
+        assert kept.values([part]) == [{"value": 0}] and kept.read(part)["seconds"] >= 0
+    other = part._replace(asked={"seeds": (1, 3)})
+    assert other not in kept
+    kept.measure(other)
+    assert other in kept and part not in kept and kept.values([other]) == [{"value": 1}]
+    with pytest.raises(ZeroDivisionError):
+        kept.measure(part._replace(measure=lambda: {"value": 1 / 0}))
+    assert other in kept and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_is_complete_of_mezo_is_shown_and_what_is_missing_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "FOLDER", tmp_path / "reference")
+    pieces = {part.name: part for part in mezo_page.parts()}
+    assert len(pieces) == len(mezo_page.parts())
+    made = {}
+    for policy, size, share in (("table", 28, 0.75), ("mlp", 832, 0.5)):
+        made[f"TreeMarkovChain-{policy}-curvature"] = {"parameters": size, "norm": share, "trace": 0.0, "square": 3.0}
+        for rate, score in (("adam-0.3", 1.0), ("mezo-3", 0.25), ("mezo-16", share)):
+            runs = {"rate": float(rate[5:]), "scores": [score] * mezo_page.SEEDS, "seconds": 1.0}
+            made[f"TreeMarkovChain-{policy}-{rate}"] = runs
+    kept = mezo_page.Kept(tmp_path)
+    for name in made.keys() & pieces.keys():
+        kept.measure(pieces[name]._replace(measure=lambda name=name: made[name]))
+
+    def show(only):
+        mezo_page.measure(tmp_path, tmp_path, lambda paths: {path.name: "" for path in paths}, only)
+        return data.read("mezo")
+
+    with pytest.raises(TheoryBenchError, match="mezo=kept"):
+        show("all")
+    shown = show("kept")
+    assert [(row["setting"], row["policy"], row["mezo"]["tried"]) for row in shown["cells"]] == [
+        ("TreeMarkovChain", "table", {"16": 0.75, "3": 0.25}),
+        ("TreeMarkovChain", "mlp", {"16": 0.5}),
+    ]
+    assert set(shown["missing"]) == pieces.keys() - made.keys() and not shown["claims"]
+    with pytest.raises(TheoryBenchError, match="fewer than two cells"):
+        mezo_page.measure(tmp_path / "none", tmp_path, lambda paths: {}, "kept")
+
+
+def test_the_picture_of_estimators_shows_every_mean_beside_its_exact_value(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(offline_page, "save", lambda figure, path: shown.extend(figure.axes) or path)
+    numbers = data.read("offline")
+    offline_page.draw(numbers, tmp_path)
+    drawn = {round(y, 9) for axes in shown for line in axes.lines for y in line.get_ydata()}
+    rows = [row for row in numbers["results"] if row["policy"] == "forward" or "corridor" not in row["environment"]]
+    assert {round(row[name], 9) for row in rows for name in ("truth", "mean")} <= drawn
