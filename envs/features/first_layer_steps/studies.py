@@ -45,7 +45,7 @@ class Honest:
         held, fine = spectrum(self.components, self.ratio, self.dimension), np.linspace(0, max(self.steps), 241)
         theory = relative_error(held, self.components, fine, wide.head * self.dimension, wide.ridge)
         chart = Chart(
-            "Error of the head, over the power of the best quadratic predictor",
+            "Error of the head, as a share",
             Axis("steps of the first layer, T"),
             Axis("R(T)", range=(0.4, 1.2)),
             (
@@ -54,6 +54,7 @@ class Honest:
                 measured(f"{self.pairs} pairs", few, [narrow.errors(few, run) for run in runs]),
             ),
             note=(
+                "What it is above the best quadratic predictor's, over that predictor's power. "
                 f"d = {self.dimension}, n = {self.ratio} d, {wide.head:g} d samples of the head, label of one of two "
                 f"features with probability {' and '.join(map(str, self.components))}. The law is exact for d -> "
                 f"infinity; {self.pairs} pairs are too few for it before the neurons have found the features."

@@ -90,7 +90,7 @@ OVERLAPS: tuple[tuple[str, tuple[Curve, ...], tuple[int, ...]], ...] = (
         (
             ("degree 1", ONE, 60, {}),
             ("degree 2", TWO, 60, {}),
-            ("degree 2, pairs with equal labels", TWO, 60, {"equal": True}),
+            ("degree 2, equal labels", TWO, 60, {"equal": True}),
         ),
         (150, 300, 600, 1200, 2400, 4800),
     ),
@@ -149,16 +149,19 @@ class Overlaps:
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """What the optimum does, as a tree for each dimension: looks, readings, and the circuits that are left."""
+    """What the optimum does, a tree for each dimension that has its own: looks, readings, circuits that are left."""
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Follow it through all circuits."""
         note = "Readings stand beside the branches; on the right are the circuits that end there."
-        pictures = [
-            Picture(f"What the optimum does, {lab.setting.shown_name(context)}", self._drawn(lab, context), note)
-            for context in range(len(lab.setting.dims))
-        ]
-        return StudyResult(pictures=tuple(pictures))
+        drawn: dict[str, list[str]] = {}  # dimensions that have the same tree share it
+        for context in range(len(lab.setting.dims)):
+            drawn.setdefault(self._drawn(lab, context), []).append(lab.setting.shown_name(context))
+        return StudyResult(
+            pictures=tuple(
+                Picture(f"What the optimum does, {' and '.join(at)}", svg, note) for svg, at in drawn.items()
+            )
+        )
 
     def _drawn(self, lab: Lab, context: int) -> str:
         """Draw one tree, a row for each leaf."""

@@ -59,7 +59,7 @@ class Learning:
         series = []
         for beta, normalised in ((1.0, True), (0.48, True), (1.0, False)):
             task = Task((0.0,), (beta,))
-            name = f"beta = {beta:g}" if normalised else f"beta = {beta:g}, features of unequal length"
+            name = f"beta = {beta:g}" if normalised else f"beta = {beta:g}, unequal"
             if normalised:
                 theory = [learnt((task,), (float(n),))(None) for n in self.samples]
                 series.append(Series(name, "predicted", self.samples, theory))
@@ -101,14 +101,14 @@ class Heads:
             runs = [[float(fit.values(lab, run).mean()) for fit in fits] for run in run_seeds(seed, seeds)]
             series.append(measured(name, self.samples, runs))
         chart = Chart(
-            "What a head explains, as a share of what it would with all of both features",
+            "What a head explains, as a share",
             Axis("labels n", "log", ticks=self.samples),
             Axis("share", range=(-1.0, 0.9)),
             tuple(series),
             levels=(Level(0.0, "nothing: what the setting pays where it is less"),),
             note=(
-                "rho^2 = .8. From few labels heads do worse than the law, for squares of features have heavy tails: "
-                "-.38 for -.20 at 50 labels; at d = 24 features themselves are not quite normal."
+                "Of what it would explain with all of both features; rho^2 = .8. From few labels heads do worse than the "
+                "law, for squares of features have heavy tails: -.38 for -.20 at 50 labels; at d = 24 features themselves are not quite normal."
             ),
         )
         return StudyResult(charts=(chart,))

@@ -86,9 +86,9 @@ PLANS = {
     "best": (4, 2, 2, 1, 3),
 }
 WORDS = {
-    "plain": "Plain SGD with the large step",
+    "plain": "Plain SGD, large step",
     "two-phase": "The paper's two phases",
-    "small": "Smoothing at all times with the small step",
+    "small": "Smoothed throughout",
     "best": "The best fixed plan",
 }
 #: How far from SGD the tables may be with each exponent: in 8,000 simulated runs .014 with exponent 2 and .025 with 3,

@@ -158,7 +158,7 @@ def test_figures_show_what_they_say():
     even = next(one for one in gradient.series if one.group.startswith("alpha = 0,") and one.style == "measured")
     assert max(even.y) < 0.15 and len(gradient.agreement()) == 3
     measured = {one.group: one.y for one in hessian.series if one.style == "measured"}
-    assert measured["beta = 1"][1] > measured["beta = 1, features of unequal length"][1] + 0.2
+    assert measured["beta = 1"][1] > measured["beta = 1, unequal"][1] + 0.2
     (heads,) = dataclasses.replace(STUDY["sample-split-heads"], run=Heads(samples=(50, 300))).result(seeds=4).charts
     law, limit, near = heads.series
     assert law.y[0] > limit.y[0] > near.y[0] and abs(law.y[1] - limit.y[1]) < 0.05
