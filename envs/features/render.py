@@ -36,7 +36,7 @@ class HiddenRunRenderer(Renderer):
         figure.text(0.02, 0.02, status(setting, scene), fontsize=10, color=INK, parse_math=False)
         axes = figure.add_axes((0.09, 0.42, 0.88, 0.45))
         axes.bar(range(1, count + 1), readings[:count], 0.5, color=BAR, edgecolor=EDGE, label="reading")
-        if count:
+        if count and not scene.ended:  # the last action of an episode is not measured
             hidden = float(run.measured[int(scene.state.hidden[0])])
             axes.plot([count - 0.35, count + 0.35], [hidden] * 2, color=INK, label="measured without noise (hidden)")
             axes.legend(loc="upper left", fontsize=8, frameon=False, ncols=2)
