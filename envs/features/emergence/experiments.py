@@ -148,7 +148,7 @@ class FoundBySgd(Predicted):
     d: int = 40
     a: float = 0.3
     kappa: float = 2.0
-    runs: int = 250
+    runs: int = 600
 
     def measure(self, lab: Lab, seed: int) -> Interval:
         """Train."""
