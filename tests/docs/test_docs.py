@@ -23,7 +23,16 @@ from theorybench.leaderboard.running.config import named_suite
 
 DOCS = generate.ROOT
 #: Agents whose runs cost next to nothing, though one of them rolls out and learns.
-QUICK = ("random", "reference", "best-of-n", "dpo-offline", "evaluate-and-widen", "mixture-lm", "mezo-reward")
+QUICK = (
+    "random",
+    "reference",
+    "best-of-n",
+    "dpo-offline",
+    "evaluate-and-widen",
+    "mixture-lm",
+    "mezo-reward",
+    "rule, two-phase",
+)
 FAMILIES = {family.name: family for family in families_with_pages()}
 LEARNERS = [name for name in agent_groups.shipped_agents() if agent_groups.kind(name) not in ("References", "Rules")]
 
@@ -169,7 +178,8 @@ def test_a_run_today_gives_the_recorded_score(suite):
     assert len(rows) > 2
     for agent, row in rows:
         asked = {"budget": environment.budget, **environment.parameters}
-        scores = [tb.run(environment.env_id, agent.agent, seed=seed, **asked).score for seed in numbers.seeds]
+        made = tb.make_agent(agent.agent, **agent.hyperparameters)
+        scores = [tb.run(environment.env_id, made, seed=seed, **asked).score for seed in numbers.seeds]
         assert interquartile_mean([clip_scores(scores)]) == pytest.approx(row.score, abs=1e-3), agent.label
 
 
