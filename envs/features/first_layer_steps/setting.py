@@ -107,7 +107,8 @@ class FirstLayerSteps(HiddenRun):
     four steps and .221 after 24, so that a best time in between is no matter of several features.
 
     *Readings suffice* (ours). J* is what one earns who is shown the problem, to 10^-4 (instance 0), while the best
-    fixed sequence leaves 38 % of what there is to win (43 % on instance 10000, 54 % at d = 1600). How fast the dimension falls tells the problem.
+    fixed sequence leaves 38 % of what there is to win (43 % on instance 10000, 54 % at d = 1600). How fast the
+    dimension falls tells the problem.
 
     *Where the law is off.* It is of leading order in d, and of infinite width. At d = 200 and 1,600 samples of the head
     it is within .05 of networks with infinitely many pairs. 600 pairs are as good as that from about six steps on, and
