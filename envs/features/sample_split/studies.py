@@ -108,8 +108,8 @@ class Heads:
             levels=(Level(0.0, "nothing: what the setting pays where it is less"),),
             note=(
                 "Of what it would explain with all of both features; rho^2 = .8. From few labels heads do worse than "
-                "the law, for squares of features have heavy tails: -.38 for -.20 at 50 labels; at d = 24 features themselves "
-                "are not quite normal."
+                "the law, for squares of features have heavy tails: -.38 for -.20 at 50 labels; at d = 24 features "
+                "themselves are not quite normal."
             ),
         )
         return StudyResult(charts=(chart,))
