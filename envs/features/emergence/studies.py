@@ -19,6 +19,7 @@ from theorybench.envs.core.evidence.study import (
     measured,
 )
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.envs.features.earnings import earnings
 from theorybench.envs.features.emergence.experiments import compete, gradient_flow
 from theorybench.envs.features.emergence.law import strengths, train
 from theorybench.envs.features.emergence.rules import STEPS, WIDTHS
@@ -192,13 +193,8 @@ class Rules:
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""
         labs = [lab.at(log_compute=(compute,), instance=FIRST_SCORING_INSTANCE) for compute in self.computes]
-        values: dict[str, list[float]] = {}
-        for there in labs:
-            oracle = there.oracle
-            policies = {"habit, softened": oracle.reference_policy, **oracle.rules, "optimum": oracle.optimal_policy}
-            for name, policy in policies.items():
-                values.setdefault(name, []).append(oracle.evaluate(policy, ["objective"])["objective"])
-            values.setdefault("no pilot", []).append(oracle.open_loop)
+        further = {"optimum": "optimal_value", "no pilot": "open_loop"}
+        values = earnings(labs, further, {"habit, softened": "reference_policy"})
         computes = [2.0**compute for compute in self.computes]
         series = tuple(Series(name, "predicted", computes, own) for name, own in values.items())
         chart = Chart(

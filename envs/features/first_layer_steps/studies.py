@@ -11,15 +11,14 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
     Axis,
     Chart,
-    Column,
     Picture,
     Series,
     Study,
     StudyResult,
-    Table,
     measured,
 )
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.envs.features.earnings import earnings_table, labs_at
 from theorybench.envs.features.first_layer_steps.experiments import Teacher, Trained
 from theorybench.envs.features.first_layer_steps.law import relative_error, spectrum
 from theorybench.envs.features.first_layer_steps.setting import FirstLayerSteps
@@ -170,19 +169,12 @@ class Policies:
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""
-        labs = {"default": lab}
-        labs |= {", ".join(f"{key} {value}" for key, value in one.items()): lab.at(**one) for one in self.others}
-        values: dict[str, list[float]] = {}
-        for there in labs.values():
-            oracle = there.oracle
-            policies = {"reference": oracle.reference_policy, "uniform": oracle.initial_policy, **oracle.rules}
-            policies["optimum"] = oracle.optimal_policy
-            for name, policy in policies.items():
-                values.setdefault(name, []).append(oracle.evaluate(policy, ["objective"])["objective"])
-            values.setdefault("best fixed sequence", []).append(oracle.open_loop)
-            values.setdefault("shown the features", []).append(oracle.clairvoyant)
-        columns = (Column("policy"), *(Column(name, ".4f") for name in labs))
-        return StudyResult(tables=(Table("J", columns, tuple((name, *row) for name, row in values.items())),))
+        further = {
+            "optimum": "optimal_value",
+            "best fixed sequence": "open_loop",
+            "shown the features": "clairvoyant",
+        }
+        return StudyResult(tables=(earnings_table(labs_at(lab, self.others), further),))
 
 
 _SOURCE = "arXiv 2511.15120"

@@ -21,6 +21,7 @@ from theorybench.envs.core.evidence.study import (
     Table,
     measured,
 )
+from theorybench.envs.features.earnings import earnings_table
 from theorybench.envs.features.generative_leap.claims import CLEAR_ONE, CLEAR_THREE, CLEAR_TWO, ONE, TWO, TWO_MORE
 from theorybench.envs.features.generative_leap.experiments import Data, Exponent, Kernel
 from theorybench.envs.features.generative_leap.law import Component, samples_needed, signals
@@ -230,22 +231,9 @@ class Rules:
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""
         labs = {"default": lab} | {f"d = {d}": lab.at(dims=(d,)) for d in self.dimensions}
-        values: dict[str, list[Cell]] = {}
-        for there in labs.values():
-            oracle = there.oracle
-            policies = {"reference": oracle.reference_policy, **oracle.rules}
-            for name, policy in policies.items():
-                values.setdefault(name, []).append(oracle.evaluate(policy, ["objective"])["objective"])
-            for name, value in (
-                ("best fixed plan", oracle.open_loop),
-                ("optimum", oracle.optimal_value),
-                ("told the circuit", oracle.clairvoyant),
-            ):
-                values.setdefault(name, []).append(value)
-        columns = (Column("policy"), *(Column(name, ".4f") for name in labs))
+        further = {"best fixed plan": "open_loop", "optimum": "optimal_value", "told the circuit": "clairvoyant"}
         note = "The full moment needs d^1.5 samples; what starts low needs d, which is the unit of the budget."
-        rows = tuple((name, *row) for name, row in values.items())
-        return StudyResult(tables=(Table("J", columns, rows, note),))
+        return StudyResult(tables=(earnings_table(labs, further, note, uniform=False),))
 
 
 _SOURCE = "arXiv 2506.05500"

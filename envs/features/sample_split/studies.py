@@ -11,16 +11,15 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
     Axis,
     Chart,
-    Column,
     Level,
     Picture,
     Series,
     Study,
     StudyResult,
-    Table,
     measured,
 )
 from theorybench.envs.core.validation import FIRST_SCORING_INSTANCE
+from theorybench.envs.features.earnings import earnings_table, labs_at
 from theorybench.envs.features.run import STOP
 from theorybench.envs.features.sample_split.claims import WHOLE, head, learnt
 from theorybench.envs.features.sample_split.experiments import DOWNSTREAM, Head, Task, gradients, recover
@@ -212,19 +211,12 @@ class Policies:
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""
-        labs = {"default": lab}
-        labs |= {", ".join(f"{key} {value}" for key, value in one.items()): lab.at(**one) for one in self.others}
-        values: dict[str, list[float]] = {}
-        for there in labs.values():
-            oracle = there.oracle
-            policies = {"reference": oracle.reference_policy, "uniform": oracle.initial_policy, **oracle.rules}
-            policies["optimum"] = oracle.optimal_policy
-            for name, policy in policies.items():
-                values.setdefault(name, []).append(oracle.evaluate(policy, ["objective"])["objective"])
-            values.setdefault("best fixed sequence", []).append(oracle.open_loop)
-            values.setdefault("shown the sources", []).append(oracle.clairvoyant)
-        columns = (Column("policy"), *(Column(name, ".4f") for name in labs))
-        return StudyResult(tables=(Table("J", columns, tuple((name, *row) for name, row in values.items())),))
+        further = {
+            "optimum": "optimal_value",
+            "best fixed sequence": "open_loop",
+            "shown the sources": "clairvoyant",
+        }
+        return StudyResult(tables=(earnings_table(labs_at(lab, self.others), further),))
 
 
 _SOURCE = "arXiv 2311.13774 and 2411.17201"

@@ -11,14 +11,13 @@ from theorybench.envs.core.evidence.lab import Lab, run_seeds
 from theorybench.envs.core.evidence.study import (
     Axis,
     Chart,
-    Column,
     Picture,
     Series,
     Study,
     StudyResult,
-    Table,
     measured,
 )
+from theorybench.envs.features.earnings import earnings_table, labs_at
 from theorybench.envs.features.smoothing.claims import PLANS, WORDS, best, none, twice, unit
 from theorybench.envs.features.smoothing.experiments import (
     correlation,
@@ -162,19 +161,9 @@ class Policies:
 
     def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
         """Evaluate them."""
-        labs = {"default": lab}
-        labs |= {", ".join(f"{key} {value}" for key, value in one.items()): lab.at(**one) for one in self.others}
-        values: dict[str, list[float]] = {}
-        for there in labs.values():
-            oracle = there.oracle
-            policies = {"reference": oracle.reference_policy, "uniform": oracle.initial_policy, **oracle.rules}
-            for name, policy in policies.items():
-                values.setdefault(name, []).append(oracle.evaluate(policy, ["objective"])["objective"])
-            values.setdefault("best fixed plan", []).append(oracle.open_loop)
-            values.setdefault("optimum", []).append(oracle.optimal_value)
-        columns = (Column("policy"), *(Column(name, ".4f") for name in labs))
+        further = {"best fixed plan": "open_loop", "optimum": "optimal_value"}
         note = "Prices are those of a smoothed gradient, 4 by default."
-        return StudyResult(tables=(Table("J", columns, tuple((name, *row) for name, row in values.items()), note),))
+        return StudyResult(tables=(earnings_table(labs_at(lab, self.others), further, note),))
 
 
 _SOURCE = "arXiv 2305.10633"
