@@ -164,7 +164,7 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo], only: str
     parts: dict[str, dict[str, list[EnvironmentBoard]]] = {}
     for entry in board.environments:
         info, family = entry.environment, families()[family_name(entry.environment.env_id)]
-        page = family.page_of(info.env_id) if family.name == name else name
+        page = family.page_of(info.env_id) if family.suite == name else name
         parts.setdefault(page, {}).setdefault("" if together else FEEDBACK[info.feedback], []).append(entry)
     drawn = []
     for page, kinds in parts.items():
