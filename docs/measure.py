@@ -101,6 +101,9 @@ def measure_suite(name: str, only: str = "") -> None:
         drawn = _draw_curves(name, board, agents, only)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
+    for family in families_with_pages():
+        if family.suite == name and hasattr(family.parts, "measured"):
+            family.parts.measured(folder, records)
     _keep(measured, kept | _shrunk(drawn))
 
 
