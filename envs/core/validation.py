@@ -100,12 +100,24 @@ def real(
     return _field(default, allowed, check, meaning, "real", (low, high), search, only)
 
 
-def choice(default: str, choices: tuple[str, ...], meaning: str, *, search: tuple[str, ...] = ()) -> Any:
-    """Declare a parameter that is one of a few strings; `search` are those that `theorybench tune` tries."""
+def choice(
+    default: str,
+    choices: tuple[str, ...],
+    meaning: str,
+    *,
+    search: tuple[str, ...] = (),
+    only: tuple[str, str] | None = None,
+) -> Any:
+    """Declare a parameter that is one of a few strings.
+
+    `search` are those that `theorybench tune` tries, `only` see `Range`.
+    """
     allowed = "one of " + ", ".join(repr(c) for c in choices)
-    return _field(
-        default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices, search=search
-    )
+
+    def check(value: object) -> bool:
+        return isinstance(value, str) and value in choices
+
+    return _field(default, allowed, check, meaning, "choice", choices, search, only)
 
 
 def boolean(default: bool, meaning: str) -> Any:
