@@ -9,6 +9,7 @@ register(
     "TheoryBench/TaggedBag-v0",
     TaggedBag,
     TaggedBagOracle,
+    claims="theorybench.envs.recall.tagged_bag.claims:CLAIMS",
     budget=65_536,
     difficulties=DIFFICULTIES,
     renderer=TaggedBagRenderer(),

@@ -1,5 +1,7 @@
 """Policies that count readings: the best one, rules that mix sources, and one that answers by the posterior."""
 
+from typing import Any
+
 import numpy as np
 
 from theorybench.envs.core.policy import PolicyOfSetting
@@ -20,7 +22,8 @@ class CountingPolicy(PolicyOfSetting):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, C)."""
-        counted = self.setting.counted(observations)
+        setting: Any = self.setting
+        counted = setting.counted(observations)
         scores = counted.own + self.weight * counted.others
         best = scores == scores.max(axis=1, keepdims=True)
         return np.asarray(best / best.sum(axis=1, keepdims=True))
@@ -31,4 +34,5 @@ class PosteriorPolicy(PolicyOfSetting):
 
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, C)."""
-        return np.asarray(self.setting.posterior(observations))
+        setting: Any = self.setting
+        return np.asarray(setting.posterior(observations))

@@ -182,13 +182,9 @@ class TaggedBag(RecallSetting):
         favourites = np.random.default_rng([7003, self.instance]).permutation(self.Z)[: self.C].astype(np.int64)
         symbols = (favourites[:, None] + np.arange(self.Z)) % self.Z  # (C, Z)
         shown = self.C + self.Z * np.arange(self.I)[:, None, None] + symbols + 1
+        tokens = shown.ravel().astype(self.observation_dtype)
         most = self.longest_trained
-        return Tables(
-            favourites,
-            shown.ravel().astype(self.observation_dtype),
-            np.arange(self.I + 1 + most),
-            most - np.arange(most),
-        )
+        return Tables(favourites, tokens, np.arange(self.I + 1 + most), most - np.arange(most))
 
     def write(self, rng: Stream, lengths: Any) -> tuple[Any, Any]:
         """Draw types, readings and the question; a reading's tag and symbol come from one uniform."""
