@@ -9,6 +9,7 @@ register(
     "TheoryBench/PointerChase-v0",
     PointerChase,
     PointerChaseOracle,
+    claims="theorybench.envs.recall.pointer_chase.claims:CLAIMS",
     budget=65_536,
     difficulties=DIFFICULTIES,
     renderer=PointerChaseRenderer(),

@@ -5,8 +5,8 @@ The cells say f(i) for each of K names; f is one cycle through all of them. The 
 *Stopping early.* A policy makes h < r right look-ups: it knows start, f(start), ..., f^h(start). These are h + 1
 different names, and f^r(start) is none of them, since the cycle has K > r. Given them, the others stand in any order on
 the rest of the cycle, so that f^r(start) is uniform among K - 1 - h names: the answer is right with probability
-1 / (K - 1 - h). With h >= r it is right. With a chain of thought, claim t + 1 for t >= h is guessed among the names that
-stand neither on the known part nor among the claims, K - 1 - t of them; all are right with probability
+1 / (K - 1 - h). With h >= r it is right. With a chain of thought, name t + 1 for t >= h is guessed among those that
+stand neither on the known part nor among what was said, K - 1 - t of them; all are right with probability
 1 / ((K - 1 - h) (K - 2 - h) ... (K - r)).
 
 *Memory.* What must be known of the cells to answer all questions with one arrow are the log-probabilities of each
