@@ -2,8 +2,8 @@
 
 A rule is a fixed function of what has been bought and read: what people do by default, or what a theorem advises.
 Every such setting has "habit", common practice, which is the reference without its slips; its page tells the others,
-such as "theory" of WeakToStrong, and its oracle holds them as policies (`oracle.rules`). A rule learns nothing and
-spends nothing.
+such as "theory" of WeakToStrong, and its oracle holds them as policies (`oracle.rules`). The settings of recall state
+rules of what is remembered, such as "pooled" of TaggedBag. A rule learns nothing and spends nothing.
 """
 
 import dataclasses
@@ -12,20 +12,25 @@ from typing import Any
 import numpy as np
 
 from theorybench.agents import rule as rules
+from theorybench.agents.api.agent import Log
+from theorybench.agents.api.budget import Budget
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.finite.graph import DecisionGraph
 from theorybench.envs.core.finite.rules import HABIT, RuledSetting
+from theorybench.envs.core.policy import Policy
 from theorybench.envs.core.registry import list_envs, lookup
+from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.validation import Range
+from theorybench.envs.recall.setting import RecallSetting
 
 
 def known_rules() -> dict[str, set[str]]:
     """Return the names of the registered settings that have each rule, by its name."""
     found: dict[str, set[str]] = {HABIT: {RuledSetting.__name__}}
     for cls in (lookup(env_id).setting for env_id in list_envs()):
-        if issubclass(cls, RuledSetting):
-            for name in (HABIT, *cls.rule_names):
-                found.setdefault(name, set()).add(cls.__name__)
+        own = (HABIT, *cls.rule_names) if issubclass(cls, RuledSetting) else getattr(cls, "rule_names", ())
+        for name in own:
+            found.setdefault(name, set()).add(cls.__name__)
     return found
 
 
@@ -64,3 +69,14 @@ class Rule(rules.Rule):
     def _chosen(self, setting: Any, graph: DecisionGraph) -> np.ndarray:
         chosen = setting.rule(self.name)
         return np.asarray(chosen[graph.node] if setting.rows == "nodes" else chosen)
+
+    def sees(self, setting: Setting) -> str:
+        """Return what the rules of the setting are shown."""
+        return setting.rules_see if isinstance(setting, RecallSetting) else super().sees(setting)
+
+    def train(self, envs: Any, budget: Budget, *, seed: int, log: Log) -> Policy:
+        """Return the rule as a policy."""
+        setting = envs.unwrapped.setting
+        if isinstance(setting, RecallSetting):
+            return setting.rule_policy(self.name)
+        return super().train(envs, budget, seed=seed, log=log)

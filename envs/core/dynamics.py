@@ -231,6 +231,39 @@ class Dynamics(ABC):
         """Name a symbol in renderings; its number unless overridden."""
         return str(symbol)
 
+    # What the right answer needs, for diagnoses of policies; a setting that does not say leaves them out.
+
+    @property
+    def minimal_rank(self) -> int | None:
+        """The rank of what a policy must remember at the cut of `memory_probe`: its smallest number of states."""
+        return None
+
+    @property
+    def minimal_bits(self) -> float | None:
+        """The information that a policy must remember there, in bits."""
+        return None
+
+    def parents(self, observations: np.ndarray) -> np.ndarray | None:
+        """Return the prompt tokens that the right answer depends on: bool (n, prompt_length)."""
+        return None
+
+    def replacements(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the symbols that may stand at each place of the prompts: the first, and how many follow each other.
+
+        Returns:
+            Two int64 (n, prompt_length); any symbol of prompts unless overridden.
+        """
+        shape = (len(observations), self.prompt_length)
+        return np.full(shape, self.prompt_symbols.start), np.full(shape, len(self.prompt_symbols))
+
+    def memory_probe(self, rng: np.random.Generator, pasts: int) -> np.ndarray | None:
+        """Return observations (pasts, futures, tokens): each beginning of a prompt with each of some ends of one."""
+        return None
+
+    def thinking(self, observations: np.ndarray) -> np.ndarray:
+        """Return how many look-ups, each of what the last one found, the right answer needs: int64 (n,)."""
+        return np.ones(len(observations), np.int64)
+
     # Derived.
 
     @property
