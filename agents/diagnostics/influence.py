@@ -95,6 +95,19 @@ def by_distance(
     return found if distances is None else found[list(distances)]
 
 
+def exact_influence(policy: Any, setting: Setting, prompt: np.ndarray) -> np.ndarray:
+    """Return the influence of each token of one observation (tokens,), over all replacements: (prompt_length,)."""
+    first, count = (part[0] for part in setting.replacements(prompt[None]))
+    there = prompt[: setting.prompt_length] != 0
+    places = np.repeat(np.flatnonzero(there), count[there])
+    number = np.arange(len(places)) - np.repeat(np.cumsum(count[there]) - count[there], count[there])
+    replaced = np.repeat(prompt[None], len(places), axis=0)
+    replaced[np.arange(len(places)), places] = first[places] + number + 1
+    before, after = answers(policy, setting, prompt[None]), answers(policy, setting, replaced)
+    moved = np.abs(after - before).sum(axis=1) / 2
+    return np.asarray(np.bincount(places, weights=moved / count[places], minlength=len(there)))
+
+
 def share_on(parents: np.ndarray, values: np.ndarray) -> float:
     """Return the share of values (n, places) >= 0 that lies on true parents, bool (n, places); 0 where all are 0."""
     total = float(values.sum())
