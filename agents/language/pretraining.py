@@ -159,9 +159,10 @@ def divergence_from_target(model: Any, setting: Setting, target: SettingPolicy) 
 
 def _episodes(setting: Setting, policy: Any, count: int, rng: np.random.Generator) -> Episodes:
     """Play episodes of a policy, an equal share on each stage."""
-    batch = Batch(setting.for_pretraining, count, np)
+    own = setting.for_pretraining
+    batch = Batch(own, count, np)
     batch.seed(int(rng.integers(2**63)))
-    stages = 1 + np.arange(count) % setting.num_stages if setting.num_stages > 1 else None
+    stages = 1 + np.arange(count) % own.num_stages if own.num_stages > 1 else None
     return collect(batch, sampler(batch, policy, rng), count, stage=stages)
 
 
@@ -188,7 +189,7 @@ def _train(
         return min((step + 1) / warm, 0.5 + 0.5 * math.cos(math.pi * done))
 
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
-    stages = setting.num_stages
+    stages = setting.for_pretraining.num_stages
     texts = _texts(setting, target, _episodes(setting, target, EPISODES, rng))
     few = texts.words.numel() <= WORDS
     count = stages * max(1, EPISODES * WORDS // texts.words.numel() // stages)

@@ -78,14 +78,12 @@ class LanguageTask:
             BudgetExhausted: fewer episodes are left than a wave of environments plays; that wave has not begun.
             ParameterError: completions that are neither numbers nor words, or not one for each prompt.
         """
-        setting, indices = self.setting, np.asarray(indices, np.int64)
+        indices = np.asarray(indices, np.int64)
         if len(completions) != len(indices):
             raise ParameterError("completions", len(completions), f"{len(indices)}, one for each prompt")
         pair = (2,) if self._batch.pairs else ()
         tokens, rewards = padded(self._numbers(completions), (len(indices), *pair)), np.empty(len(indices))
-        # What is not named would stay as it was.
-        stage = stage or (setting.num_stages if setting.num_stages > 1 else None)
-        hint = hint or (0 if setting.max_hint else None)
+        self._batch.forget_options()  # what is not named would stay as it was
         for numbers, options in waves(self._batch, len(indices), prompts=indices, stage=stage, hint=hint):
             self._batch.reset(options)
             rewards[numbers] = answer(self._batch, tokens[numbers], options.rows)

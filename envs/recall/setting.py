@@ -7,7 +7,7 @@ prompts would already show every distance to the place of the answer.
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -71,6 +71,11 @@ class RecallSetting(Setting):
     def longest_trained(self) -> int:
         """The longest prompt that training may see: the last stage."""
         return self.trained or self.length
+
+    @property
+    def for_pretraining(self) -> Self:
+        """The setting whose prompts have any length up to the full one: a base model has met long prompts."""
+        return dataclasses.replace(self, trained=0)
 
     @abstractmethod
     def write(self, rng: Stream, lengths: Any) -> tuple[Any, Any]:

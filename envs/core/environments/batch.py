@@ -146,6 +146,10 @@ class Batch:
         prompts = None if options.prompt is None else self._array(np.array(options.prompt[options.rows]))
         self.begin(options.rows, prompts)
 
+    def forget_options(self) -> None:
+        """Forget stages and hints: the next episodes are those of a reset that names none."""
+        self._stage = self._hint = None
+
     def _array(self, array: np.ndarray) -> Any:
         return self.xp.asarray(array, device=self.device)
 

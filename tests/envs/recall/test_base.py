@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from theorybench.agents.language import LanguageTask
 from theorybench.envs.core.arrays import namespace
 from theorybench.envs.core.checks.setting import check_setting
 from theorybench.envs.core.dynamics import Sizes
@@ -127,3 +128,12 @@ def test_values_are_of_the_pool_at_any_length():
 def test_training_prompts_are_no_longer_than_the_full_length():
     with pytest.raises(ParameterError, match=r"trained = 6: .*0\.\.5"):
         Echo(trained=6)
+
+
+def test_language_tasks_judge_the_prompts_that_they_show():
+    task = LanguageTask(gym.make_vec("Tests/Echo-v0", num_envs=16), seed=0)
+    prompts = np.arange(40)
+    shown = np.array([[int(word[1:]) for word in text.split()[:-1]] for text in task.prompts(prompts)])
+    assert len(set(np.count_nonzero(shown, axis=1))) == 3
+    assert (task.rewards(prompts, np.full((40, 1), 1), stage=1) < 1).any()
+    assert (task.rewards(prompts, shown[:, -1:]) == 1).all()  # of any length, whatever stage was asked for before
