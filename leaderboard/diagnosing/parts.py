@@ -1,7 +1,6 @@
 """The diagnostics: each asks a policy, and says in a line what the numbers mean."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -207,12 +206,3 @@ def flow_finding(summary: str, target: str, found: ZeroFlow) -> Finding:
     else:
         meaning = f"not refuted: nothing was seen that it forgets and that tells of {what}"
     return Finding("zero-flow", {"summary": summary, "target": target}, dataclasses.asdict(found), meaning)
-
-
-#: Every diagnostic by name, in the order in which they are made and shown.
-DIAGNOSTICS: dict[str, Callable[[Case], Sequence[Finding]]] = {
-    "memory": memory,
-    "influence": influence,
-    "attention": attention,
-    "zero-flow": flow,
-}
