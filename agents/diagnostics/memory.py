@@ -61,7 +61,13 @@ class StateSize:
 
 
 def effective_state_size(
-    policy: Any, setting: Setting, seed: int = 0, *, pasts: int = PASTS, cut: int | None = None
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    *,
+    pasts: int = PASTS,
+    futures: int = FUTURES,
+    cut: int | None = None,
 ) -> StateSize:
     """Measure what a policy carries over a cut of the prompt to its first answer.
 
@@ -70,21 +76,25 @@ def effective_state_size(
         setting: in which it answers.
         seed: of the probe.
         pasts: beginnings of prompts that are told apart.
+        futures: ends of prompts that each is met with; a setting's own probe has its own.
         cut: prompt columns before the cut; None for the setting's own probe, and for the middle where it has none.
 
     Raises:
-        ParameterError: `pasts` below 2, a cut outside of the prompt, or prompts of one token.
+        ParameterError: `pasts` below 2, no future, a cut outside of the prompt, or prompts of one token.
     """
-    return state_size(answers(policy, setting, probe(setting, seed, pasts, cut)))
+    return state_size(answers(policy, setting, probe(setting, seed, pasts, futures, cut)))
 
 
-def probe(setting: Setting, seed: int = 0, pasts: int = PASTS, cut: int | None = None) -> np.ndarray:
+def probe(
+    setting: Setting, seed: int = 0, pasts: int = PASTS, futures: int = FUTURES, cut: int | None = None
+) -> np.ndarray:
     """Return observations (pasts, futures, tokens): each beginning of a prompt with each of some ends.
 
     Raises:
         ParameterError: see `effective_state_size`.
     """
     require_integer("pasts", pasts, 2)
+    require_integer("futures", futures, 1)
     rng = np.random.default_rng([seed, 21])
     own = setting.memory_probe(rng, pasts) if cut is None else None
     if own is not None:
@@ -94,8 +104,8 @@ def probe(setting: Setting, seed: int = 0, pasts: int = PASTS, cut: int | None =
     cut = setting.prompt_length // 2 if cut is None else cut
     if not 0 < cut < setting.prompt_length:
         raise ParameterError("cut", cut, f"an integer in 1..{setting.prompt_length - 1}, columns of the prompt")
-    drawn = fresh_prompts(setting, rng, pasts + FUTURES)
-    crossed = np.repeat(drawn[:pasts, None], FUTURES, axis=1)
+    drawn = fresh_prompts(setting, rng, pasts + futures)
+    crossed = np.repeat(drawn[:pasts, None], futures, axis=1)
     crossed[:, :, cut:] = drawn[None, pasts:, cut:]
     return crossed
 

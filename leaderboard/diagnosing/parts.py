@@ -20,8 +20,8 @@ from theorybench.leaderboard.diagnosing.finding import Case, Finding, LeftOut
 TOGETHER = 4096
 #: The p-value from which on a summary counts as refuted.
 LEVEL = 0.05
-#: Tolerances of ranks; singular values that are shown; cuts, and pasts at each, of the curve.
-TOLERANCES, SHOWN, CUTS, PASTS = (0.1, 0.01), 8, 9, 64
+#: Tolerances of ranks; singular values that are shown; cuts of the curve, and the probe at each.
+TOLERANCES, SHOWN, CUTS, PROBE = (0.1, 0.01), 8, 7, {"pasts": 64, "futures": 24}
 #: Below it a policy's answers count as independent of the prompt.
 NOTHING = 1e-9
 
@@ -47,7 +47,7 @@ def memory(case: Case) -> list[Finding]:
     cuts = np.unique(np.linspace(1, setting.prompt_length - 1, CUTS).astype(int)).tolist()
     by_cut = [
         [
-            effective_state_size(policy, setting, case.seed, pasts=PASTS, cut=cut).rank(TOLERANCES[0])
+            effective_state_size(policy, setting, case.seed, cut=cut, **PROBE).rank(TOLERANCES[0])
             for cut in cuts
         ]
         for policy in (case.acting, case.optimum)
