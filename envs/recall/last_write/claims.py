@@ -151,6 +151,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="No token 15 places before the last or earlier moves its answer at all",
         falsified_by="longer blocks, or a state that is carried on",
         formula="0",
+        tolerance=1e-9,
+        tolerance_reason="sums over another number of prompts round otherwise",
     ),
     claim(
         "gate",
