@@ -28,9 +28,16 @@ CASES = [
     ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
     (MACHINE, {"N": 3, "T": 4}),
 ]
+#: Those in which no token has two before it: there a kgram adds nothing.
+SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
 #: Language models have tests of their own.
 OURS = [name for name in NETWORKS if name not in SHAPES]
-SMALL = {"mlp": {"hidden_units": 8}, "transformer": {"width": 8, "layers": 2, "heads": 2}}
+SMALL = {
+    "mlp": {"hidden_units": 8},
+    "transformer": {"width": 8, "layers": 2, "heads": 2},
+    "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
+    "bag": {"width": 8, "heads": 2},
+}
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
     "transformer": [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)],
@@ -54,7 +61,7 @@ CLASSES = [
     ("prompt", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}),
-    *((name, *case) for name, case in itertools.product(OURS, CASES)),
+    *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case not in SHORT),
 ]
 classes = pytest.mark.parametrize(("name", "env_id", "parameters"), CLASSES)
 
@@ -136,7 +143,7 @@ def test_weights_come_from_the_key_and_values_start_at_zero_and_read_what_the_po
     softmax, observations = PolicyOptions(policy=name).build(setting), View.of(setting).observations(np.dtype(np.int8))
     first, same, other = (softmax.start(key) for key in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
-    assert name not in NETWORKS or (first != other).mean() > 0.8
+    assert name not in NETWORKS or name == "kgram" or (first != other).mean() > 0.8
     encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
     assert not softmax.values(torch.as_tensor(start), encoded).any()
     values = softmax.values(torch.as_tensor(np.random.default_rng(0).normal(size=start.shape)), encoded)
