@@ -67,7 +67,7 @@ def test_the_network_is_what_it_says_token_by_token(env_id, parameters, adapt):
 @pytest.fixture(scope="module")
 def layers():
     """Three layers on twelve tokens: (numbers, positions, what is seen) -> numbers and positions at the end."""
-    network = Tape(lookup("Toy/Copy-v0").make_setting({}), 2, WIDTH, LAYERS, HEADS, True, 100)
+    network = Tape(lookup(KIT.MACHINE).make_setting({}), 2, WIDTH, LAYERS, HEADS, True, 100)
     rng = np.random.default_rng(0)
     own = KIT.arrays(network, network.start(0))
     own = {name: torch.as_tensor(array) for name, array in own.items()}
