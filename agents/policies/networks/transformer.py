@@ -18,8 +18,8 @@ from theorybench.agents.policies.networks.tokens import (
     Notes,
     TokenNetwork,
     at_places,
+    attend,
     attention_at,
-    causal_softmax,
     distances,
     head_size,
     join_heads,
@@ -30,6 +30,7 @@ from theorybench.agents.policies.networks.tokens import (
     perceptron_entries,
     split_heads,
     square,
+    visible,
 )
 from theorybench.envs.core.setting import Setting
 
@@ -126,6 +127,21 @@ def _attention(
     index = back.clamp(min=0)[:, None].expand(-1, heads, -1, -1)
     scores = queries @ keys.transpose(-1, -2) / size + torch.gather(relative, -1, index)
     return causal_softmax(scores, back, tokens)
+    def _attention(
+        self,
+        block: dict[str, torch.Tensor],
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        rows: torch.Tensor,
+        tokens: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the attention weights, (n, heads, rows, places), for queries at the places `rows` (n, rows)."""
+        back = distances(rows, tokens.shape[1])
+        vectors = block["distance"].unflatten(-1, (self.heads, self.size)).permute(1, 2, 0)
+        relative = queries @ vectors / self.size + block["lean"].T[:, None]  # by distance
+        index = back.clamp(min=0)[:, None].expand(-1, self.heads, -1, -1)
+        scores = queries @ keys.transpose(-1, -2) / self.size + torch.gather(relative, -1, index)
+        return attend(scores, visible(back, tokens))
 
 
 class TransformerPolicy(AttendingPolicy):

@@ -10,7 +10,6 @@ import torch
 
 from theorybench.agents import Policy, View, make_agent, train
 from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
-from theorybench.agents.policies.sizes import SHAPES
 from theorybench.envs.core.policy import KINDS, LegalTablePolicy, SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
@@ -38,9 +37,15 @@ SMALL = {
     "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
     "bag": {"width": 8, "heads": 2},
 }
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
+BANDIT, MACHINE, CASES, OURS, TOKENS = KIT.BANDIT, KIT.MACHINE, KIT.CASES, KIT.OURS, KIT.TOKENS
+observed, small, moved = KIT.observed, KIT.small, KIT.moved
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
-    "transformer": [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)],
+    **{
+        name: [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)]
+        for name in TOKENS
+    },
 }
 LEARNERS = [
     ("rlvr", "TheoryBench/Countdown-v0"),
@@ -64,19 +69,6 @@ CLASSES = [
     *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case not in SHORT),
 ]
 classes = pytest.mark.parametrize(("name", "env_id", "parameters"), CLASSES)
-
-
-def observed(env_id, parameters, episodes=100):
-    setting, played = KIT.play(env_id, episodes, **parameters)
-    return setting, played.observations[played.taken]
-
-
-def small(name, setting, **options):
-    return PolicyOptions(policy=name, **SMALL.get(name, {}), **options).build(setting)
-
-
-def moved(softmax, seed=1):
-    return 4 * np.random.default_rng(seed).normal(size=softmax.start(0).shape)
 
 
 @classes
