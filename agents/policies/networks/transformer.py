@@ -126,22 +126,7 @@ def _attention(
     relative = queries @ vectors / size + block["lean"].T[:, None]  # by distance
     index = back.clamp(min=0)[:, None].expand(-1, heads, -1, -1)
     scores = queries @ keys.transpose(-1, -2) / size + torch.gather(relative, -1, index)
-    return causal_softmax(scores, back, tokens)
-    def _attention(
-        self,
-        block: dict[str, torch.Tensor],
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        rows: torch.Tensor,
-        tokens: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the attention weights, (n, heads, rows, places), for queries at the places `rows` (n, rows)."""
-        back = distances(rows, tokens.shape[1])
-        vectors = block["distance"].unflatten(-1, (self.heads, self.size)).permute(1, 2, 0)
-        relative = queries @ vectors / self.size + block["lean"].T[:, None]  # by distance
-        index = back.clamp(min=0)[:, None].expand(-1, self.heads, -1, -1)
-        scores = queries @ keys.transpose(-1, -2) / self.size + torch.gather(relative, -1, index)
-        return attend(scores, visible(back, tokens))
+    return attend(scores, visible(back, tokens))
 
 
 class TransformerPolicy(AttendingPolicy):

@@ -8,7 +8,7 @@ import pytest
 from theorybench.agents.policies.networks.bag import Bag, BagPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "test_networks.py"))
+SHARED = load_module(str(Path(__file__).parent / "kit.py"))
 READINGS = "TheoryBench/TaggedBag-v0"
 SIZES = {"width": 8, "heads": 2}
 
@@ -77,9 +77,7 @@ def test_the_order_of_readings_and_doubling_them_all_change_nothing():
     assert np.abs(other - once).max() > 0.1
 
 
-@pytest.mark.parametrize(
-    ("beta", "leak"), [(0, 0.75), (1, 0.524633), (2, 0.288765), (4, 0.052085), (8, 0.001005)]
-)
+@pytest.mark.parametrize(("beta", "leak"), [(0, 0.75), (1, 0.524633), (2, 0.288765), (4, 0.052085), (8, 0.001005)])
 def test_the_leak_of_orthonormal_tags(beta, leak):
     setting = lookup(READINGS).make_setting({"n": 32})
     network, width = Bag(setting, 4, 4, 1), 4
@@ -89,7 +87,9 @@ def test_the_leak_of_orthonormal_tags(beta, leak):
     weights["token"][first + 4 * setting.Z : first + 4 * setting.Z + 4] = np.eye(4)
     weights["query"][:] = width * np.sqrt(beta * width) * np.eye(4)
     weights["key"][:] = width * np.sqrt(beta * width) * np.eye(4)
-    policy = BagPolicy(setting, "uniform", {"width": 4, "heads": 1}, np.concatenate([w.ravel() for w in weights.values()]))
+    policy = BagPolicy(
+        setting, "uniform", {"width": 4, "heads": 1}, np.concatenate([w.ravel() for w in weights.values()])
+    )
     tags = np.random.default_rng(0).permuted(np.tile(np.repeat(np.arange(4), 8), (20, 1)), axis=1)
     asked = np.arange(20) % 4
     text = np.concatenate([first + setting.Z * tags, first + 4 * setting.Z + asked[:, None]], axis=1)

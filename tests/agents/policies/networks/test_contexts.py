@@ -10,7 +10,7 @@ from theorybench.agents.policies.catalogue import PolicyOptions
 from theorybench.envs.core.environments.language import begin
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "test_networks.py"))
+SHARED = load_module(str(Path(__file__).parent / "kit.py"))
 SIZES = {"looped": {"width": 8, "heads": 2, "loops": 3, "layers_before": 1}, "kgram": {"order": 2}, "bag": {"width": 8}}
 contexts = pytest.mark.parametrize("name", SIZES)
 

@@ -10,7 +10,7 @@ import torch
 from theorybench.agents.policies.networks.kgram import KGram, KGramPolicy, gap
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "test_networks.py"))
+SHARED = load_module(str(Path(__file__).parent / "kit.py"))
 RECALL = "TheoryBench/KeyRecall-v0"
 #: The smallest 1 - cos of different contexts by order.
 GAPS = [1.0, 0.0513167, 0.00345424, 0.000328569, 3.47204e-05]
@@ -156,8 +156,10 @@ def test_what_the_ideal_head_is_worth_on_a_pool_of_keys(distance, whole, with_sh
     if with_short is None:
         return
     # The second place has one token before it: its context, were it attended to, matches (b, b) exactly.
-    match = (prompts[:, :1] == prompts[:, -2:]) @ np.array([0.75, 0.25]) / np.sqrt(
-        np.where(prompts[:, -2] == prompts[:, -1], 1.0, 0.625)
+    match = (
+        (prompts[:, :1] == prompts[:, -2:])
+        @ np.array([0.75, 0.25])
+        / np.sqrt(np.where(prompts[:, -2] == prompts[:, -1], 1.0, 0.625))
     )
     first = np.exp(beta * (match - 1)) * weights.max(axis=1)  # the match itself has score 0
     other = weights.copy()

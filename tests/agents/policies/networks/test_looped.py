@@ -10,7 +10,7 @@ from theorybench.agents.policies.networks.looped import Looped, LoopedPolicy, li
 from theorybench.envs.core.environments.language import begin
 from theorybench.envs.core.registry import load_module, lookup
 
-SHARED = load_module(str(Path(__file__).parent / "test_networks.py"))
+SHARED = load_module(str(Path(__file__).parent / "kit.py"))
 POINTERS = "TheoryBench/PointerChase-v0"
 SIZES = {"width": 8, "heads": 2, "loops": 2, "layers_before": 0}
 
@@ -85,7 +85,9 @@ def test_loops_compose_bit_for_bit():
     tokens, asked = rows[:, 0, :-2], rows[:, :, -2:]
 
     def think(loops, state=None):
-        return network.think(own, tokens, torch.cat([asked[..., :1], torch.full_like(asked[..., :1], loops)], -1), state)
+        return network.think(
+            own, tokens, torch.cat([asked[..., :1], torch.full_like(asked[..., :1], loops)], -1), state
+        )
 
     for before, after in ((1, 1), (2, 3), (4, 0)):
         assert torch.equal(think(after, think(before)), think(before + after))

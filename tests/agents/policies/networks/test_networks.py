@@ -13,32 +13,10 @@ from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
 from theorybench.envs.core.policy import KINDS, LegalTablePolicy, SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-KIT = load_module(str(Path(__file__).parents[2] / "trainers.py"))
-BANDIT = "TheoryBench/PreferenceBandit-v0"
-MACHINE = "TheoryBench/Semiautomaton-v0"
-CASES = [
-    ("Toy/Copy-v0", {}),
-    ("Toy/Duel-v0", {}),
-    (BANDIT, {"dimension": 3, "theta_init": 2.0}),
-    ("TheoryBench/TreeMarkovChain-v0", {}),
-    ("TheoryBench/ReasoningTree-v0", {}),
-    ("TheoryBench/RelativeBudget-v0", {}),
-    ("TheoryBench/Countdown-v0", {}),
-    ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
-    (MACHINE, {"N": 3, "T": 4}),
-]
-#: Those in which no token has two before it: there a kgram adds nothing.
-SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
-#: Language models have tests of their own.
-OURS = [name for name in NETWORKS if name not in SHAPES]
-SMALL = {
-    "mlp": {"hidden_units": 8},
-    "transformer": {"width": 8, "layers": 2, "heads": 2},
-    "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
-    "bag": {"width": 8, "heads": 2},
-}
 KIT = load_module(str(Path(__file__).parent / "kit.py"))
 BANDIT, MACHINE, CASES, OURS, TOKENS = KIT.BANDIT, KIT.MACHINE, KIT.CASES, KIT.OURS, KIT.TOKENS
+#: Those in which no token has two before it: there a kgram adds nothing.
+SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
 observed, small, moved = KIT.observed, KIT.small, KIT.moved
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
