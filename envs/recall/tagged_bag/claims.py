@@ -95,7 +95,7 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "network",
         Reaches(
-            agent="grpo",
+            agent="rlvr",
             budget=BUDGET,
             metric="score",
             bound=0.65,
@@ -110,7 +110,7 @@ CLAIMS: tuple[Claim, ...] = (
     claim(
         "transformer",
         Reaches(
-            agent="grpo",
+            agent="rlvr",
             budget=BUDGET,
             metric="score",
             bound=0.3,
