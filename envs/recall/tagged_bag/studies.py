@@ -101,12 +101,13 @@ class Looking:
             shares = [[_own_share(lab, one, length) for length in lengths] for one in policies]
             masses.append(measured(network, lengths, shares, style="line"))
             pictures.append(_picture(lab, network, policies[0]))
-        chance = Series("chance", "predicted", lengths, [1 / lab.setting.I] * len(lengths))
+        share = 1 / lab.setting.I
+        even = [share / (1 - (1 - share) ** length) for length in lengths]  # of prompts that hold such a reading
         chart = Chart(
             "Where trained networks look",
             Axis("readings", "log", ticks=tuple(lengths)),
             Axis("weight on readings of the source asked about", range=(0.0, 1.0)),
-            (*masses, chance),
+            (*masses, Series("even weights", "predicted", lengths, even)),
             note="Share of the weight on all readings: mean over layers, heads and prompts that hold such a reading.",
         )
         heads = (Column("policy"), Column(f"value at {lab.setting.n}"), Column("of its likeliest answer"))
