@@ -10,7 +10,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from theorybench.agents.api.kl_weights import SETTING
+from theorybench.agents.policies.networks.bag import BagPolicy
 from theorybench.agents.policies.networks.base import NetworkPolicy, NetworkSoftmax
+from theorybench.agents.policies.networks.kgram import KGramPolicy
+from theorybench.agents.policies.networks.looped import LoopedPolicy
 from theorybench.agents.policies.networks.mlp import MLPPolicy
 from theorybench.agents.policies.networks.phalanx import PhalanxPolicy
 from theorybench.agents.policies.networks.tape import TapePolicy
@@ -47,6 +50,9 @@ CATALOGUE = {
     "linear": PolicyEntry(LinearSoftmax),
     "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers"),
     "transformer": _network(TransformerPolicy, "width", "layers", "heads"),
+    "looped": _network(LoopedPolicy, "width", "heads", "loops", "layers_before"),
+    "kgram": _network(KGramPolicy, "order"),
+    "bag": _network(BagPolicy, "width", "heads"),
     "tape": _network(TapePolicy, "width", "layers", "heads", "adapt", "base"),
     "phalanx": _network(PhalanxPolicy, "width", "layers", "heads", "block", "carry"),
     **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},

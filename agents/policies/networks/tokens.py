@@ -149,9 +149,10 @@ class TokenNetwork(Network):
         """Return the place of the mark, the number of prompt tokens that are left."""
         return tokens.shape[-1] - 1 - self.window
 
-    def attention(self, weights: torch.Tensor, seen: torch.Tensor) -> list[Attention]:
-        """Return where each layer looks for the answers to what is seen (n, tokens + 1); nothing where none looks."""
+    def attention(self, weights: torch.Tensor, observations: np.ndarray) -> list[Attention]:
+        """Return where each layer looks for the answers to observations (n, tokens); nothing where none looks."""
         notes: Notes = []
+        seen = torch.from_numpy(self.see(observations))
         self._read(weights, seen[:, None], notes)
         front = self.places - (seen.shape[1] - self.asked)  # of columns that were left out
         return [Attention(name, np.pad(held[:, :, 0].numpy(), ((0, 0), (0, 0), (front, 0)))) for name, held in notes]
@@ -164,13 +165,13 @@ class AttendingPolicy(NetworkPolicy):
         """Return, for each layer or look-up, the weights with which the answer's place attends to all places."""
         network, weights = self.network, torch.from_numpy(self.weights)
         assert isinstance(network, TokenNetwork)
-        distinct, rows = distinct_rows(observations)
-        parts = [
-            network.attention(weights, torch.from_numpy(network.see(distinct[start : start + PART])))
-            for start in range(0, len(distinct), PART)
-        ]
-        layers = zip(*parts, strict=True)
-        return [Attention(layer[0].name, np.concatenate([part.weights for part in layer])[rows]) for layer in layers]
+        (distinct, rows), found = distinct_rows(observations), dict[str, np.ndarray]()
+        for start in range(0, len(distinct), PART):
+            part = slice(start, start + PART)
+            for name, held in network.attention(weights, distinct[part]):
+                everywhere = found.setdefault(name, np.zeros((len(distinct), *held.shape[1:])))
+                everywhere[part] = held
+        return [Attention(name, held[rows]) for name, held in found.items()]
 
 
 # Pieces of layers.

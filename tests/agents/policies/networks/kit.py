@@ -9,8 +9,7 @@ from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
 from theorybench.agents.policies.sizes import SHAPES
 from theorybench.envs.core.registry import load_module
 
-TRAINERS = load_module(str(Path(__file__).parents[2] / "trainers.py"))
-play = TRAINERS.play
+KIT = load_module(str(Path(__file__).parents[2] / "trainers.py"))
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 MACHINE = "TheoryBench/Semiautomaton-v0"
 CASES = [
@@ -28,16 +27,14 @@ CASES = [
 OURS = [name for name in NETWORKS if name not in SHAPES]
 TOKENS = [name for name in OURS if name != "mlp"]  # networks that read tokens one by one
 SMALL = {
-    **{name: {"width": 8, "layers": 2, "heads": 2} for name in TOKENS},
     "mlp": {"hidden_units": 8},
+    **{name: {"width": 8, "layers": 2, "heads": 2} for name in TOKENS},
     "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
 }
-#: Those in which no token has two before it: there a kgram adds nothing.
-SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
 
 
 def observed(env_id, parameters, episodes=100):
-    setting, played = play(env_id, episodes, **parameters)
+    setting, played = KIT.play(env_id, episodes, **parameters)
     return setting, played.observations[played.taken]
 
 

@@ -15,6 +15,8 @@ from theorybench.envs.core.registry import load_module, lookup
 
 KIT = load_module(str(Path(__file__).parent / "kit.py"))
 BANDIT, MACHINE, CASES, OURS, TOKENS = KIT.BANDIT, KIT.MACHINE, KIT.CASES, KIT.OURS, KIT.TOKENS
+#: Those in which no token has two before it: there a kgram adds nothing.
+SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
 observed, small, moved = KIT.observed, KIT.small, KIT.moved
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
@@ -42,7 +44,7 @@ CLASSES = [
     ("prompt", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}),
-    *((name, *case) for name, case in itertools.product(OURS, CASES)),
+    *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case not in SHORT),
 ]
 classes = pytest.mark.parametrize(("name", "env_id", "parameters"), CLASSES)
 
@@ -111,7 +113,7 @@ def test_weights_come_from_the_key_and_values_start_at_zero_and_read_what_the_po
     softmax, observations = PolicyOptions(policy=name).build(setting), View.of(setting).observations(np.dtype(np.int8))
     first, same, other = (softmax.start(key) for key in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
-    assert name not in NETWORKS or (first != other).mean() > 0.8
+    assert name not in NETWORKS or name == "kgram" or (first != other).mean() > 0.8
     encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
     assert not softmax.values(torch.as_tensor(start), encoded).any()
     values = softmax.values(torch.as_tensor(np.random.default_rng(0).normal(size=start.shape)), encoded)

@@ -20,7 +20,7 @@ attending = [name for name in KIT.TOKENS if hasattr(CATALOGUE[name].policy, "att
 @tokens
 @pytest.mark.parametrize(("env_id", "parameters"), KIT.CASES)
 def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(name, env_id, parameters):
-    setting, played = KIT.play(env_id, 30, **parameters)
+    setting, played = KIT.KIT.play(env_id, 30, **parameters)
     softmax, taken = small(name, setting), played.taken
     encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[2]))
     encoded = torch.as_tensor(encoded.reshape(*taken.shape, -1)) * torch.as_tensor(taken)[..., None]
@@ -28,8 +28,8 @@ def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(name, e
     one_by_one, at_once = (read(weights, encoded)[taken] for read in (softmax.logits, softmax.step_logits))
     np.testing.assert_allclose(at_once, one_by_one, atol=1e-10)
     if softmax.mapped:
-        both = torch.func.vmap(softmax.step_logits)(torch.stack([weights, 2 * weights]), torch.stack([encoded] * 2))
-        np.testing.assert_allclose(both[0][taken], one_by_one, atol=1e-10)
+        both = torch.stack([weights, 2 * weights]), torch.stack([encoded, encoded])
+        np.testing.assert_allclose(torch.func.vmap(softmax.step_logits)(*both)[0][taken], one_by_one, atol=1e-10)
 
 
 @tokens
