@@ -234,15 +234,18 @@ def distances(rows: torch.Tensor, places: int) -> torch.Tensor:
     return rows[:, :, None] - torch.arange(places)
 
 
-def causal_softmax(scores: torch.Tensor, back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return attention weights to tokens that stand at a place or before it, (n, heads, rows, places).
+def visible(back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Return which places are attended to, bool (n, rows, places): those at a place or before it, but for padding.
 
     Args:
-        scores: (n, heads, rows, places).
         back: of `distances`.
         tokens: (n, places), 0 in padding.
     """
-    seen = (back == 0) | ((back > 0) & (tokens != 0)[:, None])  # itself always, so that no row is empty
+    return (back == 0) | ((back > 0) & (tokens != 0)[:, None])  # itself always, so that no row is empty
+
+
+def attend(scores: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of scores (n, heads, rows, places) over the places that are seen, bool (n, rows, places)."""
     return torch.softmax(torch.where(seen[:, None], scores, -torch.inf), dim=-1)
 
 

@@ -18,8 +18,8 @@ from theorybench.agents.policies.networks.tokens import (
     Notes,
     TokenNetwork,
     at_places,
+    attend,
     attention_at,
-    causal_softmax,
     distances,
     head_size,
     join_heads,
@@ -30,6 +30,7 @@ from theorybench.agents.policies.networks.tokens import (
     perceptron_entries,
     split_heads,
     square,
+    visible,
 )
 from theorybench.envs.core.setting import Setting
 
@@ -125,7 +126,7 @@ def _attention(
     relative = queries @ vectors / size + block["lean"].T[:, None]  # by distance
     index = back.clamp(min=0)[:, None].expand(-1, heads, -1, -1)
     scores = queries @ keys.transpose(-1, -2) / size + torch.gather(relative, -1, index)
-    return causal_softmax(scores, back, tokens)
+    return attend(scores, visible(back, tokens))
 
 
 class TransformerPolicy(AttendingPolicy):

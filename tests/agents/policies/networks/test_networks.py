@@ -10,37 +10,20 @@ import torch
 
 from theorybench.agents import Policy, View, make_agent, train
 from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
-from theorybench.agents.policies.sizes import SHAPES
 from theorybench.envs.core.policy import KINDS, LegalTablePolicy, SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-KIT = load_module(str(Path(__file__).parents[2] / "trainers.py"))
-BANDIT = "TheoryBench/PreferenceBandit-v0"
-MACHINE = "TheoryBench/Semiautomaton-v0"
-CASES = [
-    ("Toy/Copy-v0", {}),
-    ("Toy/Duel-v0", {}),
-    (BANDIT, {"dimension": 3, "theta_init": 2.0}),
-    ("TheoryBench/TreeMarkovChain-v0", {}),
-    ("TheoryBench/ReasoningTree-v0", {}),
-    ("TheoryBench/RelativeBudget-v0", {}),
-    ("TheoryBench/Countdown-v0", {}),
-    ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
-    (MACHINE, {"N": 3, "T": 4}),
-]
-#: Those in which no token has two before it: there a kgram adds nothing.
-SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
-#: Language models have tests of their own.
-OURS = [name for name in NETWORKS if name not in SHAPES]
-SMALL = {
-    "mlp": {"hidden_units": 8},
-    "transformer": {"width": 8, "layers": 2, "heads": 2},
-    "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
-    "bag": {"width": 8, "heads": 2},
-}
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
+BANDIT, MACHINE, CASES, OURS, TOKENS = KIT.BANDIT, KIT.MACHINE, KIT.CASES, KIT.OURS, KIT.TOKENS
+observed, small, moved = KIT.observed, KIT.small, KIT.moved
+#: Settings in which no token has two before it: there a kgram adds nothing.
+SHORT = ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
-    "transformer": [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)],
+    **{
+        name: [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)]
+        for name in TOKENS
+    },
 }
 LEARNERS = [
     ("rlvr", "TheoryBench/Countdown-v0"),
@@ -61,22 +44,9 @@ CLASSES = [
     ("prompt", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}),
-    *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case not in SHORT),
+    *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case[0] not in SHORT),
 ]
 classes = pytest.mark.parametrize(("name", "env_id", "parameters"), CLASSES)
-
-
-def observed(env_id, parameters, episodes=100):
-    setting, played = KIT.play(env_id, episodes, **parameters)
-    return setting, played.observations[played.taken]
-
-
-def small(name, setting, **options):
-    return PolicyOptions(policy=name, **SMALL.get(name, {}), **options).build(setting)
-
-
-def moved(softmax, seed=1):
-    return 4 * np.random.default_rng(seed).normal(size=softmax.start(0).shape)
 
 
 @classes
