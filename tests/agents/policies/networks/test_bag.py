@@ -35,8 +35,8 @@ def test_it_recalls_what_the_last_token_asks_for(env_id, parameters):
     policy = policy_of(setting)
     own = KIT.arrays(policy.network, policy.weights)
     for row, probs in zip(seen[:40], policy.probs(seen), strict=False):
-        text = sum(KIT.tokens_of(policy.network, row), start=[])
-        logits, legal = by_hand(policy.network, own, text), probs > 1e-100
+        prompt, response = KIT.tokens_of(policy.network, row)
+        logits, legal = by_hand(policy.network, own, prompt + response), probs > 1e-100
         np.testing.assert_allclose(np.diff(np.log(probs[legal])), np.diff(logits[legal]), atol=1e-9)
 
 
