@@ -50,11 +50,11 @@ CATALOGUE = {
     "linear": PolicyEntry(LinearSoftmax),
     "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers"),
     "transformer": _network(TransformerPolicy, "width", "layers", "heads"),
-    "tape": _network(TapePolicy, "width", "layers", "heads", "adapt", "base"),
-    "phalanx": _network(PhalanxPolicy, "width", "layers", "heads", "block", "carry"),
     "looped": _network(LoopedPolicy, "width", "heads", "loops", "layers_before"),
     "kgram": _network(KGramPolicy, "order"),
     "bag": _network(BagPolicy, "width", "heads"),
+    "tape": _network(TapePolicy, "width", "layers", "heads", "adapt", "base"),
+    "phalanx": _network(PhalanxPolicy, "width", "layers", "heads", "block", "carry"),
     **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
 }
 #: Policy classes that are networks: their runs are trained one at a time.

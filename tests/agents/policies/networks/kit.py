@@ -26,8 +26,11 @@ CASES = [
 #: Language models have tests of their own.
 OURS = [name for name in NETWORKS if name not in SHAPES]
 TOKENS = [name for name in OURS if name != "mlp"]  # networks that read tokens one by one
-SMALL = {"mlp": {"hidden_units": 8}, **{name: {"width": 8, "layers": 2, "heads": 2} for name in TOKENS}}
-SMALL["looped"] |= {"loops": 3, "layers_before": 1}
+SMALL = {
+    "mlp": {"hidden_units": 8},
+    **{name: {"width": 8, "layers": 2, "heads": 2} for name in TOKENS},
+    "looped": {"width": 8, "heads": 2, "loops": 2, "layers_before": 1},
+}
 
 
 def observed(env_id, parameters, episodes=100):

@@ -27,10 +27,9 @@ def test_a_response_that_is_read_once_gives_the_answers_of_all_its_steps(name, e
     weights = torch.as_tensor(moved(softmax))
     one_by_one, at_once = (read(weights, encoded)[taken] for read in (softmax.logits, softmax.step_logits))
     np.testing.assert_allclose(at_once, one_by_one, atol=1e-10)
-    if not softmax.mapped:
-        return
-    stacked = torch.func.vmap(softmax.step_logits)(torch.stack([weights, 2 * weights]), torch.stack([encoded, encoded]))
-    np.testing.assert_allclose(stacked[0][taken], one_by_one, atol=1e-10)
+    if softmax.mapped:
+        both = torch.stack([weights, 2 * weights]), torch.stack([encoded, encoded])
+        np.testing.assert_allclose(torch.func.vmap(softmax.step_logits)(*both)[0][taken], one_by_one, atol=1e-10)
 
 
 @tokens
