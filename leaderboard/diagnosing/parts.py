@@ -22,6 +22,8 @@ TOGETHER = 4096
 LEVEL = 0.05
 #: Tolerances of ranks; singular values that are shown; cuts of the curve, and the probe at each.
 TOLERANCES, SHOWN, CUTS, PROBE = (0.1, 0.01), 8, 7, {"pasts": 64, "futures": 24}
+#: A share of the optimum's largest singular value below which a policy's is faint.
+FAINT = 0.05
 #: Below it a policy's answers count as independent of the prompt.
 NOTHING = 1e-9
 
@@ -42,6 +44,8 @@ def memory(case: Case) -> list[Finding]:
         meaning = f"about right: the right answer needs {needed} numbers from before the cut, {rank} go over it"
     else:
         meaning = f"it remembers what does not matter: the right answer needs {needed} numbers, {rank} go over the cut"
+    if 0 < rank and own.singular[0] < FAINT * best.singular[0]:
+        meaning += f"; all of that is faint, {own.singular[0] / best.singular[0]:.1%} of what the optimum carries"
     if own.rank(TOLERANCES[1]) >= own.ceiling > 0:
         meaning += f"; the probe tells no more than {own.ceiling} apart"
     cuts = np.unique(np.linspace(1, setting.prompt_length - 1, CUTS).astype(int)).tolist()

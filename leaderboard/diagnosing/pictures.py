@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from theorybench.leaderboard.diagnosing.finding import Finding
+from theorybench.leaderboard.showing.charts.layout import log_ticks
 from theorybench.leaderboard.showing.still import bare
 from theorybench.leaderboard.showing.styles import COLOURS, INK, LINE_COLOUR, QUIET
 
@@ -56,8 +57,9 @@ def _titled(axes: Any, title: str, x: str, y: str = "") -> None:
     bare(axes)
 
 
-def _key(axes: Any) -> None:
-    axes.legend(frameon=False, labelcolor=INK, fontsize="small", handlelength=1.6, borderaxespad=0.2)
+def _key(axes: Any, *, beside: bool = False) -> None:
+    where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "upper right"}
+    axes.legend(frameon=False, labelcolor=INK, fontsize="small", handlelength=1.6, borderaxespad=0.2, **where)
 
 
 def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
@@ -75,7 +77,10 @@ def _memory(place: Any, findings: Sequence[Finding], width: float) -> None:
     if least is not None:
         values.axvline(least + 0.5, color=GIVEN, linewidth=1, linestyle="--", label=f"the least that serves: {least}")
     values.set_xlim(0.4, max(6.0, min(SINGULAR, len(curves["singular_values"])) + 0.6))
-    values.set_ylim(DEPTH * largest, 3 * largest)
+    ends = DEPTH * largest, 3 * largest
+    values.set_yticks(*zip(*log_ticks(ends), strict=True))
+    values.set_yticks([], minor=True)
+    values.set_ylim(*ends)
     _titled(values, "memory: what goes over the cut", "number of the singular value", "singular value")
     _key(values)
     cuts.plot(curves["cuts"], curves["optimum_ranks"], color=BEST, marker="s", markersize=3.5, label="the optimum")
@@ -114,12 +119,13 @@ def _tokens(place: Any, findings: Sequence[Finding], width: float) -> None:
     upper, lower = place.subfigures(2, 1, height_ratios=(ROW * len(rows) + 0.75, below))
     axes = upper.subplots(len(rows), 1, sharex=True, squeeze=False, gridspec_kw={"hspace": 0})[:, 0]
     for own, (name, values, colours) in zip(axes, rows, strict=True):
-        own.imshow(values[None], cmap=colours, vmin=0, vmax=max(values.max(initial=0.0), 1e-9), aspect="auto")
+        largest = max(values.max(initial=0.0), 1e-9)
+        own.imshow(values[None], cmap=colours, vmin=-0.1 * largest, vmax=largest, aspect="auto")
         own.set_yticks([0], [name], color=INK, fontsize="small")
         own.tick_params(length=0, labelbottom=own is axes[-1])
         for side in own.spines.values():
             side.set_visible(False)
-    axes[0].set_title("one prompt: darker is more", loc="left", color=INK, fontsize="medium")
+    axes[0].set_title("one prompt: darker is more, row by row", loc="left", color=INK, fontsize="medium")
     names = next((one.curves["strip"]["tokens"] for one in findings if one.diagnostic == "influence"), ())
     wide = NAME * max((len(name) for name in names), default=1) / 2 + NAME / 2
     every = max(1, int(np.ceil(len(names) * wide / max(width - 1.6, 1.0))))
@@ -137,7 +143,8 @@ def _tokens(place: Any, findings: Sequence[Finding], width: float) -> None:
         panels[1].plot(np.arange(len(shown)), shown, label=_head(one), **look)
     if heads:
         _titled(panels[1], "attention by distance", "tokens between it and the prompt's end", "mean weight")
-        _key(panels[1])
+        panels[1].set_ylim(bottom=0)
+        _key(panels[1], beside=True)
 
 
 def _by_distance(axes: Any, one: Finding) -> None:
@@ -158,11 +165,14 @@ def _flow(place: Any, findings: Sequence[Finding], width: float) -> None:
     names = [", ".join(one.asked.values()) for one in findings]
     found = [one.values["p_value"] for one in findings]
     axes.axvline(0.05, color=GIVEN, linewidth=1, linestyle="--")
+    ends = min(5e-4, *found, 1.0), 1.3
     axes.semilogx(found, np.arange(len(found)), "o", color=OWN)
+    axes.set_xticks(*zip(*log_ticks(ends), strict=True))
+    axes.set_xticks([], minor=True)
     axes.set_yticks(np.arange(len(found)), names, color=INK)
     axes.set_ylim(len(found) - 0.5, -0.5)
-    axes.set_xlim(min(5e-4, *found, 1.0), 1.3)
-    _titled(axes, "zero-flow: does the summary remember enough? Left of the line: refuted", "p-value")
+    axes.set_xlim(*ends)
+    _titled(axes, "zero-flow: refuted left of the line", "p-value")
 
 
 def _flow_height(findings: Sequence[Finding], width: float) -> float:
