@@ -116,9 +116,11 @@ def choice(
     `search` are those that `theorybench tune` tries, `only` see `Range`.
     """
     allowed = "one of " + ", ".join(repr(c) for c in choices)
-    return _field(
-        default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices, search, only
-    )
+
+    def check(value: object) -> bool:
+        return isinstance(value, str) and value in choices
+
+    return _field(default, allowed, check, meaning, "choice", choices, search, only)
 
 
 def boolean(default: bool, meaning: str, *, only: tuple[str, str] | None = None) -> Any:

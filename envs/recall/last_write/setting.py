@@ -155,20 +155,21 @@ class LastWrite(RecallSetting):
         return np.random.default_rng([7002, self.instance])
 
     def write(self, rng: Stream, lengths: Any) -> tuple[Any, Any]:
-        """Write streams: one draw decides a token."""
+        """Write streams: one draw decides a token. No prompt is longer than those that training may see."""
         xp, tables, V, F = rng.xp, self.on(lengths), self.V, self.F
-        device = getattr(lengths, "device", None)
-        columns, rows = (xp.arange(count, device=device) for count in (self.T, lengths.shape[0]))
+        device, most = getattr(lengths, "device", None), self.longest_trained
+        columns, rows = (xp.arange(count, device=device) for count in (most, lengths.shape[0]))
         draws = Stream(rng.keys[:, None], columns, rng.world, xp).uniform(0)
-        draws[rows, self.T - lengths] *= self.p  # what is below p writes: so the first token does, whatever is drawn
+        draws[rows, most - lengths] *= self.p  # what is below p writes: so the first token does, whatever is drawn
         written = draws < self.p
         # Where rounding leads to the next integer, the last of the kind is meant.
         value = xp.clip(draws * (V / self.p), 0.0, V - 0.5)
         other = xp.clip(V + (draws - self.p) * ((V + F) / (1 - self.p) if self.p < 1 else 0.0), 0.0, 2 * V + F - 0.5)
         role = xp.astype(xp.where(written, value, other), xp.int64)
         last = xp.max(xp.where(written, columns, 0), axis=1)
-        shown = tables.token[role] * (columns >= self.T - lengths[:, None])
-        return shown, xp.take_along_axis(role, last[:, None], axis=1)
+        tokens = xp.zeros((lengths.shape[0], self.T), dtype=tables.token.dtype, device=device)
+        tokens[:, self.T - most :] = tables.token[role] * (columns >= most - lengths[:, None])
+        return tokens, xp.take_along_axis(role, last[:, None], axis=1)
 
     def drawn_roles(self, rng: np.random.Generator, written: np.ndarray) -> np.ndarray:
         """Draw streams.
