@@ -50,7 +50,11 @@ class Influence:
 
 
 def token_influence(
-    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | np.ndarray | None = None
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    prompts: int = PROMPTS,
+    distances: Sequence[int] | np.ndarray | None = None,
 ) -> Influence:
     """Replace each token of fresh prompts in turn. Two policies are asked about the same prompts and replacements.
 
@@ -88,7 +92,11 @@ def token_influence(
 
 
 def by_distance(
-    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | np.ndarray | None = None
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    prompts: int = PROMPTS,
+    distances: Sequence[int] | np.ndarray | None = None,
 ) -> np.ndarray:
     """Return I for each distance from the prompt's last token, float64 (distances,): see `token_influence`."""
     found = token_influence(policy, setting, seed, prompts, distances).by_distance

@@ -50,7 +50,9 @@ def test_language_models_show_what_transformers_shows(shape):
     model = build(SETTING, shape=shape, size=(24, 2, 3))
     observations = fresh_prompts(SETTING, np.random.default_rng(0), 5)
     observations[3:, SETTING.prompt_length] = 2  # an answer stands there
-    ours, theirs = (policy.attention(observations) for policy in (LanguagePolicy.of(model), CausalPolicy(model, SETTING)))
+    ours, theirs = (
+        policy.attention(observations) for policy in (LanguagePolicy.of(model), CausalPolicy(model, SETTING))
+    )
     assert [layer.name for layer in ours] == [layer.name for layer in theirs] == ["layer 1", "layer 2"]
     for own, other in zip(ours, theirs, strict=True):
         assert own.weights.shape == (5, 3, 8 + 1 + 1) and own.weights.dtype == np.float64
