@@ -18,12 +18,19 @@ import numpy as np
 
 import theorybench as tb
 from theorybench.envs.core.registry import lookup
+from theorybench.envs.recall.setting import RecallSetting
 
 CARTPOLE = "CartPole-v1"
 IDS = [env_id for env_id in tb.list_envs() if env_id.startswith("TheoryBench/")]
+#: Settings whose step reads a whole prompt.
+RECALL = [env_id for env_id in IDS if issubclass(lookup(env_id).setting, RecallSetting)]
 #: Parameters other than the defaults, in rows of their own.
-LARGE = {"TheoryBench/KFoldComposition-v0": {"N": 16, "k": 8}}
-#: Transitions a second that are asked of a row; less where each prompt is a table that is drawn or looked up.
+LARGE = {
+    "TheoryBench/KFoldComposition-v0": {"N": 16, "k": 8},
+    **{env_id: {"trained": 0} for env_id in RECALL},
+}
+#: Transitions a second that are asked of a row; less where each prompt is a table that is drawn or looked up, and ten
+#: million prompt tokens where a step is a prompt.
 GOALS = {
     "TheoryBench/TreeMarkovChain-v0": 10e6,
     "TheoryBench/ReasoningTree-v0": 5e6,
@@ -38,6 +45,11 @@ GOALS = {
     "TheoryBench/StepSizes-v0": 5e6,
     "TheoryBench/ThinkingSteps-v0": 5e6,
     **{env_id: 5e6 for env_id in IDS if lookup(env_id).setting.track in ("context", "supervision", "features")},
+    **{
+        f"{env_id}{row}": 10e6 / lookup(env_id).make_setting({}).prompt_length
+        for env_id in RECALL
+        for row in ("", " trained=0")
+    },
 }
 
 
@@ -112,7 +124,7 @@ def report(options: argparse.Namespace, seconds: dict[str, list[float]]) -> None
         speed, top = options.num_envs / median / 1e6, options.num_envs / best / 1e6
         goal = GOALS.get(name, 0.0) / 1e6
         line = f"{name:42}{median * 1e6:10.0f}{speed:12.2f}{top:10.2f}{cartpole / median:12.2f}x"
-        print(f"{line}{goal:10.0f}" if goal else line)
+        print(f"{line}{goal:10.3g}" if goal else line)
         if speed < goal:
             missed.append(name)
     print(f"goals, at 4096 environments: {', '.join(missed) + ' MISSED' if missed else 'all reached'}")

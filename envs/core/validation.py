@@ -52,21 +52,24 @@ def _is_integer(value: object) -> bool:
 
 
 def integer(
-    default: int,
+    default: int | str,
     low: int,
     high: int,
     meaning: str,
     *,
+    names: tuple[str, ...] = (),
     search: tuple[int, ...] | None = None,
     only: tuple[str, str] | None = None,
 ) -> Any:
-    """Declare an integer parameter in low..high, both included.
+    """Declare an integer parameter in low..high, both included; or one of `names`.
 
     `search` is what `theorybench tune` tries, `only` see `Range`.
     """
-    allowed, bounds = f"an integer in {low}..{high}", (low, high)
+    allowed, bounds = "".join(f"{name!r} or " for name in names) + f"an integer in {low}..{high}", (low, high)
 
     def check(value: object) -> bool:
+        if isinstance(value, str):
+            return value in names
         return _is_integer(value) and low <= value <= high  # type: ignore[operator]
 
     return _field(default, allowed, check, meaning, "integer", bounds, search, only)
@@ -120,9 +123,9 @@ def choice(
     return _field(default, allowed, check, meaning, "choice", choices, search, only)
 
 
-def boolean(default: bool, meaning: str) -> Any:
-    """Declare a parameter that is True or False; `theorybench tune` leaves it alone."""
-    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean", search=())
+def boolean(default: bool, meaning: str, *, only: tuple[str, str] | None = None) -> Any:
+    """Declare a parameter that is True or False; `theorybench tune` leaves it alone, `only` see `Range`."""
+    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean", search=(), only=only)
 
 
 def instance(default: int | str, meaning: str, *, canonical: bool = False) -> Any:

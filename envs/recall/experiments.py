@@ -1,12 +1,13 @@
 """Experiments of claims about what is recalled: trained policies on prompts longer than those of training."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from theorybench.envs.core.evidence.experiments import Sampled, metric_of
+from theorybench.envs.core.evidence.experiments import Predicted, Sampled, metric_of
+from theorybench.envs.core.evidence.interval import Interval, mean_interval, point
 from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
 
 #: How networks are trained in claims and studies of this family, unless they say otherwise.
@@ -35,14 +36,49 @@ class TrainedValue(Sampled):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Reaches(TrainedValue):
+    """Whether the mean over runs, with its interval, lies on one side of a bound: 1 if it does, else 0."""
+
+    bound: float
+    above: bool = True  # whether it has to lie above
+
+    def summary(self, found: np.ndarray) -> Interval:
+        """Return whether it does."""
+        ends = mean_interval(found)
+        return point(float(ends.low >= self.bound if self.above else ends.high <= self.bound))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Played(Sampled):
     """What a rule earns when it is played on fresh prompts of the full length."""
 
-    rule: str
+    rule: str  # or "optimal"
     episodes: int = 40_000
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Play; return the rewards, float64 (episodes,)."""
         fresh = lab.at(trained=0)
-        policy = fresh.setting.rule_policy(self.rule)
+        optimal = self.rule == "optimal"
+        policy = fresh.oracle.optimal_policy if optimal else fresh.setting.rule_policy(self.rule)
         return np.asarray(fresh.simulate(policy, self.episodes, seed_of(seed, 7)).rewards)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StateSize(Predicted):
+    """How many independent numbers of the readings before a cut a policy's answers depend on, by singular values.
+
+    Of the logarithms of answers to each past with each future, the means over answers and over pasts are removed.
+    """
+
+    policy: Callable[[Any], Any]  # of the oracle
+    pasts: int = 256
+    least: float = 0.01  # singular values count from this share of the largest
+
+    def measure(self, lab: Lab, seed: int) -> Interval:
+        """Return the number of singular values that count."""
+        probe = lab.setting.memory_probe(np.random.default_rng([seed, 12]), self.pasts)
+        rows = lab.oracle.probs(self.policy(lab.oracle), probe.reshape(-1, probe.shape[2]))
+        told = np.maximum(np.log(np.maximum(rows, 1e-300)), -12).reshape(*probe.shape[:2], -1)
+        told = told - told.mean(axis=2, keepdims=True)
+        spread = np.linalg.svd((told - told.mean(axis=0)).reshape(len(probe), -1), compute_uv=False)
+        return point(float(np.sum(spread > max(self.least * spread[0], 1e-9))))

@@ -9,7 +9,6 @@ import pytest
 import theorybench as tb
 from theorybench.agents import make_agent, train
 from theorybench.agents.api.loading import resolve_agent
-from theorybench.baselines.imitation import demonstrations
 from theorybench.envs.core.policy import SettingPolicy, checked_probs
 from theorybench.envs.core.registry import load_module, lookup
 
@@ -33,7 +32,7 @@ def test_the_loss_is_the_cross_entropy_along_the_optimums_own_answers(env_id):
     envs = gym.make_vec(env_id, num_envs=24, **SETTINGS[env_id])
     trainer, optimum = KIT.trainer_of(envs, num_envs=24), optimum_of(env_id)
     played = KIT.trainer_of(gym.make_vec(env_id, num_envs=24, **SETTINGS[env_id])).collect(24, policy=optimum)
-    data = demonstrations(trainer, 24)
+    data = make_agent("imitation").fixed_data(trainer, 24)
     total = 0.0
     start = SettingPolicy(trainer.setting, "initial")
     for number, step in np.argwhere(played.taken):  # trajectories drawn by the same stream
@@ -72,7 +71,7 @@ def test_it_is_privileged_and_others_have_no_oracle():
     assert tb.run("Toy/Copy-v0", "imitation", budget=256).sees == "privileged"
     scored = KIT.trainer_of(gym.make_vec("Toy/Copy-v0", num_envs=4, scored=True), num_envs=4)
     with pytest.raises(AttributeError, match="no oracle"):
-        demonstrations(scored, 4)
+        make_agent("imitation").fixed_data(scored, 4)
 
 
 def test_the_step_size_falls_linearly_where_it_is_told_to_and_no_record_of_others_changes():

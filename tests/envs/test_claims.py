@@ -31,6 +31,8 @@ SLOW = (
     "metastable-raised-small",
     "off-policy-f2bmld",
     "parity-learners",
+    "pointer-chase-looped",
+    "pointer-chase-transformer",
     "preference-coverage-level-2",
     "preference-distillation",
     "preference-offline-ratio",

@@ -27,8 +27,10 @@ LEFT_OUT = {"constant", "memoriser", "reinforce", "grpo-entropy", "exact-ascent"
     "imitation",
     "rule",
 }
-#: Settings that it holds: those of the families context, supervision and features have suites of their own.
-SETTINGS = [id for id in shipped_settings() if lookup(id).setting.track not in ("context", "supervision", "features")]
+#: Families that have suites of their own.
+APART = ("context", "supervision", "features", "recall")
+#: Settings that it holds.
+SETTINGS = [id for id in shipped_settings() if lookup(id).setting.__module__.split(".")[2] not in APART]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,97 @@
+"""Theory of pointer chains, as executable claims.
+
+Predictions are closed forms. Measurements play policies on fresh prompts, take singular values of answers, and train
+networks on questions with fewer hops than those that they are scored on.
+"""
+
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.recall.experiments import Played, Reaches, StateSize
+from theorybench.envs.recall.pointer_chase.law import minimal_rank, stopping_value
+
+claim = ClaimMaker("pointer-chase")
+#: Demonstrations that networks are given, and how many make an update.
+LOOPED_BUDGET, TRANSFORMER_BUDGET, BATCH = 512_000, 192_000, 128
+
+
+def _stopping(known: int) -> Claim:
+    """Return the claim on a policy that stops after some right look-ups."""
+    return claim(
+        f"stopping-{known}",
+        Played(
+            rule=f"after-{known}",
+            prediction=lambda oracle: stopping_value(oracle.setting.K, oracle.setting.hops, known),
+        ),
+        source="ours",
+        statement=f"Who stops after {known} of four look-ups is right as often as a guess among the names not met",
+        falsified_by="one look-up more, or pointers that are any permutation: then a way may lead back",
+        formula=f"1/(K - 1 - {known})",
+        parameters={"trained": 0},
+        resolution=0.01,
+    )
+
+
+def _memory(names: int) -> Claim:
+    """Return the claim on the memory for questions with one arrow."""
+    return claim(
+        f"memory-{names}",
+        StateSize(
+            policy=lambda oracle: oracle.optimal_policy,
+            prediction=lambda oracle: float(minimal_rank(oracle.setting.K)),
+        ),
+        source="arXiv 2504.19561, effective state-size, here of a policy; the number is ours",
+        statement=f"Answers to all questions with one arrow depend on K^2 - 3 K + 1 numbers of the {names} cells",
+        falsified_by="pointers that are any permutation, which take (K - 1)^2, or a policy that forgets the cells",
+        formula="K^2 - 3 K + 1",
+        parameters={"K": names, "trained": 0},
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    *map(_stopping, range(4)),
+    claim(
+        "stopping-chain",
+        Played(
+            rule="after-1",
+            prediction=lambda oracle: stopping_value(oracle.setting.K, oracle.setting.hops, 1, chain_of_thought=True),
+        ),
+        source="ours",
+        statement="With a chain of thought who knows one hop has to guess the names of all others, none met twice",
+        falsified_by="one look-up more, or pointers that are any permutation",
+        formula="1/((K - 2) (K - 3) ... (K - R))",
+        parameters={"trained": 0, "chain_of_thought": True},
+        resolution=0.005,
+    ),
+    *map(_memory, (5, 6, 8)),
+    claim(
+        "looped",
+        Reaches(
+            agent="imitation",
+            budget=LOOPED_BUDGET,
+            bound=0.85,
+            hyperparameters={"policy": "looped", "loops": "setting", "episodes_per_update": BATCH},
+            prediction=lambda oracle: 1.0,
+        ),
+        source="the network `looped` (ours, after arXiv 2502.21212)",
+        statement="Told the answers to questions with up to three hops, a network that loops its look-up is right more "
+        "than .85 of the time on four (five runs)",
+        falsified_by="a fixed number of loops, or a fiftieth of the demonstrations",
+        formula="1: whether the mean probability of the right answer, with its interval, is above .85",
+    ),
+    claim(
+        "transformer",
+        Reaches(
+            agent="imitation",
+            budget=TRANSFORMER_BUDGET,
+            bound=stopping_value(6, 4, 1),
+            above=False,
+            hyperparameters={"policy": "transformer", "layers": 3, "episodes_per_update": BATCH},
+            prediction=lambda oracle: 1.0,
+        ),
+        source="ours",
+        statement="A plain transformer of three layers that is told the same is worth less on four hops than one "
+        "look-up and a guess (five runs)",
+        falsified_by="the optimum in its place; the claim is about this budget and size, not about what transformers "
+        "can do",
+        formula="1: whether the mean probability of the right answer, with its interval, is below 1/(K - 2)",
+    ),
+)

@@ -1,0 +1,131 @@
+"""Each claim of PointerChase fails where its mechanism is broken, and studies show what they say."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.core.registry import register
+from theorybench.envs.recall.pointer_chase.law import StoppingPolicy
+from theorybench.envs.recall.pointer_chase.oracle import PointerChaseOracle
+from theorybench.envs.recall.pointer_chase.setting import PointerChase
+from theorybench.envs.recall.pointer_chase.studies import LookUps, Stopping, looked_at
+from theorybench.leaderboard.evidence.lab import TrainingLab
+
+ID = "TheoryBench/PointerChase-v0"
+CLAIM = {claim.id.removeprefix("pointer-chase-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
+
+
+class PermutationChase(PointerChase):
+    """Pointers that are any permutation, not one cycle."""
+
+    def write(self, rng, lengths):
+        tokens = np.array(super().write(rng, lengths)[0])
+        rows, column = np.nonzero((tokens > self.K) & (tokens < self.num_symbols))
+        draws = np.random.default_rng(int(rng.keys[0] % 2**31)).random((len(tokens), self.K))
+        name = (tokens[rows, column].reshape(-1, self.K) - 1 - self.K) // self.K
+        target = draws.argsort(axis=1)
+        tokens[rows, column] = 1 + self.cell(name, target).ravel()
+        names = self.chain(self.observations(tokens)).names[:, 1:]
+        return tokens, names if self.chain_of_thought else names[np.arange(len(names)), lengths - 1][:, None]
+
+    def memory_probe(self, rng, pasts):
+        target = rng.random((pasts, self.K)).argsort(axis=1)
+        each = np.repeat(self.cell(np.arange(self.K), target), self.K, axis=0)
+        return self.observations(self.prompt(each, 1, np.tile(np.arange(self.K), pasts))).reshape(pasts, self.K, -1)
+
+
+register("Tests/PermutationChase-v0", PermutationChase, PointerChaseOracle)
+
+
+def permuted(lab):
+    """The laboratory in which pointers are any permutation."""
+    return TrainingLab("Tests/PermutationChase-v0", PermutationChase(**lab.setting.parameters))
+
+
+def one_more(lab, call):
+    """Play one more right look-up."""
+    return StoppingPolicy(call.policy.setting, call.policy.known + 1)
+
+
+def optimum(lab, *_):
+    """Learn everything."""
+    return lab.oracle.optimal_policy
+
+
+PLAYED = [*(f"stopping-{known}" for known in range(4)), "stopping-chain"]
+#: What breaks each claim: other parts of the experiment, and faults of the laboratory.
+FAULTS = (
+    *((name, {}, fault) for name in PLAYED for fault in ({"policy": one_more}, {"world": permuted})),
+    *(
+        (f"memory-{names}", *fault)
+        for names in (5, 6, 8)
+        for fault in (
+            ({"policy": lambda oracle: oracle.reference_policy}, {}),
+            ({}, {"kind": lambda setting: PermutationChase(**setting.parameters)}),
+        )
+    ),
+    ("looped", {}, {"share": 0.02}),
+    ("looped", {}, {"share": 0.02, "hyperparameters": {"policy": "looped", "loops": 2}}),
+    ("transformer", {}, {"learner": optimum}),
+)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(("name", "changes", "fault"), FAULTS)
+def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, changes, fault):
+    claim = CLAIM[name]
+    altered = dataclasses.replace(claim, measure=dataclasses.replace(claim.measure.__self__, **changes).measure)
+    assert check_claim(altered, **fault).verdict == "fails"
+
+
+def test_every_claim_is_broken():
+    assert {name for name, *_ in FAULTS} == set(CLAIM)
+
+
+@pytest.mark.rotating
+def test_chart_of_stopping():
+    study = STUDY["pointer-chase-stopping"]
+    (chart,) = dataclasses.replace(study, run=Stopping(episodes=1000)).result(seeds=4).charts
+    assert all(item.inside >= item.points - 1 for item in chart.agreement())
+    told = {series.group: series.y for series in chart.series if series.style == "predicted"}
+    assert told["answers at once"] == pytest.approx((1 / 5, 1 / 4, 1 / 3, 1 / 2, 1))
+    assert told["says every name"] == pytest.approx((1 / 120, 1 / 24, 1 / 6, 1 / 2, 1))
+
+
+@pytest.mark.rotating
+def test_charts_of_look_ups():
+    study = STUDY["pointer-chase-look-ups"]
+    result = dataclasses.replace(study, run=LookUps(budget=2560, most=4)).result(seeds=2)
+    by_loops, by_loop = result.charts
+    assert by_loops.groups == ("1 hop", "2 hops", "3 hops", "4 hops", "5 hops")
+    assert all(len(series.y) == 4 and 0.1 < min(series.y) for series in by_loops.series)
+    shares = np.array([series.y for series in by_loop.series])
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    assert shares.shape == (8, 6) and by_loop.groups[:2] == ("the start", "cell of hop 1")
+    assert result.pictures[0].svg.startswith("<")
+
+
+def test_attention_is_told_by_what_it_falls_on():
+    """A policy that looks at the start, then at each cell of the way, then all over the arrows."""
+    setting = PointerChase(trained=0)
+    seen = PointerChaseOracle(setting).pool().observations[:50]
+    places = np.column_stack([np.full(50, 10), setting.chain(seen).places])
+
+    class Reader:
+        def attention(self, observations):
+            looks = [Look(np.eye(13)[place][:, None]) for place in places.T]
+            return [*looks, Look(np.tile(np.array([0] * 6 + [0.25] * 4 + [0] * 3), (50, 2, 1)))]
+
+    found = looked_at(Reader(), setting, seen)
+    np.testing.assert_allclose(found[:5], np.eye(7)[:5])
+    np.testing.assert_allclose(found[5], np.eye(7)[6])
+
+
+class Look(NamedTuple):
+    """Where one look-up looks."""
+
+    weights: np.ndarray
