@@ -46,12 +46,12 @@ class AdaptiveCurriculum(Curriculum, RLVR):
         tasks = sub_tasks(trainer.setting, self.curriculum)
         number = np.zeros(trainer.runs, np.int64)
         while trainer.remaining >= self.episodes_per_update:
-            asked = np.repeat(number[:, None], self.episodes_per_update // self.block, axis=1)
+            asked = np.repeat(number[:, None], self.episodes_per_update // self.episodes_per_prompt, axis=1)
             if self.review:
                 drawn = trainer.uniforms(2 * asked.shape[1]).reshape(trainer.runs, 2, -1)
                 asked = np.where(drawn[:, 0] < self.review, (drawn[:, 1] * asked).astype(np.int64), asked)
-            asked = np.repeat(asked, self.block, axis=1)
-            episodes = collect_sub_tasks(trainer, tasks, asked, self.block)
+            asked = np.repeat(asked, self.episodes_per_prompt, axis=1)
+            episodes = collect_sub_tasks(trainer, tasks, asked, self.episodes_per_prompt)
             samples = trainer.samples(episodes, values=asked.ravel().astype(np.float64))
             trainer.update(self.loss, samples, rung=number + 1.0)
             present = asked == number[:, None]
@@ -63,4 +63,4 @@ class AdaptiveCurriculum(Curriculum, RLVR):
         """Compare rewards within a group, or otherwise within a sub-task."""
         if not self.review or self.group_size > 1:
             return super().above_others(blocks, data)
-        return leave_one_out(blocks[:, 0], data.values.reshape(-1, self.block)[:, 0])[:, None]
+        return leave_one_out(blocks[:, 0], data.values.reshape(-1, self.episodes_per_prompt)[:, 0])[:, None]

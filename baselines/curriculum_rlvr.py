@@ -37,4 +37,6 @@ class CurriculumRLVR(ScheduledCurriculum, RLVR):
         for task, left in self.schedule(trainer):
             asked = np.zeros((trainer.runs, self.episodes_per_update), np.int64)
             while trainer.remaining - self.episodes_per_update >= left:
-                trainer.update(self.loss, trainer.samples(collect_sub_tasks(trainer, [task], asked, self.block)))
+                trainer.update(
+                    self.loss, trainer.samples(collect_sub_tasks(trainer, [task], asked, self.episodes_per_prompt))
+                )

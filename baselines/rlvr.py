@@ -45,12 +45,12 @@ class RLVR(GradientAgent):
     def __post_init__(self) -> None:
         """Validate."""
         super().__post_init__()
-        if self.episodes_per_update % self.block:
-            allowed = f"a multiple of {self.block} (group_size + reject_easy)"
+        if self.episodes_per_update % self.episodes_per_prompt:
+            allowed = f"a multiple of {self.episodes_per_prompt} (group_size + reject_easy)"
             raise ParameterError("episodes_per_update", self.episodes_per_update, allowed)
 
     @property
-    def block(self) -> int:
+    def episodes_per_prompt(self) -> int:
         """Episodes of each prompt."""
         return self.group_size + self.reject_easy
 
@@ -62,19 +62,19 @@ class RLVR(GradientAgent):
     def run(self, trainer: Trainer) -> None:
         """Roll out, update, until the budget is spent."""
         while trainer.remaining >= self.episodes_per_update:
-            episodes = trainer.collect(self.episodes_per_update, group_size=self.block)
+            episodes = trainer.collect(self.episodes_per_update, group_size=self.episodes_per_prompt)
             trainer.update(self.loss, trainer.samples(episodes))
 
     def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
         """Minus the weighted log-likelihood of the responses."""
         likelihood = log_probs.sum(-1)
         rewards = data.rewards - self.kl * (data.anchor.sum(-1) - data.reference.sum(-1))
-        blocks = rewards.reshape(-1, self.block)[:, : self.group_size]
-        solved = (data.rewards.reshape(-1, self.block)[:, self.group_size :] > 0).to(rewards.dtype)
+        blocks = rewards.reshape(-1, self.episodes_per_prompt)[:, : self.group_size]
+        solved = (data.rewards.reshape(-1, self.episodes_per_prompt)[:, self.group_size :] > 0).to(rewards.dtype)
         kept = torch.prod(1.0 - solved, dim=1, keepdim=True)
         if self.baseline == "leave-one-out":
             blocks = self.above_others(blocks, data)
-        chosen = likelihood.reshape(-1, self.block)[:, : self.group_size]
+        chosen = likelihood.reshape(-1, self.episodes_per_prompt)[:, : self.group_size]
         return -(kept * blocks * chosen).mean()
 
     def above_others(self, blocks: torch.Tensor, data: Samples) -> torch.Tensor:

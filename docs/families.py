@@ -5,7 +5,9 @@ of them where there are templates `<family>-<topic>.md.j2`; then its claims and 
 suite that has its name. What its page alone shows stands in
 `<family>_parts.py`, if there is anything:
 
+- `SUITE`: the name of its suite, where it is not the family's; a template of that name is one of its pages;
 - `values(numbers)`: names of the template and their values, given the suite's numbers;
+- `measured(results, records)`: keeps more of a run of its suite than scores;
 - `draw(folder)`: draws pictures other than those of suite and studies, and returns their paths.
 """
 
@@ -27,7 +29,7 @@ FOLDER = Path(__file__).parent
 class Family:
     """Settings that belong together."""
 
-    name: str  # of its folder, its suite and its page
+    name: str  # of its folder and its page
     settings: tuple[str, ...]  # their ids
 
     @property
@@ -35,10 +37,16 @@ class Family:
         """The docstring of its folder."""
         return inspect.getdoc(importlib.import_module(f"theorybench.envs.{self.name}")) or ""
 
+    @property
+    def suite(self) -> str:
+        """The name of its suite."""
+        return str(getattr(self.parts, "SUITE", self.name))
+
     @functools.cached_property
     def pages(self) -> dict[str, str]:
         """Its pages: what stands before the colon of their title, by the name of the file."""
-        files = [FOLDER / f"{self.name}.md.j2", *sorted(FOLDER.glob(f"{self.name}-*.md.j2"))]
+        names = dict.fromkeys((self.name, self.suite))
+        files = [FOLDER / f"{name}.md.j2" for name in names] + sorted(FOLDER.glob(f"{self.name}-*.md.j2"))
         texts = {file.name.removesuffix(".md.j2"): file.read_text(encoding="utf-8") for file in files if file.exists()}
         return {name: text.partition("\n# ")[2].partition(":")[0] for name, text in texts.items()}
 

@@ -27,7 +27,7 @@ def render(family: Family, page: str) -> str:
 
     A setting is named without its namespace.
     """
-    numbers = data.read_numbers(family.name)
+    numbers = data.read_numbers(family.suite)
     scores = {(row.agent, row.environment): row.score for row in numbers.rows}
     checked, ran = (data.read(f"{kind}-{family.name}") for kind in ("claims", "studies"))
     claims = {row["id"]: row for row in checked["claims"]}
@@ -48,10 +48,10 @@ def render(family: Family, page: str) -> str:
         studies_made=tables.provenance(data.Provenance(**ran["provenance"])),
         suite=numbers,
         score=lambda environment, agent: format_number(scores[agent, environment]),
-        overview=lambda *settings: tables.overview(family.name, [f"TheoryBench/{setting}" for setting in settings]),
+        overview=lambda *settings: tables.overview(family.suite, [f"TheoryBench/{setting}" for setting in settings]),
         ranking="\n\n".join(f"![Ranking](pictures/{name})" for name in numbers.pictures if name.startswith("ranking-")),
         curves="\n\n".join(_curves(family, page, numbers)),
-        suite_command=tables.suite_command(family.name),
+        suite_command=tables.suite_command(family.suite),
         suite_made=tables.made(numbers),
         example=lambda name: (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").split('"""\n\n', 1)[1].strip(),
         **(family.parts.values(numbers) if family.parts else {}),

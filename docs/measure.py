@@ -101,6 +101,9 @@ def measure_suite(name: str, only: str = "") -> None:
         drawn = _draw_curves(name, board, agents, only)
     if name == language_page.SUITE:
         drawn += language_page.draw(PICTURES)
+    for family in families_with_pages():
+        if family.suite == name and hasattr(family.parts, "measured"):
+            family.parts.measured(folder, records)
     _keep(measured, kept | _shrunk(drawn))
 
 
@@ -164,7 +167,7 @@ def _draw_curves(name: str, board: Board, agents: Sequence[AgentInfo], only: str
     parts: dict[str, dict[str, list[EnvironmentBoard]]] = {}
     for entry in board.environments:
         info, family = entry.environment, families()[family_name(entry.environment.env_id)]
-        page = family.page_of(info.env_id) if family.name == name else name
+        page = family.page_of(info.env_id) if family.suite == name else name
         parts.setdefault(page, {}).setdefault("" if together else FEEDBACK[info.feedback], []).append(entry)
     drawn = []
     for page, kinds in parts.items():

@@ -142,7 +142,7 @@ def train(
     if ledger is not None:
         ledger.extend(budgets)
     logs = [HarnessLog(b, checkpoint, fractions) for b, checkpoint in zip(budgets, each, strict=True)]
-    learns = getattr(agent, "feedback", "reward") != "none"
+    learns = getattr(agent, "feedback", "reward") != "none" or hasattr(agent, "train_runs")
     threads = torch_threads(int(getattr(agent, "num_threads", 1))) if learns else contextlib.nullcontext()
     try:
         with threads:

@@ -298,6 +298,6 @@ def _joined(rows: np.ndarray, probs: np.ndarray) -> np.ndarray:
 
 def _tokens(observations: np.ndarray, setting: Setting) -> np.ndarray:
     """Return what networks are given: tokens, and how many there are of the response; (n, places)."""
-    from theorybench.agents.policies.mlp import Perceptron
+    from theorybench.agents.policies.networks.mlp import Perceptron
 
     return Perceptron(setting, outputs=1, hidden_units=1, hidden_layers=1).see(observations)

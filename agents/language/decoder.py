@@ -48,13 +48,20 @@ class Decoder(ABC):
         """Add what the forward pass needs to the weights of a model by name."""
         return weights
 
-    def __call__(self, weights: Weights, words: torch.Tensor, cache: Cache | None = None) -> tuple[torch.Tensor, Cache]:
+    def __call__(
+        self,
+        weights: Weights,
+        words: torch.Tensor,
+        cache: Cache | None = None,
+        notes: list[torch.Tensor] | None = None,
+    ) -> tuple[torch.Tensor, Cache]:
         """Read words.
 
         Args:
             weights: by name.
             words: int64 (n, words), those that follow what is in the cache.
             cache: of the call before, or None.
+            notes: where the attention of the last word is noted, (n, heads, words) for each layer, if anywhere.
 
         Returns:
             The last hidden states, (n, words, width), and the cache with these words.
@@ -72,7 +79,10 @@ class Decoder(ABC):
             scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
             if behind is not None:
                 scores = scores.masked_fill(behind, -torch.inf)
-            mixed = (torch.softmax(scores, dim=-1) @ values).transpose(1, 2).flatten(2)
+            attention = torch.softmax(scores, dim=-1)
+            if notes is not None:
+                notes.append(attention[:, :, -1])
+            mixed = (attention @ values).transpose(1, 2).flatten(2)
             hidden = self.think(weights, layer, hidden, mixed)
         return self.finish(weights, hidden), kept
 

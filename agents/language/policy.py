@@ -1,6 +1,7 @@
 """Causal language models as policies."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import torch
 
 from theorybench.agents.language.decoder import Decoder, Weights
 from theorybench.agents.language.models import SHAPES, setting_of_config
-from theorybench.agents.language.reader import Reader
+from theorybench.agents.language.reader import WORDS, Reader
 from theorybench.agents.language.vocabulary import Vocabulary, setting_of
+from theorybench.agents.policies.networks.tokens import Attention
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.numerics import softmax
 from theorybench.envs.core.policy import Policy
@@ -71,6 +73,17 @@ class LanguagePolicy(Policy):
         legal = legal_actions(self.setting, observations)
         return masked_softmax(action_logits(weights, reader(observations), torch.from_numpy(legal)), legal)
 
+    def attention(self, observations: np.ndarray) -> list[Attention]:
+        """Return the attention of the last word, by layer, to the prompt's words, the mark and the response."""
+        decoder, weights = Decoder.of(self.model), self._reader[1]
+
+        def look(words: torch.Tensor) -> list[torch.Tensor]:
+            notes: list[torch.Tensor] = []
+            decoder(weights, words, notes=notes)
+            return notes
+
+        return looked(self.setting, observations, look)
+
     @property
     def _reader(self) -> tuple[Reader, Weights]:
         if not hasattr(self, "_read_by"):
@@ -107,6 +120,20 @@ class CausalPolicy(Policy):
         logits = reader(observations)[:, 1 : self.setting.num_actions + 1]
         return masked_softmax(logits, legal_actions(self.setting, observations))
 
+    def attention(self, observations: np.ndarray) -> list[Attention]:
+        """Return the attention of the last word, by layer, to the prompt's words, the mark and the response."""
+        used = self.model.config._attn_implementation
+
+        def look(words: torch.Tensor) -> list[torch.Tensor]:
+            output = self.model(words.to(self.model.device), output_attentions=True, use_cache=False)
+            return [layer[:, :, -1].float().cpu() for layer in output.attentions]
+
+        try:
+            self.model.set_attn_implementation("eager")  # the others never make the weights
+            return looked(self.setting, observations, look)
+        finally:
+            self.model.set_attn_implementation(used)
+
     def _read(self, words: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         output = self.model(words.to(self.model.device), past_key_values=cache, use_cache=True, logits_to_keep=1)
         return output.logits[:, -1].float().cpu(), output.past_key_values
@@ -115,6 +142,30 @@ class CausalPolicy(Policy):
     def _choose(cache: Any, rows: torch.Tensor) -> Any:
         cache.batch_select_indices(rows)
         return cache
+
+
+@torch.no_grad()
+def looked(
+    setting: Setting, observations: np.ndarray, look: Callable[[torch.Tensor], list[torch.Tensor]]
+) -> list[Attention]:
+    """Return what a model's last word attends to, by layer.
+
+    Args:
+        setting: the setting.
+        observations: (n, tokens).
+        look: words, int64 (m, words), to the attention of the last one, (m, heads, words) for each layer.
+    """
+    vocabulary = Vocabulary(setting)
+    said, lengths = vocabulary.responses(observations)
+    words, layers = np.hstack([vocabulary.prompts(observations), said]), []
+    for length in np.unique(lengths):
+        (rows,), end = np.nonzero(lengths == length), vocabulary.prompt_words + int(length)
+        for part in np.array_split(rows, -(-rows.size * end // WORDS)):
+            for number, found in enumerate(look(torch.from_numpy(words[part, :end]))):
+                if number == len(layers):
+                    layers.append(np.zeros((len(words), found.shape[1], words.shape[1])))
+                layers[number][part, :, :end] = found.double().numpy()
+    return [Attention(f"layer {number + 1}", held) for number, held in enumerate(layers)]
 
 
 def legal_actions(setting: Setting, observations: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The policy classes by name, and the hyper-parameters that select one.
 
-A new class is an entry of `CATALOGUE`; the sizes of a network are also fields of `PolicyOptions`. Hyper-parameters of
-agents, their pages and the tests of all classes follow from these.
+A new class is an entry of `CATALOGUE`; the sizes of a network are also fields of `PolicyOptions`, with `only` where no
+other class reads them. Hyper-parameters of agents, their pages and the tests of all classes follow from these.
 """
 
 import dataclasses
@@ -9,14 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from theorybench.agents.policies.mlp import MLPSoftmax
+from theorybench.agents.api.kl_weights import SETTING
+from theorybench.agents.policies.networks.base import NetworkPolicy, NetworkSoftmax
+from theorybench.agents.policies.networks.mlp import MLPPolicy
+from theorybench.agents.policies.networks.transformer import TransformerPolicy
 from theorybench.agents.policies.shown import AUTO, INFORMED, resolve_policy, shown_by
 from theorybench.agents.policies.sizes import SHAPES, SIZES
 from theorybench.agents.policies.softmax import LinearSoftmax, SoftmaxClass, TabularSoftmax
-from theorybench.agents.policies.transformer import TransformerSoftmax
 from theorybench.envs.core.policy import KINDS
 from theorybench.envs.core.setting import Setting
-from theorybench.envs.core.validation import choice, integer
+from theorybench.envs.core.validation import boolean, choice, integer
 from theorybench.envs.core.views import VIEWS
 
 
@@ -31,13 +33,18 @@ class PolicyEntry(NamedTuple):
 
     make: Callable[..., SoftmaxClass]  # (setting, start, sizes by name) -> the class
     sizes: tuple[str, ...] = ()  # names of the fields of `PolicyOptions` that it takes; none but networks have sizes
+    policy: type[NetworkPolicy] | None = None  # of its policies, where they are weights of a network of ours
+
+
+def _network(policy: type[NetworkPolicy], *sizes: str) -> PolicyEntry:
+    return PolicyEntry(partial(NetworkSoftmax, policy), sizes, policy)
 
 
 CATALOGUE = {
     **{view: PolicyEntry(partial(TabularSoftmax, view=view)) for view in VIEWS},
     "linear": PolicyEntry(LinearSoftmax),
-    "mlp": PolicyEntry(MLPSoftmax, ("hidden_units", "hidden_layers")),
-    "transformer": PolicyEntry(TransformerSoftmax, ("width", "layers", "heads")),
+    "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers"),
+    "transformer": _network(TransformerPolicy, "width", "layers", "heads"),
     **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
 }
 #: Policy classes that are networks: their runs are trained one at a time.
@@ -62,9 +69,37 @@ class PolicyOptions:
     )
     hidden_units: int = integer(64, 1, 65_536, "mlp: width of the hidden layers", search=())
     hidden_layers: int = integer(1, 1, 64, "mlp: number of hidden layers", search=())
-    width: int = integer(32, 1, 65_536, "transformer: numbers of each token, a multiple of the heads", search=())
-    layers: int = integer(2, 1, 64, "transformer: number of layers", search=())
-    heads: int = integer(4, 1, 1024, "transformer: heads of the attention in each layer", search=())
+    width: int = integer(
+        32, 1, 65_536, "networks over tokens: numbers of each token, a multiple of the heads", search=()
+    )
+    layers: int = integer(2, 1, 64, "transformer, tape, phalanx: number of layers", search=())
+    heads: int = integer(4, 1, 1024, "networks over tokens but kgram: heads of each layer", search=())
+    adapt: bool = boolean(
+        True, "tape: positions move with content; False: plain rotary positions", only=("policy", "tape")
+    )
+    base: int = integer(100, 2, 1_000_000, "tape: of the wave lengths of positions", search=(), only=("policy", "tape"))
+    block: int = integer(
+        8, 2, 64, "phalanx: places of a block, where carry is window", search=(), only=("policy", "phalanx")
+    )
+    carry: str = choice(
+        "full",
+        ("window", "full"),
+        "phalanx: how far memory reaches; window: to the end of the block before, full: to the start",
+        only=("policy", "phalanx"),
+    )
+    loops: int | str = integer(
+        SETTING,
+        1,
+        64,
+        "looped: look-ups; setting: as many as the question needs",
+        names=(SETTING,),
+        search=(),
+        only=("policy", "looped"),
+    )
+    layers_before: int = integer(
+        0, 0, 64, "looped: layers of a transformer before the look-ups", search=(), only=("policy", "looped")
+    )
+    order: int = integer(2, 1, 5, "kgram: tokens of the contexts that are matched", search=(), only=("policy", "kgram"))
     size: str = choice("tiny", tuple(SIZES), "llama, qwen, gpt2: of the model, 50 thousand to 5 million weights")
 
     def build(self, setting: Setting) -> SoftmaxClass:

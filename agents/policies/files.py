@@ -5,6 +5,8 @@ types are checked before anything is unpacked, no object is unpickled and no cla
 What is built is a policy of the setting that the reader names: one of another setting is refused.
 """
 
+import dataclasses
+import functools
 import io
 import json
 import math
@@ -73,13 +75,15 @@ def read_policy(data: bytes, setting: Setting, where: str, *, made_on: Setting |
         BundleError: names the first thing that is wrong.
     """
     contents = read_contents(data, where)
-    if contents.name not in _BUILDERS:
-        raise BundleError(f"{where} holds a {contents.name!a:.80}: expected one of {', '.join(sorted(_BUILDERS))}")
-    if made_on is not None and contents.name not in _PORTABLE:
+    network = contents.name not in _BUILDERS and contents.name in _networks()
+    if contents.name not in _BUILDERS and not network:
+        known = sorted([*_BUILDERS, *_networks()])
+        raise BundleError(f"{where} holds a {contents.name!a:.80}: expected one of {', '.join(known)}")
+    if made_on is not None and contents.name not in _PORTABLE and not network:
         raise BundleError(f"{where} holds a {contents.name}, which answers on the instance alone that it was made on")
     given = _Given(contents, setting, made_on or setting, where)
     try:
-        policy = _BUILDERS[contents.name](given)
+        policy = _network(given) if network else _BUILDERS[contents.name](given)
     except ParameterError as error:
         raise BundleError(f"{where}: {error}") from error
     given.finish()
@@ -88,7 +92,8 @@ def read_policy(data: bytes, setting: Setting, where: str, *, made_on: Setting |
 
 def is_known(policy: Any) -> bool:
     """Return whether a policy is of a class that is built again from its parameters, and not of one below it."""
-    return type(policy).__name__ in _BUILDERS and type(policy).__module__.startswith("theorybench.")
+    name, module = type(policy).__name__, type(policy).__module__
+    return module.startswith("theorybench.") and (name in _BUILDERS or name in _networks())
 
 
 def read_contents(data: bytes, where: str) -> Contents:
@@ -276,24 +281,30 @@ def _of_setting(given: _Given) -> Policy:
 
 
 def _network(given: _Given) -> Policy:
-    from theorybench.agents.policies.catalogue import CATALOGUE  # which imports torch
-    from theorybench.agents.policies.mlp import MLPPolicy
-    from theorybench.agents.policies.transformer import TransformerPolicy
+    from theorybench.agents.policies.catalogue import PolicyOptions
 
-    cls, entry = {"MLPPolicy": (MLPPolicy, "mlp"), "TransformerPolicy": (TransformerPolicy, "transformer")}[given.name]
+    entry = _networks()[given.name]
     given.check_setting()
     kind, sizes = given.one_of("kind", KINDS), given.value("sizes")
     given.one_of("depends_on", ["prefix"])
-    names = CATALOGUE[entry].sizes
-    if not isinstance(sizes, dict) or set(sizes) != set(names):
-        raise BundleError(f"a {given.name} states the sizes {sizes!a:.80}: expected {', '.join(names)}")
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 2**16:
-            raise BundleError(f"a {given.name} states {name} = {size!a:.40}: expected an integer in 1..{2**16}")
-        if name in ("hidden_layers", "layers") and size > 64:
-            raise BundleError(f"a {given.name} states {name} = {size}: expected at most 64")
-    network = cls.network_class(given.setting, outputs=given.setting.num_actions, **sizes)
-    return cls(given.setting, kind, sizes, given.array("weights", "float", sum(network.counts)).astype(np.float64))
+    if not isinstance(sizes, dict) or set(sizes) != set(entry.sizes):
+        raise BundleError(f"a {given.name} states the sizes {sizes!a:.80}: expected {', '.join(entry.sizes)}")
+    for field in dataclasses.fields(PolicyOptions):
+        declared = field.metadata["range"]
+        if field.name in sizes and not declared.check(sizes[field.name]):
+            stated = f"{field.name} = {sizes[field.name]!a:.40}"
+            raise BundleError(f"a {given.name} states {stated}: expected {declared.allowed}")
+    network = entry.policy.network_class(given.setting, outputs=given.setting.num_actions, **sizes)
+    weights = given.array("weights", "float", sum(network.counts)).astype(np.float64)
+    return entry.policy(given.setting, kind, sizes, weights)
+
+
+@functools.cache
+def _networks() -> dict[str, Any]:
+    """Return the entries of networks by the names of their policies' classes; this imports torch."""
+    from theorybench.agents.policies.catalogue import CATALOGUE
+
+    return {entry.policy.__name__: entry for entry in CATALOGUE.values() if entry.policy is not None}
 
 
 def _language(given: _Given) -> Policy:
@@ -352,15 +363,13 @@ def _observations(given: _Given) -> np.ndarray:
     return found.astype(setting.observation_dtype)
 
 
-#: Those that read tokens, or a view of them, and know nothing of an instance.
-_PORTABLE = ("TablePolicy", "LegalTablePolicy", "LinearPolicy", "MLPPolicy", "TransformerPolicy", "LanguagePolicy")
+#: Those that read tokens, or a view of them, and know nothing of an instance; networks are others.
+_PORTABLE = ("TablePolicy", "LegalTablePolicy", "LinearPolicy", "LanguagePolicy")
 _BUILDERS: dict[str, Callable[[_Given], Policy]] = {
     "TablePolicy": _table,
     "LegalTablePolicy": _legal_table,
     "LinearPolicy": _linear,
     "SettingPolicy": _of_setting,
-    "MLPPolicy": _network,
-    "TransformerPolicy": _network,
     "LanguagePolicy": _language,
     "RewardGuidedPolicy": _reward_guided,
     "RecordedPolicy": _recorded,

@@ -28,8 +28,16 @@ class Samples(NamedTuple):
         return Samples(*(field[run] for field in self))
 
     def joined(self, others: "Samples") -> "Samples":
-        """Return the episodes of each run, then those of `others`; fields have the leading axis of runs."""
-        return Samples(*(torch.cat(both, dim=1) for both in zip(self, others, strict=True)))
+        """Return the episodes of each run, then those of `others`; fields have the leading axis of runs.
+
+        What networks over tokens see of prompts that are shorter is padded in front.
+        """
+        width = max(self.encoded.shape[-1], others.encoded.shape[-1])
+        both = (
+            part._replace(encoded=torch.nn.functional.pad(part.encoded, (width - part.encoded.shape[-1], 0)))
+            for part in (self, others)
+        )
+        return Samples(*(torch.cat(fields, dim=1) for fields in zip(*both, strict=True)))
 
     def pick(self, index: torch.Tensor) -> "Samples":
         """Return some episodes of each run, int64 (R, M) numbers; fields have the leading axis of runs."""

@@ -44,6 +44,12 @@ class TrainerOptions(PolicyOptions):
 
     optimizer: str = choice("adam", ("adam", "sgd", "mezo"), "stock torch optimiser, or mezo: forward passes alone")
     learning_rate: float = real(0.1, 0.0, 1000.0, "step size of the optimiser", open_low=True)
+    decay: str = choice(
+        "none",
+        ("none", "linear"),
+        "of the step size; linear: to 0 over the budget; fits of fixed data always do, over their steps",
+        only=("decay", "linear"),
+    )
     max_gradient_norm: float = real(1e6, 0.0, 1e12, "clip the gradient to this norm", open_low=True, search=())
     perturbation: float = real(
         1e-3, 0.0, 1.0, "mezo: how far apart losses are compared", open_low=True, search=(), only=("optimizer", "mezo")
@@ -77,7 +83,7 @@ class Trainer:
     def __init__(
         self, envs: Any, budgets: Sequence[Budget], seeds: Sequence[int], logs: Sequence[Log], options: TrainerOptions
     ) -> None:
-        self._batch = batch_of(envs)
+        self._envs, self._batch = envs.unwrapped, batch_of(envs)
         self.setting = self._batch.setting
         self.runs, self._budgets, self._logs = len(seeds), budgets, logs
         self._batch.seed(list(seeds) if self.runs > 1 else seeds[0])
@@ -86,7 +92,7 @@ class Trainer:
         self.softmax = options.build(self.setting)
         self.reference = SettingPolicy(self.setting, "reference")
         first = np.stack([self.softmax.start(int(key)) for key in self._keys])
-        self._anchored = options.anchored
+        self._anchored, self._decays = options.anchored, options.decay == "linear"
         self.optimizer = self.make_optimizer(first, options)
 
     def make_optimizer(self, first: np.ndarray, options: TrainerOptions) -> Descent:
@@ -101,6 +107,11 @@ class Trainer:
     def parameters(self) -> torch.Tensor:
         """Parameters of the policies, (R, ...)."""
         return self.optimizer.parameters
+
+    @property
+    def oracle(self) -> Any:
+        """The answer key, for privileged agents alone: other agents' environments have none (AttributeError)."""
+        return self._envs.oracle
 
     # Data.
 
@@ -259,17 +270,20 @@ class Trainer:
         picked = torch.gather(logs, -1, chosen) * data.taken[..., None]
         return picked if pair else picked[..., 0]
 
-    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float = 1.0, **scalars: Any) -> None:
+    def update(self, loss: Loss, data: Samples, *, log: bool = True, rate: float | None = None, **scalars: Any) -> None:
         """Take one step down each run's own loss, then report the policies that are due.
 
         Args:
             loss: the loss of one run.
             data: with a leading axis of runs.
             log: whether to report, with the scalars of the data.
-            rate: of the learning rate, the part that this step takes.
+            rate: of the learning rate, the part that this step takes; None for what the option `decay` says: all of
+                it, or the part of the budget that was left before these data.
             scalars: further numbers to report, (R,) each.
         """
-
+        if rate is None:
+            left = (self.remaining + data.rewards.shape[1]) / self._budgets[0].total
+            rate = min(left, 1.0) if self._decays else 1.0
         self.optimizer.step(functools.partial(self.loss_of_one, loss), self.anchored(data), rate)
         if log:
             self.report(data, **scalars)

@@ -52,21 +52,24 @@ def _is_integer(value: object) -> bool:
 
 
 def integer(
-    default: int,
+    default: int | str,
     low: int,
     high: int,
     meaning: str,
     *,
+    names: tuple[str, ...] = (),
     search: tuple[int, ...] | None = None,
     only: tuple[str, str] | None = None,
 ) -> Any:
-    """Declare an integer parameter in low..high, both included.
+    """Declare an integer parameter in low..high, both included; or one of `names`.
 
     `search` is what `theorybench tune` tries, `only` see `Range`.
     """
-    allowed, bounds = f"an integer in {low}..{high}", (low, high)
+    allowed, bounds = "".join(f"{name!r} or " for name in names) + f"an integer in {low}..{high}", (low, high)
 
     def check(value: object) -> bool:
+        if isinstance(value, str):
+            return value in names
         return _is_integer(value) and low <= value <= high  # type: ignore[operator]
 
     return _field(default, allowed, check, meaning, "integer", bounds, search, only)
@@ -100,17 +103,29 @@ def real(
     return _field(default, allowed, check, meaning, "real", (low, high), search, only)
 
 
-def choice(default: str, choices: tuple[str, ...], meaning: str, *, search: tuple[str, ...] = ()) -> Any:
-    """Declare a parameter that is one of a few strings; `search` are those that `theorybench tune` tries."""
+def choice(
+    default: str,
+    choices: tuple[str, ...],
+    meaning: str,
+    *,
+    search: tuple[str, ...] = (),
+    only: tuple[str, str] | None = None,
+) -> Any:
+    """Declare a parameter that is one of a few strings.
+
+    `search` are those that `theorybench tune` tries, `only` see `Range`.
+    """
     allowed = "one of " + ", ".join(repr(c) for c in choices)
-    return _field(
-        default, allowed, lambda v: isinstance(v, str) and v in choices, meaning, "choice", choices, search=search
-    )
+
+    def check(value: object) -> bool:
+        return isinstance(value, str) and value in choices
+
+    return _field(default, allowed, check, meaning, "choice", choices, search, only)
 
 
-def boolean(default: bool, meaning: str) -> Any:
-    """Declare a parameter that is True or False; `theorybench tune` leaves it alone."""
-    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean", search=())
+def boolean(default: bool, meaning: str, *, only: tuple[str, str] | None = None) -> Any:
+    """Declare a parameter that is True or False; `theorybench tune` leaves it alone, `only` see `Range`."""
+    return _field(default, "True or False", lambda v: isinstance(v, bool), meaning, "boolean", search=(), only=only)
 
 
 def instance(default: int | str, meaning: str, *, canonical: bool = False) -> Any:

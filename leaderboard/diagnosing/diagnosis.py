@@ -1,131 +1,141 @@
-"""A policy is rolled out in a setting and diagnosed: findings, each a few numbers and what they mean."""
+"""A policy is diagnosed in a setting: each diagnostic that both can give, and why the others are left out."""
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-
-from theorybench.agents.api.rollout import Episodes, rollout
+from theorybench.agents.api.loading import make_agent
 from theorybench.agents.diagnostics.summaries import Summary
-from theorybench.agents.diagnostics.zero_flow import TARGETS, ZeroFlow, zero_flow
-from theorybench.envs.core.errors import ConfigurationError, ParameterError, require_integer
-from theorybench.envs.core.registry import load_module, resolve_setting
+from theorybench.agents.diagnostics.zero_flow import TARGETS
+from theorybench.envs.core.errors import AgentError, ParameterError, require_integer
+from theorybench.envs.core.registry import resolve_setting
 from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.diagnosing.finding import Case, Finding, LeftOut, LogQuestions
+from theorybench.leaderboard.diagnosing.pictures import Drawing, draw_parts
+from theorybench.leaderboard.diagnosing.registry import DIAGNOSTICS
+from theorybench.leaderboard.records.record import json_value
 from theorybench.leaderboard.running.policies import find_policy
-
-#: Environments that are stepped together.
-TOGETHER = 4096
-#: The p-value from which on a summary counts as refuted.
-LEVEL = 0.05
-
-
-@dataclasses.dataclass(frozen=True)
-class DiagnosticFinding:
-    """What one diagnostic found."""
-
-    diagnostic: str  # its name, such as "zero-flow"
-    asked: dict[str, str]  # what it was asked about
-    values: dict[str, Any]  # numbers and flags, by name
-    meaning: str  # one line
 
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """Findings about a policy in a setting."""
+    """Findings about a policy in a setting.
+
+    Attributes:
+        env_id: of the setting.
+        parameters: of the setting, all of them.
+        policy: what it is called.
+        seed: of all draws.
+        findings: in the order of the diagnostics.
+        left_out: the diagnostics that the policy or the setting cannot give, and why.
+        episodes: that were rolled out; 0 where none had to be.
+    """
 
     env_id: str
-    parameters: dict[str, Any]  # of the setting, all of them
+    parameters: dict[str, Any]
     policy: str
-    episodes: int  # that were rolled out
     seed: int
-    findings: tuple[DiagnosticFinding, ...]
+    findings: tuple[Finding, ...]
+    left_out: dict[str, str] = dataclasses.field(default_factory=dict)
+    episodes: int = 0
+
+    def json(self) -> str:
+        """Return all of it as strict JSON: infinities and NaN are the strings "inf", "-inf" and "nan"."""
+        return json.dumps(json_value(dataclasses.asdict(self)), indent=2, allow_nan=False)
+
+    def figure(self, width: float = 9.6) -> Any:
+        """Draw what was found as one matplotlib Figure, `width` inches wide.
+
+        Raises:
+            ParameterError: nothing was found that has a picture.
+        """
+        parts: dict[Drawing, list[Finding]] = {}
+        for one in self.findings:
+            parts.setdefault(DIAGNOSTICS[one.diagnostic].drawing, []).append(one)
+        if not parts:
+            raise ParameterError("only", list(self.left_out), "a diagnostic that finds something to draw")
+        return draw_parts(list(parts.items()), f"{self.policy} on {self.env_id.partition('/')[2]}", width)
 
 
 def diagnose(
     policy: Any,
     env_id: str,
+    only: Sequence[str] | str | None = None,
+    seed: int = 0,
     *,
     summaries: Sequence[str | Summary] = (),
-    targets: Sequence[str] = ("reward",),
+    targets: Sequence[str] = (),
     episodes: int = 4000,
-    seed: int = 0,
     flips: int = 999,
     features: str = "linear",
     **parameters: Any,
 ) -> Diagnosis:
-    """Roll a policy out and test, for each summary and target, whether the summary is sufficient: see `zero_flow`.
+    """Ask what a policy remembers, what its answers depend on and where it looks, beside what the optimum does.
 
     Args:
-        policy: any object with `probs`, or a name as `theorybench.evaluate` takes it.
+        policy: any object with `probs`, or a name as `theorybench.evaluate` takes it; or an agent, for what is asked
+            of its training.
         env_id: a registered id, its short form, "module:ID" or "path/to/file.py:ID", with parameters in brackets where
             it has any.
-        summaries: as `zero_flow` takes them; or "file.py:name" of a function of observations. The view that tables of
-            the setting have, where there are none.
-        targets: "reward", "reply" and "action".
-        episodes: of the roll-out.
-        seed: of the roll-out and of the tests.
-        flips: as in `zero_flow`.
-        features: likewise.
+        only: names of diagnostics, such as "memory"; None for all that the policy and the setting can give, or for
+            "zero-flow" alone where summaries or targets are given.
+        seed: of prompts, replacements, episodes and tests.
+        summaries: of "zero-flow": as `zero_flow` takes them; or "file.py:name" of a function of observations. The view
+            that tables of the setting have, where there are none.
+        targets: of "zero-flow": "reward" (the default), "reply" and "action".
+        episodes: of "zero-flow": of its roll-out.
+        flips: of "zero-flow".
+        features: of "zero-flow".
         parameters: of the setting; they win over those in brackets.
+
+    Returns:
+        What was found; what was not says why in `left_out`.
 
     Raises:
         UnknownNameError: no such id or policy; the closest are suggested.
-        ParameterError: a parameter, summary, target or number out of its range.
+        ParameterError: a parameter, diagnostic, summary, target or number out of its range.
         ConfigurationError: a file that cannot be imported, or that has no such function.
+        AgentError: an agent that has to be trained first, where all that is asked for is asked of a policy.
     """
     require_integer("episodes", episodes, 3)
     for target in targets:
         if target not in TARGETS:
             raise ParameterError("target", target, "one of " + ", ".join(map(repr, TARGETS)))
+    wanted = _wanted(only, bool(summaries or targets))
     id, setting = resolve_setting(env_id, parameters)
-    tested = [(name_of(one), found_summary(one)) for one in summaries or (setting.policy_view,)]
-    acting = find_policy(policy, id, setting) if isinstance(policy, (str, Path)) else policy
-    log = _rolled_out(id, setting, acting, episodes, seed)
-    findings = [
-        finding(name, target, zero_flow(log, setting, summary, target, flips=flips, features=features, seed=seed))
-        for target in targets
-        for name, summary in tested
-    ]
+    acting, agent = _found(policy, id, setting, wanted)
     label = str(policy) if isinstance(policy, (str, Path)) else type(policy).__name__
-    return Diagnosis(id, setting.parameters, label, episodes, seed, tuple(findings))
+    case = Case(id, setting, label, acting, agent, seed, LogQuestions(summaries, targets, episodes, flips, features))
+    findings, left_out = [], {}
+    for name in wanted:
+        try:
+            findings += DIAGNOSTICS[name].find(case)
+        except LeftOut as error:
+            left_out[name] = str(error)
+    rolled_out = episodes if any(one.diagnostic == "zero-flow" for one in findings) else 0
+    return Diagnosis(id, setting.parameters, label, seed, tuple(findings), left_out, rolled_out)
 
 
-def name_of(summary: str | Summary) -> str:
-    """Return what a summary is called."""
-    return summary if isinstance(summary, str) else str(getattr(summary, "__name__", None) or type(summary).__name__)
+def _wanted(only: Sequence[str] | str | None, flow: bool) -> list[str]:
+    """Return the names of the diagnostics that are asked for, in their order."""
+    if only is None:
+        return ["zero-flow"] if flow else list(DIAGNOSTICS)
+    names = [only] if isinstance(only, str) else list(only)
+    for name in names:
+        if name not in DIAGNOSTICS:
+            raise ParameterError("only", name, "some of " + ", ".join(DIAGNOSTICS))
+    return [name for name in DIAGNOSTICS if name in names]
 
 
-def found_summary(summary: str | Summary) -> Summary:
-    """Return a summary that may be named as "module:name" or "file.py:name"."""
-    if not isinstance(summary, str) or ":" not in summary:
-        return summary
-    module, _, name = summary.rpartition(":")
-    found = getattr(load_module(module), name, None)
-    if not callable(found):
-        raise ConfigurationError(f"{module} has no function {name}: expected one of observations (n, tokens)")
-    return found  # type: ignore[no-any-return]
-
-
-def _rolled_out(env_id: str, setting: Setting, policy: Any, episodes: int, seed: int) -> Episodes:
-    envs = gym.make_vec(env_id, num_envs=min(episodes, TOGETHER), **setting.parameters)
+def _found(policy: Any, env_id: str, setting: Setting, wanted: Sequence[str]) -> tuple[Any, Any]:
+    """Return the policy, and None; or None, and the agent that was named in its place."""
+    if not isinstance(policy, (str, Path)):
+        return (policy, None) if hasattr(policy, "probs") or not hasattr(policy, "train") else (None, policy)
     try:
-        envs.reset(seed=seed)
-        return rollout(envs, policy, episodes=episodes, rng=np.random.default_rng([seed, 1]))
-    finally:
-        envs.close()
-
-
-def finding(summary: str, target: str, found: ZeroFlow) -> DiagnosticFinding:
-    """Return the result of a test with what it means."""
-    asked = {"summary": summary, "target": target}
-    what = TARGETS[target]
-    if found.p_value <= LEVEL:
-        meaning = f"refuted at {LEVEL:.0%}: what it forgets of the history tells of {what}"
-    elif found.p_value == 1.0 and found.flow == 0.0:
-        meaning = f"nothing to see: where summaries were equal, either histories were or {what}"
-    else:
-        meaning = f"not refuted: nothing was seen that it forgets and that tells of {what}"
-    return DiagnosticFinding("zero-flow", asked, dataclasses.asdict(found), meaning)
+        return find_policy(policy, env_id, setting), None
+    except AgentError:
+        if not any(DIAGNOSTICS[name].of_agents for name in wanted):
+            raise
+        return None, make_agent(str(policy))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from theorybench import study, testing
     from theorybench.agents import Agent, Budget, Episodes, list_agents, make_agent, rollout
     from theorybench.agents.evaluation.offline import evaluate_offline
+    from theorybench.leaderboard.diagnosing.diagnosis import diagnose
     from theorybench.leaderboard.evidence.lab import claims, studies
     from theorybench.leaderboard.records.record import Record
     from theorybench.leaderboard.records.store import read_records as records
@@ -61,6 +62,7 @@ _LAZY = {
     "Record": "theorybench.leaderboard.records.record",
     "board": "theorybench.notebook",
     "claims": "theorybench.leaderboard.evidence.lab",
+    "diagnose": "theorybench.leaderboard.diagnosing.diagnosis",
     "evaluate": "theorybench.leaderboard.running.policies",
     "evaluate_offline": "theorybench.agents.evaluation.offline",
     "frame": "theorybench.notebook",
@@ -101,6 +103,7 @@ __all__ = [
     "View",
     "board",
     "claims",
+    "diagnose",
     "evaluate",
     "evaluate_offline",
     "frame",

@@ -18,6 +18,8 @@ FOLDER = Path(baselines.__path__[0])
 PAST = {
     ("ppo[kl=0.1]", "TheoryBench/TreeMarkovChain-v0"): -2.026459243189614,
     ("rlvr[kl=0.3]", "TheoryBench/TreeMarkovChain-v0"): -1.9194014141819438,
+    ("adaptive-curriculum", "TheoryBench/Semiautomaton-v0"): 6.826451795491279,
+    ("curriculum-rlvr", "TheoryBench/Semiautomaton-v0"): 1.032505090432807,
     ("mixture-rlvr[kl=0.2]", "TheoryBench/Semiautomaton-v0"): 0.17244181235409606,
     ("kto", "TheoryBench/GoodBadLabels-v0"): -1.1157787267351338,
     ("rule[name=theory]", "TheoryBench/WeakToStrong-v0"): 3.803128975544152,

@@ -73,7 +73,7 @@ def test_the_sampled_gradient_is_that_of_the_objective(options, objective):
     estimates = np.empty((batches, *exact.shape))
     for batch in range(batches):
         trainer.set_parameters(start)
-        data = trainer.samples(trainer.collect(960, group_size=agent.block))
+        data = trainer.samples(trainer.collect(960, group_size=agent.episodes_per_prompt))
         trainer.update(agent.loss, data)  # gradient descent with step size 1
         estimates[batch] = trainer.parameters.detach().numpy()[0] - start[0]
     error = estimates.std(axis=0, ddof=1) / batches**0.5

@@ -35,7 +35,7 @@ class FaultyLab:
         hyperparameters: in place of those that are asked for, or (lab, asked) -> all of them.
         share: of the budget that is trained.
         learner: (lab, agent, seed, budget, hyperparameters) -> the policy of a run, in place of training.
-        policy: (lab, call) -> what is simulated.
+        policy: (lab, call) -> what is simulated, or whose memory and influence are measured.
         options: of the simulation in place of those that are asked for, or (lab, asked) -> all of them.
         played: (lab, call, episodes) -> other Episodes, or their rewards.
         estimated: (lab, options) -> all options of an estimate from a log, "estimator" among them where it is another.
@@ -102,6 +102,17 @@ class FaultyLab:
         """Estimate from a log, with faults."""
         options = self.estimated(self, asked) if self.estimated else asked
         return self.sound.estimate(policy, log, **{"estimator": estimator, **options})
+
+    def memory(self, policy: Any, seed: int, **options: Any) -> Any:
+        """Measure the state-size of a policy, or of what stands in its place, where episodes take place."""
+        return self.elsewhere.memory(self._acting(policy, seed, options), seed, **options)
+
+    def influence(self, policy: Any, seed: int, **options: Any) -> Any:
+        """Measure influence likewise."""
+        return self.elsewhere.influence(self._acting(policy, seed, options), seed, **options)
+
+    def _acting(self, policy: Any, seed: int, options: dict[str, Any]) -> Any:
+        return self.policy(self, Call(policy, 0, seed, options)) if self.policy else policy
 
     def simulate(self, policy: Any, episodes: int, seed: int, **asked: Any) -> Any:
         """Simulate, with faults."""

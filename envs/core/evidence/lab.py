@@ -48,5 +48,17 @@ class Lab(Protocol):
         which is then a table. Returns an Estimate.
         """
 
+    def memory(self, policy: Any, seed: int, **options: Any) -> Any:
+        """Measure how much of the beginning of a prompt a policy carries to its answer; returns a StateSize.
+
+        Options: `pasts` and `cut` of `effective_state_size`.
+        """
+
+    def influence(self, policy: Any, seed: int, **options: Any) -> Any:
+        """Measure how far each token of fresh prompts moves a policy's answer; returns an Influence.
+
+        Options: `prompts` and `distances` of `token_influence`.
+        """
+
     def at(self, **parameters: Any) -> "Lab":
         """Return the lab of the same id with other parameters: for claims that compare settings."""

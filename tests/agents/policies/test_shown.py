@@ -10,7 +10,7 @@ from theorybench.agents.api.agent import mismatch, shown_to
 from theorybench.agents.api.checks import check_agent
 from theorybench.agents.api.loading import list_agents, make_agent
 from theorybench.agents.policies.catalogue import CATALOGUE, PolicyOptions
-from theorybench.agents.policies.mlp import MLPSoftmax
+from theorybench.agents.policies.networks.mlp import MLPPolicy
 from theorybench.envs.core.checks.setting import check_setting
 from theorybench.envs.core.errors import CheckFailed, ParameterError
 from theorybench.envs.core.registry import list_envs, lookup
@@ -83,7 +83,7 @@ def test_what_a_policy_class_is_shown():
 
 def test_the_default_is_a_network_where_the_own_table_would_tell_what_is_hidden():
     setting = lookup("TheoryBench/Parity-v0").make_setting({"k": 2})
-    assert isinstance(PolicyOptions().build(setting), MLPSoftmax)
+    assert PolicyOptions().build(setting).policy_class is MLPPolicy
     assert PolicyOptions(policy="informed").build(setting).view.name == "local"
     with pytest.raises(ParameterError, match="view='informed'"):
         shown_to(make_agent("curriculum-search"), setting)

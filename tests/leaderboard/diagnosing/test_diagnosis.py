@@ -7,7 +7,8 @@ import pytest
 from theorybench import cli
 from theorybench.agents.diagnostics.zero_flow import ZeroFlow
 from theorybench.envs.core.errors import ConfigurationError, ParameterError, UnknownNameError
-from theorybench.leaderboard.diagnosing.diagnosis import diagnose, finding
+from theorybench.leaderboard.diagnosing.diagnosis import diagnose
+from theorybench.leaderboard.diagnosing.parts import flow_finding
 
 
 def test_findings_by_target_and_summary():
@@ -27,7 +28,7 @@ def test_the_setting_s_own_view_is_the_default():
 
 def test_p_values_have_words():
     words = [
-        finding("f", "reward", ZeroFlow(p, flow, 9, 0, True)).meaning
+        flow_finding("f", "reward", ZeroFlow(p, flow, 9, 0, True)).meaning
         for p, flow in ((0.05, 1), (0.2, 1), (1, 0), (1, -1))
     ]
     assert [one.partition(":")[0] for one in words] == ["refuted at 5%", "not refuted", "nothing to see", "not refuted"]

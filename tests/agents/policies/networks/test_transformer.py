@@ -10,7 +10,7 @@ import torch
 from theorybench.agents import make_agent
 from theorybench.agents.api.harness import train
 from theorybench.agents.policies.catalogue import PolicyOptions
-from theorybench.agents.policies.transformer import Transformer
+from theorybench.agents.policies.networks.transformer import Transformer
 from theorybench.envs.core.errors import ParameterError
 from theorybench.envs.core.registry import load_module, lookup
 
@@ -21,10 +21,11 @@ CASES, MACHINE, observed, moved = NETWORKS.CASES, NETWORKS.MACHINE, NETWORKS.obs
 def by_hand(network, weights, seen):
     """Compute one answer from the visible tokens alone, token by token, head by head."""
     own, at = {}, 0
-    for name, (shape, inputs, _) in network.entries.items():
-        size = math.prod(shape)
-        own[name], at = weights[at : at + size].reshape(shape) / inputs, at + size
-    answer, start, width = int(seen[-1]), network.prompt_length, own["last"].shape[0]
+    for name, entry in network.entries.items():
+        size = math.prod(entry.shape)
+        own[name], at = weights[at : at + size].reshape(entry.shape) / entry.inputs, at + size
+    start, width = len(seen) - 2 - network.window, own["last"].shape[0]
+    answer = start + int(seen[-1])
     places = [place for place in range(answer + 1) if seen[place]]
     rows = {p: own["token"][int(seen[p])] + (own["place"][p - start] if p >= start else 0.0) for p in places}
     size = width // network.heads
@@ -84,7 +85,7 @@ def test_what_stands_behind_the_answer_cannot_change_it():
     network = Transformer(setting, 3, 8, 2, 2)
     weights = torch.as_tensor(np.random.default_rng(0).normal(size=network.start(0).shape))
     rows = network.see(seen)
-    behind = np.arange(network.places) > rows[:, -1:]
+    behind = np.arange(network.places) > network.prompt_length + rows[:, -1:]
     assert behind.any()
     other = rows.copy()
     other[:, :-1][behind] = np.random.default_rng(1).integers(1, setting.num_symbols, size=behind.sum())
@@ -105,7 +106,7 @@ def test_a_token_further_along_is_read_as_it_was_nearer_to_the_start():
     def answers():
         rows = np.zeros((2, network.places + 1))  # a mark, and two tokens before it, or two places further along
         rows[0, 4:7], rows[1, 6:9] = [1, 2, 3], [1, 2, 3]
-        rows[:, -1] = 6, 8
+        rows[:, -1] = -1, 1
         return network(torch.as_tensor(weights), torch.as_tensor(rows)).numpy()
 
     assert network.prompt_length == 7

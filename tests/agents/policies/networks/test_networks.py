@@ -14,7 +14,7 @@ from theorybench.agents.policies.sizes import SHAPES
 from theorybench.envs.core.policy import KINDS, LegalTablePolicy, SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-KIT = load_module(str(Path(__file__).parents[1] / "trainers.py"))
+KIT = load_module(str(Path(__file__).parents[2] / "trainers.py"))
 BANDIT = "TheoryBench/PreferenceBandit-v0"
 MACHINE = "TheoryBench/Semiautomaton-v0"
 CASES = [

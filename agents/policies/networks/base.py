@@ -2,9 +2,12 @@
 
     ln pi(a | o) = ln pi_start(a | o) + f_w(o)_a - ln Z(o)
 
-The last layer of f is 0 at the start, so that training begins exactly at pi_start.
+The last layer of f is 0 at the start, so that training begins exactly at pi_start. A new network is a `Network`, a
+`NetworkPolicy` that names it, and an entry of the catalogue.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +25,35 @@ WINDOW = 32
 PART = 2**11
 
 
+class Network(ABC):
+    """A function of a flat vector of weights and of what it sees of observations; made from (setting, outputs, sizes).
+
+    Attributes:
+        counts: numbers in each of its arrays of weights, in their order.
+    """
+
+    counts: list[int]
+
+    @abstractmethod
+    def start(self, key: int) -> np.ndarray:
+        """Return weights with which it is 0 everywhere, the others random by the run's key, float64 (weights,)."""
+
+    @abstractmethod
+    def see(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the network is given of observations (n, tokens), float64 (n, numbers)."""
+
+    @abstractmethod
+    def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., outputs) for weights of one run and what is seen (..., numbers)."""
+
+    def along(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., steps, outputs) for what is seen at the steps of a response (..., steps, numbers), in order.
+
+        At steps that were not taken, where all numbers are 0, the outputs are arbitrary.
+        """
+        return self(weights, seen)
+
+
 class NetworkPolicy(SettingPolicy):
     """A policy of a setting, re-weighted by a network.
 
@@ -32,17 +64,22 @@ class NetworkPolicy(SettingPolicy):
         weights: float64 (weights,), as the network reads them.
     """
 
-    #: (setting, outputs=, sizes) -> `start(key)` draws weights, `see` gives its input, a call its outputs.
-    network_class: ClassVar[Any]
+    #: (setting, outputs=, sizes by name) -> the network
+    network_class: ClassVar[Callable[..., Network]]
 
-    def __init__(self, setting: Setting, kind: str, sizes: dict[str, int], weights: np.ndarray) -> None:
+    def __init__(self, setting: Setting, kind: str, sizes: dict[str, Any], weights: np.ndarray) -> None:
         super().__init__(setting, kind)
         self.depends_on = "prefix"
         self.sizes, self.weights = sizes, weights
 
+    @property
+    def network(self) -> Network:
+        """The network, made anew."""
+        return type(self).network_class(self.setting, outputs=self.setting.num_actions, **self.sizes)
+
     def probs(self, observations: np.ndarray) -> np.ndarray:
         """Return float64 (n, num_actions)."""
-        network = self.network_class(self.setting, outputs=self.setting.num_actions, **self.sizes)
+        network = self.network
         weights, (distinct, rows) = torch.from_numpy(self.weights), distinct_rows(observations)
         added = np.empty((len(distinct), self.setting.num_actions))
         for start in range(0, len(distinct), PART):
@@ -57,36 +94,42 @@ class NetworkSoftmax(SoftmaxClass):
     Encoded: what the network sees, then ln pi_start.
 
     Args:
+        policy_class: of its policies, which names the network.
         setting: the setting.
         start: "initial", "reference" or "uniform".
         sizes: of the network, by name.
     """
 
-    policy_class: ClassVar[type[NetworkPolicy]]
-
-    def __init__(self, setting: Setting, start: str = "initial", **sizes: int) -> None:
+    def __init__(
+        self, policy_class: type[NetworkPolicy], setting: Setting, start: str = "initial", **sizes: Any
+    ) -> None:
         super().__init__(setting, start)
-        self.sizes, network_class = sizes, self.policy_class.network_class
+        self.policy_class, self.sizes, network_class = policy_class, sizes, policy_class.network_class
         self.network = network_class(setting, outputs=setting.num_actions, **sizes)
         self.critic = network_class(setting, outputs=1, **sizes)
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
-        """Return the network's input and ln pi_start, float64 (n, places + 1 + num_actions)."""
+        """Return the network's input and ln pi_start, float64 (n, numbers + num_actions)."""
         logs = log_probs_of(self.origin, observations, self.setting.num_actions)
         return np.concatenate([self.network.see(observations), logs], axis=1)
 
     def start(self, key: int) -> np.ndarray:
         """Random layers, and a last layer of zeros."""
-        return np.asarray(self.network.start(key))
+        return self.network.start(key)
 
     def logits(self, parameters: Any, encoded: Any) -> Any:
         """Add the network's outputs to ln pi_start."""
         actions = self.setting.num_actions
         return encoded[..., -actions:] + self.network(parameters, encoded[..., :-actions])
 
+    def step_logits(self, parameters: Any, encoded: Any) -> Any:
+        """Return the same for the steps of episodes, whose responses are read once where the network can."""
+        actions = self.setting.num_actions
+        return encoded[..., -actions:] + self.network.along(parameters, encoded[..., :-actions])
+
     def value_start(self, key: int) -> np.ndarray:
         """Random layers, and a last layer of zeros."""
-        return np.asarray(self.critic.start(key))
+        return self.critic.start(key)
 
     def values(self, parameters: Any, encoded: Any) -> Any:
         """Return the output of the critic's network."""

@@ -1,4 +1,4 @@
-"""A perceptron as a policy class; see `network`.
+"""A perceptron as a policy class; see `base`.
 
 1. Input: the prompt's tokens and the last 32 of the response, the latest first; one-hot, padding being all zeros.
    Longer histories would cost the square of the horizon.
@@ -16,12 +16,12 @@ import itertools
 import numpy as np
 import torch
 
-from theorybench.agents.policies.network import WINDOW, NetworkPolicy, NetworkSoftmax
+from theorybench.agents.policies.networks.base import WINDOW, Network, NetworkPolicy
 from theorybench.envs.core.setting import Setting
 from theorybench.envs.core.streams import uniforms
 
 
-class Perceptron:
+class Perceptron(Network):
     """A perceptron with tanh units, as a pure function of a flat vector of weights.
 
     Args:
@@ -76,9 +76,3 @@ class MLPPolicy(NetworkPolicy):
     """A policy of a setting, re-weighted by a perceptron."""
 
     network_class = Perceptron
-
-
-class MLPSoftmax(NetworkSoftmax):
-    """The class of perceptrons."""
-
-    policy_class = MLPPolicy

@@ -1,0 +1,52 @@
+"""Attention: where the answer's place looks, and whether what the right answer depends on stands there.
+
+A measurement, not a theorem: arXiv 2402.14735 proves that the attention of a first layer finds the parents of a graph,
+for a training of its own; a head that looks at the parents need not use what it sees, and a policy may carry the parents
+over in other heads. The rank correlation with the influence says whether tokens that are looked at more move the answer
+more.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.diagnostics.influence import Influence
+
+
+def head_shares(weights: np.ndarray, influence: Influence, parents: np.ndarray | None) -> dict[str, Any]:
+    """Return what one head looks at.
+
+    Args:
+        weights: float64 (n, places), rows of the answer's place over prompt tokens, mark and response.
+        influence: of the same prompts.
+        parents: bool (n, prompt_length), the tokens that the right answer depends on; None if that is not known.
+
+    Returns:
+        "on_parents", the mean weight on them; "argmax_on_parents", how often the largest weight is on one; "chance",
+        their share of the prompt's tokens; "rank_correlation" of attention and influence over distances, NaN where
+        one of them is constant.
+    """
+    length = influence.asked.shape[1]
+    found: dict[str, Any] = {}
+    if parents is not None:
+        at = weights.argmax(axis=1)
+        hit = parents[np.arange(len(at)), np.minimum(at, length - 1)] & (at < length)
+        found["on_parents"] = float((weights[:, :length] * parents).sum(axis=1).mean())
+        found["argmax_on_parents"] = float(hit.mean())
+        found["chance"] = float((parents.sum(axis=1) / influence.asked.sum(axis=1)).mean())
+    return found | {
+        "rank_correlation": rank_correlation(
+            influence.mean_by_distance(weights[:, :length]), influence.by_distance
+        )
+    }
+
+
+def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Return Spearman's rank correlation where both are known; NaN where one is constant."""
+    from scipy.stats import rankdata
+
+    known = np.isfinite(first) & np.isfinite(second)
+    ranks = np.stack([rankdata(part[known]) for part in (first, second)])
+    ranks = ranks - ranks.mean(axis=1, keepdims=True)
+    spread = np.sqrt((ranks**2).sum(axis=1))
+    return float(ranks[0] @ ranks[1] / spread.prod()) if spread.all() else float("nan")

@@ -1,0 +1,132 @@
+"""Influence: on which tokens of the prompt a policy's answer depends, and on which it should.
+
+I_j is the mean, over prompts x, of the total variation between pi(. | x) and pi(. | x'), where x' is x with its token
+at place j drawn anew, uniformly from the symbols that may stand there (the one that stood there is one of them).
+Padding has no influence. Places are named by their distance from the prompt's last token, since that is what stays the
+same where lengths differ.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.diagnostics.prompts import TOKENS, answers, fresh_prompts
+from theorybench.envs.core.errors import ParameterError, require_integer
+from theorybench.envs.core.setting import Setting
+
+#: Prompts that are averaged over.
+PROMPTS = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Influence:
+    """How far each token of some prompts moves an answer.
+
+    Attributes:
+        observations: the prompts, (n, tokens).
+        distances: int64 (n, prompt_length), of each place from the prompt's last token; below 0 where padding follows.
+        asked: bool (n, prompt_length), the places where a token was replaced; padding never is.
+        moved: float64 (n, prompt_length), the total variation; 0 where nothing was replaced.
+    """
+
+    observations: np.ndarray
+    distances: np.ndarray
+    asked: np.ndarray
+    moved: np.ndarray
+
+    @property
+    def by_distance(self) -> np.ndarray:
+        """I, float64 (prompt_length,) for the distances 0, 1, ...; NaN where no prompt has such a place."""
+        return self.mean_by_distance(self.moved)
+
+    def mean_by_distance(self, values: np.ndarray) -> np.ndarray:
+        """Return the mean of values (n, prompt_length) at each distance, over the places that were asked about."""
+        where, length = self.distances[self.asked], self.asked.shape[1]
+        count = np.bincount(where, minlength=length)
+        total = np.bincount(where, weights=values[self.asked], minlength=length)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def token_influence(
+    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | None = None
+) -> Influence:
+    """Replace each token of fresh prompts in turn. Two policies are asked about the same prompts and replacements.
+
+    Args:
+        policy: any object with `probs`.
+        setting: in which it answers.
+        seed: of prompts and replacements.
+        prompts: how many.
+        distances: of the places that are asked about; None for all.
+
+    Raises:
+        ParameterError: no prompt, or a distance outside of the prompt.
+    """
+    require_integer("prompts", prompts, 1)
+    rng, length = np.random.default_rng([seed, 22]), setting.prompt_length
+    for distance in distances or ():
+        if not 0 <= distance < length:
+            raise ParameterError("distance", distance, f"an integer in 0..{length - 1}, the places of a prompt")
+    seen = fresh_prompts(setting, rng, prompts)
+    there = seen[:, :length] != 0
+    last = length - 1 - there[:, ::-1].argmax(axis=1)
+    apart = last[:, None] - np.arange(length)
+    asked = there if distances is None else there & np.isin(apart, list(distances))
+    first, count = setting.replacements(seen)
+    drawn = first + np.floor(rng.random(asked.shape) * count).astype(np.int64) + 1  # a symbol's token
+    rows, places = np.nonzero(asked & (drawn != seen[:, :length]))
+    before, moved = answers(policy, setting, seen), np.zeros(asked.shape)
+    size = max(1, TOKENS // seen.shape[1])
+    for begin in range(0, len(rows), size):
+        row, place = rows[begin : begin + size], places[begin : begin + size]
+        replaced = seen[row]
+        replaced[np.arange(len(row)), place] = drawn[row, place]
+        moved[row, place] = np.abs(answers(policy, setting, replaced) - before[row]).sum(axis=1) / 2
+    return Influence(seen, apart, asked, moved)
+
+
+def by_distance(
+    policy: Any, setting: Setting, seed: int = 0, prompts: int = PROMPTS, distances: Sequence[int] | None = None
+) -> np.ndarray:
+    """Return I for each distance from the prompt's last token, float64 (distances,): see `token_influence`."""
+    found = token_influence(policy, setting, seed, prompts, distances).by_distance
+    return found if distances is None else found[list(distances)]
+
+
+def exact_influence(policy: Any, setting: Setting, prompt: np.ndarray) -> np.ndarray:
+    """Return the influence of each token of one observation (tokens,), over all replacements: (prompt_length,)."""
+    first, count = (part[0] for part in setting.replacements(prompt[None]))
+    there = prompt[: setting.prompt_length] != 0
+    places = np.repeat(np.flatnonzero(there), count[there])
+    number = np.arange(len(places)) - np.repeat(np.cumsum(count[there]) - count[there], count[there])
+    replaced = np.repeat(prompt[None], len(places), axis=0)
+    replaced[np.arange(len(places)), places] = first[places] + number + 1
+    before, after = answers(policy, setting, prompt[None]), answers(policy, setting, replaced)
+    moved = np.abs(after - before).sum(axis=1) / 2
+    return np.asarray(np.bincount(places, weights=moved / count[places], minlength=len(there)))
+
+
+def share_on(parents: np.ndarray, values: np.ndarray) -> float:
+    """Return the share of values (n, places) >= 0 that lies on true parents, bool (n, places); 0 where all are 0."""
+    total = float(values.sum())
+    return float(values[parents].sum()) / total if total else 0.0
+
+
+def ranking(parents: np.ndarray, values: np.ndarray, asked: np.ndarray) -> float:
+    """Return how surely values rank parents above other tokens: the area under the ROC curve; 1/2 by chance.
+
+    Args:
+        parents: bool (n, places).
+        values: float64 (n, places).
+        asked: bool (n, places), the tokens that count. NaN where these are all parents, or none is.
+    """
+    from scipy.stats import rankdata
+
+    truth = parents[asked]
+    positive, negative = int(truth.sum()), int((~truth).sum())
+    if not positive or not negative:
+        return float("nan")
+    ranks = rankdata(values[asked])[truth].sum()
+    return float((ranks - positive * (positive + 1) / 2) / (positive * negative))

@@ -1,0 +1,153 @@
+"""Effective state-size: how much of the beginning of a prompt a policy carries over a cut to its answer.
+
+*Of a layer* (arXiv 2504.19561). A layer that acts on a sequence as a lower-triangular operator T, outputs = T inputs,
+can be run as a recurrence whose state has rank T[i:, :i] numbers at place i, and no fewer.
+
+*Of any policy*, from its answers alone (ours). Cut the prompt. Write N pasts before the cut and F futures behind it, all
+N F pairs, and L[p, (f, a)] = max(ln pi(a | p, f), -12). Less its mean over answers a, which takes the normaliser away,
+and less its mean over pasts p, so that nothing is left of a policy that forgets the past. If what the policy carries
+over is a vector h_p that the logits of each future read linearly, then L = H U, of the rank of H: the singular values
+of L tell how many numbers go over the cut. It is a rank of what the answers show: a policy whose logits are no linear
+function of its state can have a larger one than its state has numbers.
+
+Ranks are counted by singular values above a tolerance times the largest one, at two tolerances since each alone can
+mislead: weak directions count at .01 and not at .1. The entropy form, exp(-sum p ln p) with p = sigma / sum sigma, needs
+none.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from theorybench.agents.diagnostics.prompts import answers, fresh_prompts
+from theorybench.envs.core.errors import ParameterError, require_integer
+from theorybench.envs.core.setting import Setting
+
+#: ln pi below this counts as this.
+LOWEST = -12.0
+#: Pasts, and futures, of a probe.
+PASTS, FUTURES = 256, 64
+#: Below it a largest singular value counts as 0.
+NOTHING = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class StateSize:
+    """Singular values of what goes over a cut.
+
+    Attributes:
+        singular: in falling order, those that can be above 0.
+        ceiling: the largest rank that the probe can show: where the policy's comes near, more pasts are needed.
+    """
+
+    singular: tuple[float, ...]
+    ceiling: int
+
+    def rank(self, tolerance: float) -> int:
+        """Return how many singular values are above the tolerance times the largest one; 0 where nothing goes over."""
+        largest = max(self.singular, default=0.0)
+        return 0 if largest < NOTHING else sum(value > tolerance * largest for value in self.singular)
+
+    @property
+    def entropy(self) -> float:
+        """The exponential of the entropy of the singular values' shares; 0 where nothing goes over."""
+        values = np.array(self.singular)
+        if not values.size or values[0] < NOTHING:
+            return 0.0
+        shares = values[values > 0] / values.sum()
+        return float(np.exp(-shares @ np.log(shares)))
+
+
+def effective_state_size(
+    policy: Any,
+    setting: Setting,
+    seed: int = 0,
+    *,
+    pasts: int = PASTS,
+    futures: int = FUTURES,
+    cut: int | None = None,
+) -> StateSize:
+    """Measure what a policy carries over a cut of the prompt to its first answer.
+
+    Args:
+        policy: any object with `probs`.
+        setting: in which it answers.
+        seed: of the probe.
+        pasts: beginnings of prompts that are told apart.
+        futures: ends of prompts that each is met with; a setting's own probe has its own.
+        cut: prompt columns before the cut; None for the setting's own probe, and for the middle where it has none.
+
+    Raises:
+        ParameterError: `pasts` below 2, no future, a cut outside of the prompt, or prompts of one token.
+    """
+    return state_size(answers(policy, setting, probe(setting, seed, pasts, futures, cut)))
+
+
+def probe(
+    setting: Setting, seed: int = 0, pasts: int = PASTS, futures: int = FUTURES, cut: int | None = None
+) -> np.ndarray:
+    """Return observations (pasts, futures, tokens): each beginning of a prompt with each of some ends.
+
+    Raises:
+        ParameterError: see `effective_state_size`.
+    """
+    require_integer("pasts", pasts, 2)
+    require_integer("futures", futures, 1)
+    rng = np.random.default_rng([seed, 21])
+    own = setting.memory_probe(rng, pasts) if cut is None else None
+    if own is not None:
+        return own
+    if setting.prompt_length < 2:
+        raise ParameterError("cut", cut, "a prompt of two tokens or more, which one can cut")
+    cut = setting.prompt_length // 2 if cut is None else cut
+    if not 0 < cut < setting.prompt_length:
+        raise ParameterError("cut", cut, f"an integer in 1..{setting.prompt_length - 1}, columns of the prompt")
+    drawn = fresh_prompts(setting, rng, pasts + futures)
+    crossed = np.repeat(drawn[:pasts, None], futures, axis=1)
+    crossed[:, :, cut:] = drawn[None, pasts:, cut:]
+    return crossed
+
+
+def state_size(probabilities: np.ndarray) -> StateSize:
+    """Return the state-size that answers show.
+
+    Args:
+        probabilities: float64 (pasts, futures, num_actions), of each answer after each past and future.
+    """
+    logs = np.log(np.maximum(probabilities, np.exp(LOWEST)))
+    logs -= logs.mean(axis=2, keepdims=True)
+    logs -= logs.mean(axis=0)
+    pasts, futures, actions = logs.shape
+    ceiling = min(pasts - 1, futures * (actions - 1))
+    values = np.linalg.svd(logs.reshape(pasts, -1), compute_uv=False)[:ceiling]
+    return StateSize(tuple(values.tolist()), ceiling)
+
+
+def operator(layer: Callable[[np.ndarray], np.ndarray], places: int) -> np.ndarray:
+    """Return the matrix of a layer that is linear in its inputs, gates and attention being held: (places, places).
+
+    Args:
+        layer: inputs float64 (n, places), n sequences, to outputs of the same shape.
+        places: of a sequence.
+    """
+    return np.asarray(layer(np.eye(places)), np.float64).T
+
+
+def operator_state_sizes(matrix: np.ndarray) -> tuple[StateSize, ...]:
+    """Return the state-size of an operator, T of outputs = T inputs, at the cuts 1, 2, ..., places - 1.
+
+    Args:
+        matrix: T, float64 (places, places), lower-triangular.
+
+    Raises:
+        ParameterError: another shape, or an output that depends on a later input.
+    """
+    if matrix.ndim != 2 or len(set(matrix.shape)) != 1 or np.triu(matrix, 1).any():
+        raise ParameterError("matrix", matrix.shape, "a square matrix with zeros above its diagonal")
+    places = len(matrix)
+    return tuple(
+        StateSize(tuple(np.linalg.svd(matrix[cut:, :cut], compute_uv=False).tolist()), min(cut, places - cut))
+        for cut in range(1, places)
+    )

@@ -1,0 +1,28 @@
+"""Prompts that policies are asked about, and their answers, a part at a time."""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.environments.batch import Batch
+from theorybench.envs.core.policy import checked_probs
+from theorybench.envs.core.setting import Setting
+
+#: Tokens that a policy reads at a time, to bound memory.
+TOKENS = 2**18
+
+
+def fresh_prompts(setting: Setting, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return what a policy sees first in new episodes, (count, tokens): prompts as evaluation has them."""
+    batch = Batch(setting.for_pretraining, count, np)
+    batch.seed(int(rng.integers(2**62)))
+    batch.reset(batch.options(None))
+    return np.asarray(batch.observe())
+
+
+def answers(policy: Any, setting: Setting, observations: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a policy, float64 (..., num_actions), at observations (..., tokens)."""
+    rows = observations.reshape(-1, observations.shape[-1])
+    size = max(1, TOKENS // rows.shape[1])
+    parts = [checked_probs(policy, rows[k : k + size], setting.num_actions) for k in range(0, len(rows), size)]
+    return np.concatenate(parts).reshape(*observations.shape[:-1], setting.num_actions)

@@ -1,0 +1,1 @@
+"""Networks as policy classes: what they share, and a file for each."""

@@ -1,0 +1,255 @@
+"""What networks over tokens share: what they read, how their weights are kept, and pieces of their layers.
+
+1. The input is a sequence: the prompt's tokens, a mark where the response begins, and the last 32 tokens of the
+   response. The output is read at the last token of the response, or at the mark where the response is empty.
+2. Places are counted from the mark, and 0 is padding, which nobody reads. So columns that hold nothing but padding, in
+   front of all tokens of a batch, are left out: that changes no answer, and short prompts cost little.
+3. All weights of a run are one flat vector, drawn from the run's own counter stream.
+4. Each matrix averages its n inputs, x -> (1/n) V x with entries of V of standard deviation sqrt(n), so that one step
+   size suits any width; those of the last matrix are 0 at the start.
+5. The norm is the root mean square (arXiv 1910.07467); layers are x + f(norm(x)) (Xiong et al., arXiv 2002.04745).
+6. An update reads each response once for all its steps, unless the prompt contains the state or the response is longer
+   than 32 tokens.
+"""
+
+import math
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from theorybench.agents.policies.networks.base import PART, WINDOW, Network, NetworkPolicy
+from theorybench.envs.core.arrays import distinct_rows
+from theorybench.envs.core.errors import ParameterError
+from theorybench.envs.core.setting import Setting
+from theorybench.envs.core.streams import uniforms
+
+#: Hidden units of the perceptrons, for each number of a token.
+EXPANSION = 2
+
+
+class Entry(NamedTuple):
+    """An array of weights."""
+
+    shape: tuple[int, ...]
+    inputs: int = 1  # that it averages
+    deviation: float = 1.0  # standard deviation of what comes out at the start
+    start: float | tuple[float, ...] = 0.0  # the mean at the start, of all numbers or along the last axis
+
+
+class Attention(NamedTuple):
+    """Where one layer, or one look-up, looks for the answer."""
+
+    name: str
+    weights: np.ndarray  # float64 (n, heads, places): over the prompt's tokens, the mark and the response
+
+
+#: What a network notes as it reads: the name of a layer, and the weights at the answers, (n, heads, steps, places).
+Notes = list[tuple[str, torch.Tensor]]
+
+
+class TokenNetwork(Network):
+    """A network over tokens, as a pure function of a flat vector of weights.
+
+    A subclass sets `entries` and defines `read`.
+
+    Args:
+        setting: gives the tokens.
+        outputs: numbers that come out.
+
+    Attributes:
+        entries: its arrays of weights by name, in the order of the flat vector.
+        window: tokens of the response that it sees at most.
+        places: tokens that it sees at most: of the prompt, the mark, and of the response.
+        mark: the token of that name, the last of `mark` + 1.
+    """
+
+    entries: dict[str, Entry]
+    #: Numbers that follow the tokens in what is seen: the answer's place behind the mark, and what a subclass adds.
+    asked: int = 1
+
+    def __init__(self, setting: Setting, outputs: int) -> None:
+        self.prompt_length, self.window = setting.prompt_length, min(setting.response_length, WINDOW)
+        self.places = self.prompt_length + 1 + self.window
+        self.mark, self.outputs = setting.num_symbols + 1, outputs
+        # Whether each step of a response sees all that the step before saw.
+        self._grows = not setting.state_in_prompt and setting.response_length <= WINDOW
+
+    @property
+    def counts(self) -> list[int]:  # type: ignore[override]
+        """Numbers in each array."""
+        return [math.prod(entry.shape) for entry in self.entries.values()]
+
+    def start(self, key: int) -> np.ndarray:
+        """Return random weights with a last matrix of zeros, float64 (weights,)."""
+        draws = uniforms(np.array([key], np.int64), sum(self.counts))[0]
+        # Of uniform numbers whose variance is the number of inputs, or 0.
+        scales = [entry.deviation * math.sqrt(3.0 * entry.inputs) for entry in self.entries.values()]
+        means = [np.broadcast_to(entry.start, entry.shape).ravel() for entry in self.entries.values()]
+        return np.repeat(scales, self.counts) * (2.0 * draws - 1.0) + np.concatenate(means)
+
+    def see(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the network is given: tokens with the mark, and how far behind it the answer's place is.
+
+        Returns:
+            float64 (n, tokens + 1), without the columns in front in which no prompt has a token.
+        """
+        prompt, response = observations[:, : self.prompt_length], observations[:, self.prompt_length :]
+        length = np.count_nonzero(response, axis=1)
+        if response.shape[1] > self.window:
+            last = np.maximum(length - self.window, 0)[:, None] + np.arange(self.window)
+            response = np.take_along_axis(response, last, axis=1)
+        begun = np.flatnonzero(prompt.any(axis=0))
+        prompt = prompt[:, begun[0] if len(begun) else self.prompt_length :]
+        marks = np.full((len(prompt), 1), self.mark)
+        places = np.minimum(length, self.window)[:, None]
+        return np.concatenate([prompt, marks, response, places], axis=1, dtype=np.float64)
+
+    def __call__(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., outputs) for weights of one run and what is seen (..., tokens + 1)."""
+        rows = seen.reshape(-1, 1, seen.shape[-1])
+        return self._read(weights, rows).reshape(*seen.shape[:-1], self.outputs)
+
+    def along(self, weights: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """Return (..., steps, outputs) for what is seen at the steps of a response (..., steps, tokens + 1).
+
+        Each response is read once, as it stands at the last step: what stands behind an answer does not change it.
+        """
+        if not self._grows:
+            return self(weights, seen)
+        rows = seen.reshape(-1, *seen.shape[-2:])
+        return self._read(weights, rows).reshape(*seen.shape[:-1], self.outputs)
+
+    def _read(self, weights: torch.Tensor, seen: torch.Tensor, notes: Notes | None = None) -> torch.Tensor:
+        """Return (n, steps, outputs) for what is seen at the steps (n, steps, tokens + 1)."""
+        tokens, asked = seen[..., : -self.asked].amax(1).long(), seen[..., -self.asked :].long()
+        parts = zip(self.entries.items(), torch.split(weights, self.counts), strict=True)
+        own = {name: part.reshape(entry.shape) / entry.inputs for (name, entry), part in parts}
+        return self.read(own, tokens, asked, notes)
+
+    @abstractmethod
+    def read(
+        self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
+    ) -> torch.Tensor:
+        """Return (n, steps, outputs).
+
+        Args:
+            own: the arrays of weights, each divided by its number of inputs.
+            tokens: int64 (n, tokens), of which the last 1 + `window` are the mark and the response; 0 is padding.
+            asked: int64 (n, steps, numbers): how far the answer's place is behind the mark, and what a subclass adds.
+            notes: where attention is noted, if anywhere.
+        """
+
+    def answers(self, tokens: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
+        """Return the places of the answers, int64 (n, steps)."""
+        return asked[..., 0] + self.behind(tokens)
+
+    def behind(self, tokens: torch.Tensor) -> int:
+        """Return the place of the mark, the number of prompt tokens that are left."""
+        return tokens.shape[-1] - 1 - self.window
+
+    def attention(self, weights: torch.Tensor, seen: torch.Tensor) -> list[Attention]:
+        """Return where each layer looks for the answers to what is seen (n, tokens + 1); nothing where none looks."""
+        notes: Notes = []
+        self._read(weights, seen[:, None], notes)
+        front = self.places - (seen.shape[1] - self.asked)  # of columns that were left out
+        return [Attention(name, np.pad(held[:, :, 0].numpy(), ((0, 0), (0, 0), (front, 0)))) for name, held in notes]
+
+
+class AttendingPolicy(NetworkPolicy):
+    """A policy of a setting, re-weighted by a network that attends to tokens."""
+
+    def attention(self, observations: np.ndarray) -> list[Attention]:
+        """Return, for each layer or look-up, the weights with which the answer's place attends to all places."""
+        network, weights = self.network, torch.from_numpy(self.weights)
+        assert isinstance(network, TokenNetwork)
+        distinct, rows = distinct_rows(observations)
+        parts = [
+            network.attention(weights, torch.from_numpy(network.see(distinct[start : start + PART])))
+            for start in range(0, len(distinct), PART)
+        ]
+        layers = zip(*parts, strict=True)
+        return [Attention(layer[0].name, np.concatenate([part.weights for part in layer])[rows]) for layer in layers]
+
+
+# Pieces of layers.
+
+
+def layered(block: dict[str, Entry], layers: int) -> dict[str, Entry]:
+    """Return the entries of some layers that are alike: "query 0", "key 0", ..., "query 1", ...."""
+    return {f"{name} {layer}": entry for layer in range(layers) for name, entry in block.items()}
+
+
+def layer_of(own: dict[str, torch.Tensor], layer: int) -> dict[str, torch.Tensor]:
+    """Return the arrays of one layer by their names in the block."""
+    return {name.split()[0]: array for name, array in own.items() if name.endswith(f" {layer}")}
+
+
+def square(width: int) -> Entry:
+    """Return a matrix from tokens to tokens."""
+    return Entry((width, width), width)
+
+
+def perceptron_entries(width: int) -> dict[str, Entry]:
+    """Return the arrays of a layer's perceptron."""
+    hidden = EXPANSION * width
+    return {"up": Entry((width, hidden), width), "down": Entry((hidden, width), hidden)}
+
+
+def perceptron(block: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Return relu(norm(x) up) down."""
+    return torch.relu(norm(x) @ block["up"]) @ block["down"]
+
+
+def norm(x: torch.Tensor) -> torch.Tensor:
+    """Scale the last axis to a mean square of 1."""
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+
+
+def head_size(width: int, heads: int) -> int:
+    """Return the numbers of a token for each head.
+
+    Raises:
+        ParameterError: a width that the heads cannot share.
+    """
+    if width % heads:
+        raise ParameterError("width", width, f"a multiple of heads = {heads}")
+    return width // heads
+
+
+def split_heads(rows: torch.Tensor, heads: int) -> torch.Tensor:
+    """Split among heads: (n, rows, width) -> (n, heads, rows, size)."""
+    return rows.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(rows: torch.Tensor) -> torch.Tensor:
+    """Put the parts of heads beside each other: (n, heads, rows, size) -> (n, rows, width)."""
+    return rows.transpose(1, 2).flatten(2)
+
+
+def distances(rows: torch.Tensor, places: int) -> torch.Tensor:
+    """Return how far back each place is, seen from the places `rows` (n, rows): int64 (n, rows, places)."""
+    return rows[:, :, None] - torch.arange(places)
+
+
+def causal_softmax(scores: torch.Tensor, back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Return attention weights to tokens that stand at a place or before it, (n, heads, rows, places).
+
+    Args:
+        scores: (n, heads, rows, places).
+        back: of `distances`.
+        tokens: (n, places), 0 in padding.
+    """
+    seen = (back == 0) | ((back > 0) & (tokens != 0)[:, None])  # itself always, so that no row is empty
+    return torch.softmax(torch.where(seen[:, None], scores, -torch.inf), dim=-1)
+
+
+def at_places(x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Return the rows of x (n, rows, width) at places (n, steps): (n, steps, width)."""
+    return torch.take_along_dim(x, places[:, :, None], dim=1)
+
+
+def attention_at(weights: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Return the rows of attention weights (n, heads, rows, places) at places (n, steps): (n, heads, steps, places)."""
+    return torch.take_along_dim(weights, places[:, None, :, None], dim=2)

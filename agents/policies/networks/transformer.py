@@ -1,0 +1,106 @@
+"""A small transformer as a policy class; see `tokens`.
+
+1. Attention is causal and relative: with queries q, keys k, and for each head and distance d a learned vector r_d and a
+   learned number b_d, token i attends to token j in proportion to exp(q_i . (k_j + r_{i-j}) / width of a head +
+   b_{i-j}) (Shaw et al., arXiv 1803.02155). So what is learnt at one step of a response holds at the next, and what is
+   learnt on short prompts holds on long ones.
+2. Tokens of the response also have an embedding of their place, 0 at the start, so that what depends on the place can
+   be learnt.
+3. Each layer is x + attention(norm(x)), then x + perceptron(norm(x)). The last layer is computed only where an output
+   is read. No dropout.
+"""
+
+import torch
+
+from theorybench.agents.policies.networks.tokens import (
+    AttendingPolicy,
+    Entry,
+    Notes,
+    TokenNetwork,
+    at_places,
+    attention_at,
+    causal_softmax,
+    distances,
+    head_size,
+    join_heads,
+    layer_of,
+    layered,
+    norm,
+    perceptron,
+    perceptron_entries,
+    split_heads,
+    square,
+)
+from theorybench.envs.core.setting import Setting
+
+
+class Transformer(TokenNetwork):
+    """A decoder as a pure function of a flat vector of weights.
+
+    Args:
+        setting: gives the tokens.
+        outputs: numbers that come out.
+        width: numbers of each token.
+        layers: their number.
+        heads: of the attention in each layer, a divisor of the width.
+
+    Raises:
+        ParameterError: a width that the heads cannot share.
+    """
+
+    def __init__(self, setting: Setting, outputs: int, width: int, layers: int, heads: int) -> None:
+        super().__init__(setting, outputs)
+        self.layers, self.heads, self.size = layers, heads, head_size(width, heads)
+        block = {
+            **{name: square(width) for name in ("query", "key", "value", "join")},
+            "distance": Entry((self.places, width)),
+            "lean": Entry((self.places, heads)),
+            **perceptron_entries(width),
+        }
+        self.entries = {
+            "token": Entry((self.mark + 1, width)),
+            "place": Entry((self.window + 1, width), deviation=0.0),
+            **layered(block, layers),
+            "last": Entry((width, outputs), width, 0.0),
+        }
+
+    def read(
+        self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
+    ) -> torch.Tensor:
+        """Return (n, steps, outputs)."""
+        answers = self.answers(tokens, asked)
+        x = own["token"][tokens] + torch.nn.functional.pad(own["place"], (0, 0, self.behind(tokens), 0))
+        rows = torch.arange(tokens.shape[1]).expand(len(x), -1)
+        for layer in range(self.layers):
+            block = layer_of(own, layer)
+            keys, values = (split_heads(norm(x) @ block[name], self.heads) for name in ("key", "value"))
+            if last := layer == self.layers - 1:
+                rows, x = answers, at_places(x, answers)
+            attention = self._attention(block, split_heads(norm(x) @ block["query"], self.heads), keys, rows, tokens)
+            if notes is not None:
+                notes.append((f"layer {layer + 1}", attention if last else attention_at(attention, answers)))
+            x = x + join_heads(attention @ values) @ block["join"]
+            x = x + perceptron(block, x)
+        return norm(x) @ own["last"]
+
+    def _attention(
+        self,
+        block: dict[str, torch.Tensor],
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        rows: torch.Tensor,
+        tokens: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the attention weights, (n, heads, rows, places), for queries at the places `rows` (n, rows)."""
+        back = distances(rows, tokens.shape[1])
+        vectors = block["distance"].unflatten(-1, (self.heads, self.size)).permute(1, 2, 0)
+        relative = queries @ vectors / self.size + block["lean"].T[:, None]  # by distance
+        index = back.clamp(min=0)[:, None].expand(-1, self.heads, -1, -1)
+        scores = queries @ keys.transpose(-1, -2) / self.size + torch.gather(relative, -1, index)
+        return causal_softmax(scores, back, tokens)
+
+
+class TransformerPolicy(AttendingPolicy):
+    """A policy of a setting, re-weighted by a transformer."""
+
+    network_class = Transformer

@@ -1,0 +1,76 @@
+"""Imitation: what a policy class learns when it is told the answers. Privileged: drawn as a line, never ranked.
+
+Where reinforcement fails one asks whether the class can hold the answer at all, or whether rewards do not lead there.
+Imitation takes rewards out of the question. Of prompts drawn as any learner gets them it minimises the cross-entropy
+
+    - mean over episodes of  sum_t sum_a pi*(a | s_t) ln pi(a | s_t),    s_t along the optimum's own answers,
+
+where pi* is the oracle's optimal policy. Its minimum over all policies is pi* on every state that pi* reaches:
+
+    theorybench run --envs KFoldComposition --agents "imitation[policy=transformer],grpo[policy=transformer]"
+
+Implementation details:
+
+1. *Prompts* follow the setting's law of training, `trained` lengths included; each costs an episode, as a reward does.
+2. *Teacher forcing:* with several actions the optimum's are played, and each is asked for after those before it were
+   right. States off that path are never seen: a policy that errs is on its own, as in language models.
+3. *All of pi\\** is matched, not one draw of it: where the optimum is random, that has less variance. Of a setting of
+   pairs the two responses are drawn, and its prompts' optimum is matched.
+4. One step of Adam for each batch of `episodes_per_update`, none of which is seen twice. The step size is that of
+   networks, which this agent is for, and falls linearly to 0 (`decay`), so that the end is no snapshot of noise.
+
+It logs the policy after each update, and no scalars.
+
+Where it deviates: behaviour cloning is given a data set of demonstrations, here they are drawn for the run.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from theorybench.agents.training.gradient import GradientAgent
+from theorybench.agents.training.samples import Samples
+from theorybench.agents.training.trainer import Trainer
+from theorybench.envs.core.policy import checked_probs
+from theorybench.envs.core.validation import preset
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Imitation(GradientAgent):
+    """Descends the cross-entropy to the optimal policy."""
+
+    feedback: ClassVar[str] = "none"
+    privileged: ClassVar[bool] = True
+
+    episodes_per_update: int = preset(GradientAgent, "episodes_per_update", 128)
+    learning_rate: float = preset(GradientAgent, "learning_rate", 0.03)
+    max_gradient_norm: float = preset(GradientAgent, "max_gradient_norm", 1.0)
+    decay: str = preset(GradientAgent, "decay", "linear")
+
+    def run(self, trainer: Trainer) -> None:
+        """Draw prompts, play the optimum, step towards it."""
+        while trainer.remaining >= self.episodes_per_update:
+            trainer.update(self.loss, demonstrations(trainer, self.episodes_per_update), log=False)
+            trainer.report()
+
+    def loss(self, log_probs: torch.Tensor, data: Samples) -> torch.Tensor:
+        """Mean cross-entropy of the answers."""
+        return -torch.where(data.values > 0, data.values * log_probs, 0.0).flatten(1).sum(1).mean()
+
+
+def demonstrations(trainer: Trainer, count: int) -> Samples:
+    """Play `count` episodes of each run by the optimum.
+
+    Returns:
+        Samples whose actions are all actions at every step, (R, N, T, A), and whose values are the optimum's
+        probabilities of them, 0 where they are illegal: an optimum that gives up has nothing to tell.
+    """
+    optimum = trainer.oracle.optimal_policy
+    episodes = trainer.collect(count, policy=optimum)
+    rows = np.zeros((*episodes.taken.shape, trainer.setting.num_actions))
+    rows[episodes.taken] = checked_probs(optimum, episodes.observations[episodes.taken], rows.shape[-1])
+    data = trainer.samples(episodes)
+    told = torch.from_numpy(rows).reshape(*data.taken.shape, -1) * data.legal
+    return data._replace(actions=torch.arange(rows.shape[-1]).expand(told.shape), values=told)

@@ -1,0 +1,15 @@
+"""Whose value was that? Keys of several symbols, many of which share all but one."""
+
+from theorybench.envs.core.registry import register
+from theorybench.envs.recall.key_recall.oracle import DIFFICULTIES, KeyRecallOracle
+from theorybench.envs.recall.key_recall.render import KeyRecallRenderer
+from theorybench.envs.recall.key_recall.setting import KeyRecall
+
+register(
+    "TheoryBench/KeyRecall-v0",
+    KeyRecall,
+    KeyRecallOracle,
+    budget=65_536,
+    difficulties=DIFFICULTIES,
+    renderer=KeyRecallRenderer(),
+)

@@ -1,0 +1,88 @@
+"""What matching part of a key is worth, and how well a context separates keys: closed forms and an ideal head.
+
+*Part of a key.* Of the S^k keys, n are stored and one of these is asked. A policy that matches the last j of its k
+symbols finds the right pair and h others, where h is hypergeometric: n - 1 draws, without replacement, from the
+S^k - 1 other keys, of which S^(k - j) - 1 end alike. It answers each value as often as it stands there. The right pair
+shows the right value, each other one with probability 1/V, so that the right answer has the share
+(1 + h/V) / (1 + h) on average, and
+
+    J_j = 1/V + (1 - 1/V) E[1 / (1 + h)].
+
+*A head that matches contexts* of order k (arXiv 2508.07208: two-layer induction heads of any order). The context of a
+place is c = sum over lags l = 1..k of w_l onehot(symbol l places before), w_l proportional to 3^(l - 1); that of the
+answer is made of the last k tokens. Attention is softmax(beta (cos - 1)) of the cosine with the answer's context, over
+places that have k tokens before them. The right value has cosine 1. Contexts that differ have a cosine of at most
+1 - gap_k, so that the log attention of the right value is at least beta gap_k above that of any other context.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+
+def suffix_value(matched: int, *, key_length: int, symbols: int, values: int, pairs: int) -> float:
+    """Return J_j, what matching the last symbols of the key is worth on average over prompts.
+
+    Args:
+        matched: j, how many symbols are matched; 0 for none.
+        key_length: k, symbols of a key.
+        symbols: S, how many symbols keys are made of.
+        values: V.
+        pairs: n.
+    """
+    others, alike, draws = symbols**key_length - 1, symbols ** (key_length - matched) - 1, pairs - 1
+    share = sum(
+        math.comb(alike, h) * math.comb(others - alike, draws - h) / (1 + h) for h in range(min(alike, draws) + 1)
+    )
+    return 1 / values + (1 - 1 / values) * share / math.comb(others, draws)
+
+
+def lag_weights(order: int) -> np.ndarray:
+    """Return the weights of the symbols 1, ..., order places back in a context: float64 (order,), summing to 1."""
+    weights = 3.0 ** np.arange(order)
+    return np.asarray(weights / weights.sum())
+
+
+def smallest_gap(order: int) -> float:
+    """Return gap_k, the smallest 1 - cosine of two contexts of this order that differ.
+
+    That is the gap of (b, ..., b, a) and (b, ..., b, b), which differ in the nearest symbol alone: its weight is 1 and
+    that of all others W = 3 + ... + 3^(k - 1), so that the cosine is W / sqrt(1 + W^2). Whatever the number of symbols.
+    """
+    others = (3.0**order - 3.0) / 2
+    length = math.sqrt(1 + others * others)
+    return 1 / (length * (length + others))  # 1 - W / sqrt(1 + W^2), without its rounding error
+
+
+def head_attention(prompts: np.ndarray, order: int, sharpness: float) -> np.ndarray:
+    """Return the attention of the ideal head at the answer's place: float64 (n, columns), rows summing to 1.
+
+    Args:
+        prompts: int (n, columns), tokens of prompts, 0 in front where they are short.
+        order: of the contexts.
+        sharpness: beta gap_k, the inverse temperature times the smallest gap.
+
+    A place is attended if it and the `order` tokens before it are no padding. Where there is none, all weights are 0.
+    """
+    weights, places = lag_weights(order), prompts.shape[1] - order
+    # What stands 1, ..., order places before each of the places order, order + 1, ..., and before the answer.
+    before = [prompts[:, order - lag : order - lag + places] for lag in range(1, order + 1)]
+    last = [prompts[:, [-lag]] for lag in range(1, order + 1)]
+    product, own, asked = (np.zeros((len(prompts), places)) for _ in range(3))
+    for (a, first), (b, second) in itertools.product(enumerate(weights), repeat=2):
+        product += first * second * (before[a] == last[b])
+        own += first * second * (before[a] == before[b])
+        asked += first * second * (last[a] == last[b])
+    attended = before[-1] > 0  # padding stands in front, so that a place whose farthest token is one has them all
+    scores = np.where(attended, sharpness / smallest_gap(order) * (product / np.sqrt(own * asked) - 1), -np.inf)
+    scores = np.exp(scores - np.where(attended.any(axis=1), scores.max(axis=1), 0.0)[:, None])
+    total = scores.sum(axis=1, keepdims=True)
+    attention = np.zeros(prompts.shape)
+    attention[:, order:] = scores / np.where(total > 0, total, 1.0)
+    return attention
+
+
+def memory_bits(*, key_length: int, symbols: int, values: int, pairs: int) -> float:
+    """Return log2 of how many dictionaries of n pairs there are."""
+    return math.log2(math.comb(symbols**key_length, pairs)) + pairs * math.log2(values)

@@ -1,0 +1,59 @@
+"""Renderings of a question about keys: the pairs, those that end as the question does, and the one that is meant."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from theorybench.envs.core.environments.canvas import BAD, GIVEN, GOOD, SAID, Cell, CellRow
+from theorybench.envs.core.environments.render import Renderer, Scene, described, status
+from theorybench.envs.recall.key_recall.setting import KeyRecall
+
+#: What stands for a pair that a short prompt does not have.
+UNUSED = "·"
+#: Pairs in a line, and the width of each.
+_PER_LINE, _WIDTH = 8, 1.5
+
+
+class KeyRecallRenderer(Renderer):
+    """A box for each pair: green where the key is the one that is asked for, red where it ends with the same symbol."""
+
+    def text(self, setting: KeyRecall, scene: Scene) -> str:
+        """Write pairs, question and answer."""
+        pairs, faces, question, answer = _read(setting, scene)
+        marks = {GOOD: "!", BAD: "*", GIVEN: " "}
+        words = [name + marks[face] for name, face in zip(pairs, faces, strict=True) if name != UNUSED]
+        lines = [words[start : start + _PER_LINE] for start in range(0, len(words), _PER_LINE)]
+        rows = [("pairs" if not number else "", " ".join(line)) for number, line in enumerate(lines)]
+        rows += [
+            ("marks", "! is the key that is asked for, * ends with the same symbol"),
+            ("question", f"{question} {answer}"),
+            ("status", status(setting, scene)),
+        ]
+        return described(setting, scene, rows)
+
+    def rows(self, setting: KeyRecall, scene: Scene) -> list[CellRow]:
+        """Return rows of pairs, and the question with what was answered."""
+        pairs, faces, question, answer = _read(setting, scene)
+        boxes = [Cell(name, face) for name, face in zip(pairs, faces, strict=True)]
+        rows = [
+            CellRow("pairs" if not start else "", tuple(boxes[start : start + _PER_LINE]), _WIDTH)
+            for start in range(0, len(boxes), _PER_LINE)
+        ]
+        rows.append(CellRow("question", (Cell(question, SAID), Cell(answer, SAID)), _WIDTH))
+        rows.append(CellRow("colours", words="green: the key that is asked for; red: ends with the same symbol"))
+        return rows
+
+
+def _read(setting: KeyRecall, scene: Scene) -> tuple[list[str], list[str], str, str]:
+    """Return the pairs in words, `UNUSED` where there is none, their colours, the question and the answer."""
+    seen = scene.observation[None]
+    pairs, question = (part[0].astype(int) for part in setting.read(seen))
+    right, alike = (setting.matches(seen, matched)[0] for matched in (setting.k, 1))
+    faces = np.where(right, GOOD, np.where(alike, BAD, GIVEN)).tolist()
+    names = [f"{_word(setting, key)} {value - 1}" if value else UNUSED for *key, value in pairs.tolist()]
+    answer = int(scene.observation[setting.prompt_length])
+    return names, faces, _word(setting, question.tolist()), setting.symbol_name(answer - 1) if answer else "?"
+
+
+def _word(setting: KeyRecall, tokens: Iterable[int]) -> str:
+    return "".join(setting.symbol_name(token - 1) for token in tokens)

@@ -1,0 +1,99 @@
+"""Experiments on the last write: trained networks, by length and delay, what moves their answers, what they remember."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.evidence.experiments import Computed, Sampled, SampleMean, metric_of
+from theorybench.envs.core.evidence.lab import Lab, run_seeds, seed_of
+from theorybench.envs.recall.experiments import NETWORK, SEEDS
+from theorybench.envs.recall.last_write.law import optimal_influence
+
+#: Episodes of each run.
+BUDGET = 65_536
+#: The networks that are compared.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "window": {"policy": "phalanx", "layers": 1, "block": 8, "carry": "window"},
+    "full": {"policy": "phalanx", "layers": 1, "carry": "full"},
+    "transformer": {"policy": "transformer"},
+}
+#: Tolerance of the ranks that claims count.
+TOLERANCE = 0.1
+
+#: (lab, policy, seed) -> a number of a policy.
+Number = Callable[[Lab, Any, int], float]
+
+
+def value(length: int | None = None) -> Number:
+    """Return what gives the objective at a length; None for the full one."""
+    name = "objective" if length is None else f"length_{length}/objective"
+    return lambda lab, policy, seed: metric_of(lab.oracle, policy, name)
+
+
+def value_by_delay(lab: Lab, policy: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability of the right answer to each prompt of the pool, float64, and its delay D, int64 (pool,).
+
+    D is how many tokens follow the last write.
+    """
+    pool = lab.oracle.pool()
+    right = (lab.oracle.pool_probs(policy) * pool.targets).sum(axis=1)
+    return right, lab.setting.T - 1 - lab.setting.parents(pool.observations).argmax(axis=1)
+
+
+def value_between(low: int, high: int) -> Number:
+    """Return what gives the mean probability of the right answer where low <= D < high."""
+
+    def found(lab: Lab, policy: Any, seed: int) -> float:
+        right, delay = value_by_delay(lab, policy)
+        return float(right[(low <= delay) & (delay < high)].mean())
+
+    return found
+
+
+def state_size(lab: Lab, policy: Any, seed: int) -> float:
+    """Return the rank of what a policy remembers over the middle of the prompt."""
+    return float(lab.memory(policy, seed).rank(TOLERANCE))
+
+
+def influences(lab: Lab, policy: Any, seed: int, distances: Sequence[int], prompts: int) -> np.ndarray:
+    """Return how far the tokens at some distances from the end move answers: float64 (prompts, distances)."""
+    found = lab.influence(policy, seed_of(seed, 3), prompts=prompts, distances=list(distances))
+    return np.asarray(found.moved[:, lab.setting.T - 1 - np.asarray(distances)])
+
+
+def influence_of_optimum(distance: int) -> SampleMean:
+    """Return the experiment on how often the token so far from the end moves the right answer."""
+    return SampleMean(
+        sample=lambda lab, seed: influences(lab, lab.oracle.optimal_policy, seed, [distance], 40_000)[:, 0],
+        prediction=lambda oracle: float(
+            optimal_influence(oracle.setting.V, oracle.setting.F, oracle.setting.p, distance)
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedNumber(Sampled):
+    """The mean, over runs of a network, of a number of the policy that a run ends with."""
+
+    network: str  # one of `NETWORKS`
+    number: Number
+    seeds: int = SEEDS
+    changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the network's hyper-parameters
+
+    def values(self, lab: Lab, seed: int) -> np.ndarray:
+        """Train; return the number of each run, float64 (seeds,)."""
+        options = {**NETWORK, **NETWORKS[self.network], **self.changes}
+        policies = lab.train("grpo", run_seeds(seed, self.seeds), BUDGET, **options)
+        return np.array([self.number(lab, policy, seed) for policy in policies])
+
+
+def share_of_runs(network: str, holds: Callable[[Lab, Any, int], bool]) -> Computed:
+    """Return the experiment on the share of the runs of a network of which something holds: all, says theory."""
+    runs = TrainedNumber(
+        network=network,
+        number=lambda lab, policy, seed: float(holds(lab, policy, seed)),
+        prediction=lambda oracle: 1.0,
+    )
+    return Computed(value=lambda lab, seed: float(runs.values(lab, seed).mean()), prediction=runs.prediction)

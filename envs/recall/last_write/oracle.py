@@ -1,0 +1,40 @@
+"""Exact answers about the last write, and how hard it gets with the length of the prompt."""
+
+import functools
+
+import numpy as np
+
+from theorybench.envs.core.evidence.difficulty import Difficulty
+from theorybench.envs.recall.last_write.setting import LastWrite, LatestPolicy
+from theorybench.envs.recall.oracle import RecallOracle
+
+
+class LastWriteOracle(RecallOracle[LastWrite]):
+    """Exact answers about a `LastWrite`."""
+
+    @functools.cached_property
+    def optimal_policy(self) -> LatestPolicy:
+        """Answer the value of the last write."""
+        return LatestPolicy(self.setting)
+
+    def scoring_pool(self, length: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw prompts from the instance's generator; their answers are read off the roles that were drawn."""
+        setting, rng = self.setting, self.setting.generator()
+        rng.permutation(2 * setting.V)
+        written = rng.random((setting.pool, length)) < setting.p
+        written[:, 0] = True
+        roles = setting.drawn_roles(rng, written)
+        last = np.where(written, np.arange(length), 0).max(axis=1)
+        return setting.tables.token[roles], roles[np.arange(setting.pool), last][:, None]
+
+
+DIFFICULTIES = (
+    Difficulty(
+        parameter="T",
+        values=(16, 24, 32, 48, 64, 96, 128),
+        size="tokens T",
+        parameters={"trained": 16, "instance": 10_000},
+        laws=(),
+        grows="how far back the last write may lie: beyond T - 1 = 15 tokens only in prompts longer than in training",
+    ),
+)

@@ -1,0 +1,126 @@
+"""Theory of recall from a bag of readings, as executable claims.
+
+Predictions are closed forms. Measurements play policies on fresh prompts, recall from random tags, and train networks
+on short prompts.
+"""
+
+from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
+from theorybench.envs.recall.experiments import Played, Reaches, StateSize
+from theorybench.envs.recall.tagged_bag.experiments import Leak, Rearranged, doubled, permuted
+from theorybench.envs.recall.tagged_bag.law import best_value, leak
+
+claim = ClaimMaker("tagged-bag")
+#: Inverse temperatures of recall.
+SHARPNESS = (0, 1, 2, 4, 8)
+#: Episodes of a trained network.
+BUDGET = 51_200
+EXACT = {"tolerance": 1e-12, "tolerance_reason": "64-bit arithmetic", "resolution": 1e-12}
+RECALL = "arXiv 2602.01863, attention as recall from a measure; the closed form is ours"
+LAYER = "the network `bag` (ours, after arXiv 2602.01863)"
+
+
+def _optimum(name: str, **parameters: int) -> Claim:
+    """Return the claim on the best answer at some parameters."""
+    return claim(
+        f"optimum{name}",
+        Played(
+            rule="optimal",
+            prediction=lambda oracle: best_value(
+                *(getattr(oracle.setting, field) for field in ("n", "I", "C", "Z", "purity"))
+            ),
+        ),
+        source="ours",
+        statement="The type whose favourite the source showed most often is right as often as the multinomial sum says",
+        falsified_by="counting the readings of all sources",
+        formula="sum over N ~ Binomial(n, 1/I) and m of S(N, m) q^m r^(N - m) / C",
+        parameters=parameters,
+        resolution=0.02,
+    )
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _optimum(""),
+    _optimum("-short", n=16),
+    _optimum("-many", I=8, n=96),
+    *(
+        claim(
+            f"leak-{beta}",
+            Leak(sharpness=beta, prediction=lambda oracle, beta=beta: leak(beta, oracle.setting.I)),
+            source=RECALL,
+            statement=f"With orthonormal tags a softmax at inverse temperature {beta} puts this weight on wrong sources",
+            falsified_by="tags that overlap (at 0: more readings of some sources than of others)",
+            formula=f"(I - 1)/(e^{beta} + I - 1)",
+            **EXACT,
+        )
+        for beta in SHARPNESS
+    ),
+    claim(
+        "recalled-mean",
+        Leak(sharpness=2, of_values=True, prediction=lambda oracle: leak(2, oracle.setting.I)),
+        source=RECALL,
+        statement="The recalled mean is off the source's own by the leak times the distance of the others' mean",
+        falsified_by="tags that overlap",
+        formula="(I - 1)/(e^2 + I - 1), of that distance",
+        **EXACT,
+    ),
+    claim(
+        "order",
+        Rearranged(policy="bag", rearrange=permuted, prediction=lambda oracle: 0.0),
+        source=LAYER,
+        statement="Another order of the readings changes no answer of a trained `bag`",
+        falsified_by="a transformer, which reads places",
+        formula="0, the largest change of a probability",
+        **EXACT,
+    ),
+    claim(
+        "doubled",
+        Rearranged(policy="bag", rearrange=doubled, prediction=lambda oracle: 0.0),
+        source=LAYER,
+        statement="If each reading occurs twice, no answer of a trained `bag` changes: it sees frequencies, not counts",
+        falsified_by="a transformer, or the best answers by their posterior, which become more certain",
+        formula="0, the largest change of a probability",
+        **EXACT,
+    ),
+    claim(
+        "memory",
+        StateSize(
+            policy=lambda oracle: oracle.rules["sampled"],
+            prediction=lambda oracle: float(oracle.setting.I * (oracle.setting.C - 1)),
+        ),
+        source="arXiv 2504.19561, effective state-size, here of a policy; the number is ours",
+        statement="Answers by the posterior depend on I (C - 1) numbers of the readings before a cut, and on no more",
+        falsified_by="a policy that pools all readings, or one that knows fewer sources",
+        formula="I (C - 1)",
+    ),
+    claim(
+        "network",
+        Reaches(
+            agent="grpo",
+            budget=BUDGET,
+            metric="score",
+            bound=0.65,
+            hyperparameters={"policy": "bag"},
+            prediction=lambda oracle: 1.0,
+        ),
+        source=LAYER,
+        statement="Trained on up to 16 readings, `bag` scores more than .65 on 64 of them (five runs)",
+        falsified_by="a network that reads places",
+        formula="1: whether the mean score, with its interval, is above .65",
+    ),
+    claim(
+        "transformer",
+        Reaches(
+            agent="grpo",
+            budget=BUDGET,
+            metric="score",
+            bound=0.3,
+            above=False,
+            hyperparameters={"policy": "transformer"},
+            prediction=lambda oracle: 1.0,
+        ),
+        source="ours",
+        statement="With as many episodes a plain transformer of the default size scores less than .3 (five runs)",
+        falsified_by="`bag` in its place; the claim is about this budget and size, not about what transformers can do",
+        formula="1: whether the mean score, with its interval, is below .3",
+    ),
+)

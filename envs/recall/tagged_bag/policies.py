@@ -1,0 +1,38 @@
+"""Policies that count readings: the best one, rules that mix sources, and one that answers by the posterior."""
+
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.policy import PolicyOfSetting
+from theorybench.envs.core.setting import Setting
+
+
+class CountingPolicy(PolicyOfSetting):
+    """Answers with the type whose favourite was read most often; ties are shared equally.
+
+    Args:
+        setting: TaggedBag.
+        weight: what a reading of another source counts: 0 for the best answer, 1 to pool all readings.
+    """
+
+    def __init__(self, setting: Setting, weight: float = 0.0) -> None:
+        super().__init__(setting)
+        self.weight = weight
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, C)."""
+        setting: Any = self.setting
+        counted = setting.counted(observations)
+        scores = counted.own + self.weight * counted.others
+        best = scores == scores.max(axis=1, keepdims=True)
+        return np.asarray(best / best.sum(axis=1, keepdims=True))
+
+
+class PosteriorPolicy(PolicyOfSetting):
+    """Answers by the posterior itself."""
+
+    def probs(self, observations: np.ndarray) -> np.ndarray:
+        """Return float64 (n, C)."""
+        setting: Any = self.setting
+        return np.asarray(setting.posterior(observations))

@@ -1,0 +1,279 @@
+"""What kind the source with a tag is, after readings of several sources in one context."""
+
+import dataclasses
+import functools
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from theorybench.envs.core.arrays import namespace
+from theorybench.envs.core.dynamics import Sizes
+from theorybench.envs.core.errors import ParameterError, UnknownNameError
+from theorybench.envs.core.numerics import softmax
+from theorybench.envs.core.policy import Policy
+from theorybench.envs.core.streams import Stream
+from theorybench.envs.core.validation import integer, real
+from theorybench.envs.recall.setting import RecallSetting
+from theorybench.envs.recall.tagged_bag.law import evidence
+from theorybench.envs.recall.tagged_bag.policies import CountingPolicy, PosteriorPolicy
+
+#: Symbols that fit the smallest integer type.
+MOST_SYMBOLS = 127
+#: What a reading of another source counts by each rule that counts.
+WEIGHTS = {"pooled": 1.0, "leaky-1": math.exp(-1), "leaky-2": math.exp(-2), "leaky-4": math.exp(-4)}
+#: The rule that answers by the posterior.
+SAMPLED = "sampled"
+#: Readings before the cut of the memory probe, readings behind it, and futures.
+BEFORE, BEHIND, FUTURES = 6, 4, 64
+
+
+class Tables(NamedTuple):
+    """An instance."""
+
+    favourites: np.ndarray  # int64 (C,), the favourite symbol of each type
+    #: tokens of readings, in place ((tag C + type) Z + d): the symbol that is d behind the favourite, cyclically
+    shown: np.ndarray
+    steps: np.ndarray  # int64 (I + 1 + M,), counters of the draws of a prompt of M readings
+    age: np.ndarray  # int64 (M,), how many readings stand behind each, and this one
+
+
+class Counted(NamedTuple):
+    """The readings of n prompts, by what they show."""
+
+    own: np.ndarray  # int64 (n, C), those of the source asked about that show each type's favourite
+    others: np.ndarray  # int64 (n, C), those of all other sources
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaggedBag(RecallSetting):
+    """Readings of several sources are mixed in one context: what type is the source that is asked about?
+
+    ## Description
+    Many facts about several subjects stand in one context, in any order: which belong together is said by a tag, and
+    nothing by their place. Does a policy pool the right ones? And does it still when there are more of them than it was
+    trained on?
+
+    A prompt of length s is s *readings*, then a question. Each of I sources has a hidden type among C, uniform and
+    fresh in each prompt. A reading is one token, (tag, symbol): the tag of a source, uniform, and a symbol that shows
+    the favourite of the source's type with probability `purity` = q, each of the other Z - 1 symbols with probability
+    (1 - q)/(Z - 1). The question is a tag. Which symbol is which type's favourite is hidden and fixed by the instance.
+
+    The answer takes two things: to look at the readings with the tag asked about and at no others, and to count. The
+    order of readings means nothing.
+
+    ## Action Space
+    `Discrete(C)`: the type of the source asked about. All are always legal.
+
+    ## Observation Space
+    `MultiDiscrete`, n + 2 integers: n places of readings, the question, the answer (0 while it is not given). A shorter
+    prompt stands to the right, with 0 in front. Type c is token c + 1; the reading (tag, symbol z) is token
+    C + tag Z + z + 1; the question for a tag is token C + I Z + tag + 1.
+
+    ## Starting State
+    The prompt index decides types, readings and question. Without a stage a prompt has n readings or, with
+    `trained` = M > 0, uniformly 1 to M: training sees short prompts, evaluation long ones alone.
+    `options={"stage": s}` asks for s readings; the last stage is the longest prompt that training may see.
+
+    ## Reward
+    1 if the answer is the type that was drawn, else 0.
+
+    ## Episode End
+    After the answer; terminated, never truncated.
+
+    ## Arguments
+    C + I Z + I is at most 127, C at most Z, and `purity` above 1/Z.
+
+    ## Optimum
+    J = mean over a pool of prompts with n readings of sum_c pi(c) P(c | prompt). In place of the type that was drawn
+    each answer is paid its posterior probability: the same expectation with less noise, and exact for every policy. The
+    pool is drawn once by the instance:
+
+        rng = default_rng([7003, instance]); favourites = rng.permutation(Z)[:C]
+        types = rng.integers(C, size=(pool, I)); tags = rng.integers(I, size=(pool, n))
+        u = rng.random((pool, n)); asked = rng.integers(I, size=pool)
+
+    A reading shows the favourite f where u < q, else the symbol o + (o >= f), o = floor((u - q)/(1 - q) (Z - 1)). Of
+    the readings of the source asked about, let k_c show the favourite of type c: the posterior is proportional to
+    exp(lambda k_c), lambda = ln(q (Z - 1)/(1 - q)) = 1.504. J* is the mean of its largest value, by an answer with the
+    largest k_c. J_ref = 1/C, the reference being uniform. Averaged over all prompts J* has a closed form (`law.py`).
+
+    | parameters | J* of the pool | of all prompts | pooled | leaky-1 | leaky-2 | leaky-4 | sampled |
+    |---|---|---|---|---|---|---|---|
+    | default | .972717 | .974592 | .496161 | .820345 | .958528 | .972717 | .962039 |
+    | instance 10000 | .974755 | .974592 | .508814 | .834814 | .961962 | .974755 | .963537 |
+    | I 8, n 96 | .940370 | .944993 | .412095 | .679141 | .892168 | .940370 | .917633 |
+    | n 16 | .742203 | .746354 | .445007 | .646781 | .738050 | .742203 | .660342 |
+
+    Rules: `leaky-b` counts a reading of another source as e^-b of one of its own, `pooled` (b = 0) as a whole one;
+    `sampled` answers by the posterior itself instead of its largest value.
+
+    ## What theory predicts
+    *What has to be remembered.* The log-posteriors of all sources: each reading adds to one of them. They have
+    I (C - 1) = 12 numbers, and that is the rank of what any right policy keeps of the readings that it has seen.
+
+    *A soft recall leaks.* With orthonormal tags and inverse temperature beta a softmax puts the weight
+    (I - 1)/(e^beta + I - 1) on readings of other sources: .75, .525, .289, .052 and .001 at beta = 0, 1, 2, 4 and 8.
+
+    *Averages do not know how many there were.* The network `bag` attends over readings without positions: their order
+    changes nothing, to the last bits, and neither does it if every reading occurs twice. So it holds on longer prompts,
+    but cannot become more certain with more readings: its answers are right more often than it is sure of.
+
+    ## References
+    Attention as recall from a measure, associative memory over unordered contexts (ICLR 2026); memory in the sense of
+    effective state-size: arXiv 2504.19561. The setting, its law and its numbers are ours.
+
+    ## Version History
+    - v0: first version.
+    """
+
+    question: ClassVar[str] = "readings of several sources are mixed in one context: are the right ones pooled?"
+
+    rule_names: ClassVar[tuple[str, ...]] = (*WEIGHTS, SAMPLED)
+    rules_see: ClassVar[str] = "secret"  # they know the favourites
+
+    I: int = integer(4, 2, 16, "sources")
+    C: int = integer(4, 2, 8, "types, at most Z")
+    Z: int = integer(4, 2, 8, "symbols that readings show")
+    purity: float = real(0.6, 0.0, 0.99, "q, how often a reading shows its type's favourite; above 1/Z")
+    n: int = integer(64, 1, 128, "readings of a prompt of full length")
+    trained: int = integer(16, 0, 128, "longest prompt in training, whose lengths are uniform; 0: the full length")
+
+    def validate(self) -> None:
+        """Check that types have favourites, readings tell them, and tokens are bytes.
+
+        Raises:
+            ParameterError: more types than symbols, purity at most 1/Z, too many symbols, `trained` above n.
+        """
+        super().validate()
+        if self.C > self.Z:
+            raise ParameterError("C", self.C, f"an integer in 2..Z = {self.Z}", "Each type has its own favourite.")
+        if self.purity * self.Z <= 1:
+            raise ParameterError("purity", self.purity, f"a number above 1/Z = {1 / self.Z:.4g}, at most 0.99")
+        if self.num_symbols > MOST_SYMBOLS:
+            allowed = f"a number of sources with C + I Z + I at most {MOST_SYMBOLS}"
+            raise ParameterError("I", self.I, allowed, f"It is {self.num_symbols}: lower I, Z or C.")
+
+    @property
+    def length(self) -> int:
+        """Readings."""
+        return self.n
+
+    @functools.cached_property
+    def sizes(self) -> Sizes:
+        """Types, readings, questions; stage s has prompts of s readings."""
+        return Sizes(
+            num_actions=self.C,
+            num_symbols=self.C + self.I * self.Z + self.I,
+            prompt_length=self.n + 1,
+            response_length=1,
+            horizon=1,
+            num_stages=self.longest_trained,
+        )
+
+    @property
+    def strength(self) -> float:
+        """lambda, in nats: what a reading that shows its favourite says for a type."""
+        return evidence(self.purity, self.Z)
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """The favourites, and how readings are written."""
+        favourites = np.random.default_rng([7003, self.instance]).permutation(self.Z)[: self.C].astype(np.int64)
+        symbols = (favourites[:, None] + np.arange(self.Z)) % self.Z  # (C, Z)
+        shown = self.C + self.Z * np.arange(self.I)[:, None, None] + symbols + 1
+        tokens = shown.ravel().astype(self.observation_dtype)
+        most = self.longest_trained
+        return Tables(favourites, tokens, np.arange(self.I + 1 + most), most - np.arange(most))
+
+    def write(self, rng: Stream, lengths: Any) -> tuple[Any, Any]:
+        """Draw types, readings and the question; a reading's tag and symbol come from one uniform."""
+        xp, tables, I = namespace(lengths), self.on(lengths), self.I
+        drawn = Stream(rng.keys[:, None], tables.steps, rng.world, xp).uniform(0)  # (n, I + 1 + M)
+        types, asked = xp.astype(drawn[:, :I] * self.C, xp.int64), xp.astype(drawn[:, I] * I, xp.int64)
+        scaled = drawn[:, I + 1 :] * I
+        tags = xp.astype(scaled, xp.int64)
+        # What is left of the uniform is uniform: below q the favourite, else one of Z - 1 equal parts.
+        part = (scaled - tags - self.purity) * ((self.Z - 1) / (1 - self.purity)) + 1
+        behind = xp.clip(xp.astype(part, xp.int64), 0, self.Z - 1)
+        rows = xp.arange(lengths.shape[0], device=getattr(lengths, "device", None))[:, None]
+        sources = (xp.arange(I, device=rows.device) * self.C + types) * self.Z
+        place = xp.take(xp.reshape(sources, (-1,)), xp.reshape(rows * I + tags, (-1,)))
+        readings = xp.reshape(xp.take(tables.shown, place + xp.reshape(behind, (-1,))), tags.shape)
+        tokens = xp.zeros((lengths.shape[0], self.n + 1), dtype=readings.dtype, device=rows.device)
+        seen = tables.age <= lengths[:, None]
+        tokens[:, self.n - seen.shape[1] : self.n] = xp.where(seen, readings, xp.zeros_like(readings))
+        tokens[:, self.n] = xp.astype(asked + (self.C + self.I * self.Z + 1), readings.dtype)
+        return tokens, xp.take_along_axis(types, asked[:, None], axis=1)
+
+    # Reading prompts.
+
+    def counted(self, observations: np.ndarray) -> Counted:
+        """Count the readings of prompts that show each type's favourite."""
+        count, cells = len(observations), self.I * self.Z
+        readings = observations[:, : self.n].astype(np.int64) - (self.C + 1)
+        there = (readings >= 0) & (readings < cells)
+        place = np.arange(count)[:, None] * cells + readings
+        shown = np.bincount(place[there], minlength=count * cells).reshape(count, self.I, self.Z)
+        shown = shown[:, :, self.tables.favourites]
+        own = shown[np.arange(count), self.asked(observations)]
+        return Counted(own, shown.sum(axis=1) - own)
+
+    def asked(self, observations: np.ndarray) -> np.ndarray:
+        """Return the sources that are asked about, int64 (n,)."""
+        question = observations[:, self.n].astype(np.int64) - (self.C + self.I * self.Z + 1)
+        return np.asarray(np.clip(question, 0, self.I - 1))
+
+    def posterior(self, observations: np.ndarray) -> np.ndarray:
+        """Return how likely the source asked about is of each type, given the prompt: float64 (n, C)."""
+        return softmax(self.strength * self.counted(observations).own)
+
+    def rule_policy(self, name: str) -> Policy:
+        """Return a rule as a policy: one that counts, or the posterior.
+
+        Raises:
+            UnknownNameError: no such rule; those that there are are named.
+        """
+        if name not in self.rule_names:
+            raise UnknownNameError("rule of TaggedBag", name, self.rule_names)
+        return PosteriorPolicy(self) if name == SAMPLED else CountingPolicy(self, WEIGHTS[name])
+
+    def symbol_name(self, symbol: int) -> str:
+        """Name a type (A, B, ...), a reading (its tag and symbol, such as 2b) or a question (2?)."""
+        if symbol < self.C:
+            return chr(ord("A") + symbol)
+        tag, shown = divmod(symbol - self.C, self.Z)
+        return f"{tag}{chr(ord('a') + shown)}" if tag < self.I else f"{symbol - self.C - self.I * self.Z}?"
+
+    # What the right answer needs.
+
+    @property
+    def minimal_rank(self) -> int:
+        """I (C - 1): the log-posteriors of all sources, to which readings add."""
+        return self.I * (self.C - 1)
+
+    def parents(self, observations: np.ndarray) -> np.ndarray:
+        """Return the question and the readings with its tag: bool (n, n + 1)."""
+        tags = (observations[:, : self.n].astype(np.int64) - (self.C + 1)) // self.Z
+        return np.column_stack([tags == self.asked(observations)[:, None], np.ones(len(observations), bool)])
+
+    def replacements(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return all readings at places of readings, and all tags at that of the question."""
+        first, count = np.full((2, len(observations), self.n + 1), self.C)
+        count[:] = self.I * self.Z
+        first[:, -1], count[:, -1] = self.C + self.I * self.Z, self.I
+        return first, count
+
+    def memory_probe(self, rng: np.random.Generator, pasts: int) -> np.ndarray:
+        """Return prompts of 6 readings before the cut, 4 behind it (fewer where n is less) and a question.
+
+        Readings are uniform over tags and symbols. Shape (pasts, 64, n + 2).
+        """
+        before = min(BEFORE, self.n)
+        behind = min(BEHIND, self.n - before)
+        probe = np.zeros((pasts, FUTURES, self.n + 2), self.observation_dtype)
+        past, future = (rng.integers(self.I * self.Z, size=size) for size in ((pasts, before), (FUTURES, behind)))
+        probe[:, :, self.n - behind - before : self.n - behind] = past[:, None] + (self.C + 1)
+        probe[:, :, self.n - behind : self.n] = future + (self.C + 1)
+        probe[:, :, self.n] = rng.integers(self.I, size=FUTURES) + (self.C + self.I * self.Z + 1)
+        return probe

@@ -1,0 +1,96 @@
+"""What is diagnosed, and what a diagnostic finds: numbers, the optimum's beside them, a line of what they mean."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from theorybench.agents.diagnostics.influence import Influence, token_influence
+from theorybench.agents.diagnostics.summaries import Summary
+from theorybench.envs.core.errors import TheoryBenchError
+from theorybench.envs.core.setting import Setting
+from theorybench.leaderboard.running.attempts import oracle_of
+
+
+class LeftOut(TheoryBenchError):
+    """A diagnostic that a policy or a setting cannot give; says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What one diagnostic found.
+
+    Attributes:
+        diagnostic: its name, such as "memory".
+        asked: what it was asked about, in words, such as a view or a head; {} where that goes without saying.
+        values: numbers and flags, by name.
+        meaning: one line.
+        optimum: what the optimum's are, as far as they are known, under the same names.
+        curves: what pictures show, as lists.
+    """
+
+    diagnostic: str
+    asked: dict[str, str]
+    values: dict[str, Any]
+    meaning: str
+    optimum: dict[str, Any] = dataclasses.field(default_factory=dict)
+    curves: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class LogQuestions:
+    """What the test of logged episodes is asked: see `zero_flow`."""
+
+    summaries: Sequence[str | Summary] = ()
+    targets: Sequence[str] = ()
+    episodes: int = 4000
+    flips: int = 999
+    features: str = "linear"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What is diagnosed.
+
+    Attributes:
+        env_id: of the setting.
+        setting: the setting.
+        label: what the policy is called.
+        policy: an object with `probs`; None for an agent that has to be trained before it has one.
+        agent: the agent that was named in place of a policy, else None.
+        seed: of all draws.
+        log: what is asked of logged episodes.
+    """
+
+    env_id: str
+    setting: Setting
+    label: str
+    policy: Any
+    agent: Any
+    seed: int
+    log: LogQuestions
+
+    @property
+    def acting(self) -> Any:
+        """The policy.
+
+        Raises:
+            LeftOut: an agent was given.
+        """
+        if self.policy is None:
+            raise LeftOut(f"{self.label} has to be trained first; give the file that its policy was saved to")
+        return self.policy
+
+    @functools.cached_property
+    def optimum(self) -> Any:
+        """The optimal policy."""
+        return oracle_of(self.env_id, self.setting).optimal_policy
+
+    @functools.cached_property
+    def influence(self) -> Influence:
+        """How far each token of some prompts moves the policy's answer.
+
+        Raises:
+            LeftOut: an agent was given.
+        """
+        return token_influence(self.acting, self.setting, self.seed)

@@ -1,0 +1,30 @@
+"""Every diagnostic: what asks for it, and how it is drawn."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from theorybench.leaderboard.diagnosing import parts, pictures
+from theorybench.leaderboard.diagnosing.finding import Case, Finding
+
+
+class Diagnostic(NamedTuple):
+    """A diagnostic.
+
+    Attributes:
+        find: returns what it finds, or raises `LeftOut` with the reason why the policy or the setting cannot give it.
+        drawing: how that is drawn; diagnostics with one drawing share it.
+        of_agents: whether it asks an agent, rather than the policy that it has once it is trained.
+    """
+
+    find: Callable[[Case], Sequence[Finding]]
+    drawing: pictures.Drawing
+    of_agents: bool = False
+
+
+#: By name, in the order in which they are made and shown.
+DIAGNOSTICS = {
+    "memory": Diagnostic(parts.memory, pictures.MEMORY),
+    "influence": Diagnostic(parts.influence, pictures.TOKENS),
+    "attention": Diagnostic(parts.attention, pictures.TOKENS),
+    "zero-flow": Diagnostic(parts.flow, pictures.FLOW),
+}
