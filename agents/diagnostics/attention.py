@@ -35,9 +35,7 @@ def head_shares(weights: np.ndarray, influence: Influence, parents: np.ndarray |
         found["argmax_on_parents"] = float(hit.mean())
         found["chance"] = float((parents.sum(axis=1) / influence.asked.sum(axis=1)).mean())
     return found | {
-        "rank_correlation": rank_correlation(
-            influence.mean_by_distance(weights[:, :length]), influence.by_distance
-        )
+        "rank_correlation": rank_correlation(influence.mean_by_distance(weights[:, :length]), influence.by_distance)
     }
 
 

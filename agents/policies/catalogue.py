@@ -10,8 +10,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from theorybench.agents.api.kl_weights import SETTING
+from theorybench.agents.policies.networks.bag import BagPolicy
 from theorybench.agents.policies.networks.base import NetworkPolicy, NetworkSoftmax
+from theorybench.agents.policies.networks.kgram import KGramPolicy
+from theorybench.agents.policies.networks.looped import LoopedPolicy
 from theorybench.agents.policies.networks.mlp import MLPPolicy
+from theorybench.agents.policies.networks.phalanx import PhalanxPolicy
+from theorybench.agents.policies.networks.tape import TapePolicy
 from theorybench.agents.policies.networks.transformer import TransformerPolicy
 from theorybench.agents.policies.shown import AUTO, INFORMED, resolve_policy, shown_by
 from theorybench.agents.policies.sizes import SHAPES, SIZES
@@ -45,6 +50,11 @@ CATALOGUE = {
     "linear": PolicyEntry(LinearSoftmax),
     "mlp": _network(MLPPolicy, "hidden_units", "hidden_layers"),
     "transformer": _network(TransformerPolicy, "width", "layers", "heads"),
+    "looped": _network(LoopedPolicy, "width", "heads", "loops", "layers_before"),
+    "kgram": _network(KGramPolicy, "order"),
+    "bag": _network(BagPolicy, "width", "heads"),
+    "tape": _network(TapePolicy, "width", "layers", "heads", "adapt", "base"),
+    "phalanx": _network(PhalanxPolicy, "width", "layers", "heads", "block", "carry"),
     **{shape: PolicyEntry(partial(_language_model, shape=shape), ("size",)) for shape in SHAPES},
 }
 #: Policy classes that are networks: their runs are trained one at a time.

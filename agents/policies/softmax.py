@@ -8,7 +8,7 @@ policy that training begins from, and value functions of the same kind serve as 
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class SoftmaxClass(ABC):
         start: the policy that training begins from: "initial", "reference" or "uniform".
     """
 
-    mapped: ClassVar[bool] = True  # whether its functions can be mapped over runs by `torch.func.vmap`
+    mapped: bool = True  # whether its functions can be mapped over runs by `torch.func.vmap`
     unit: float = 1.0  # of the parameters: what 1 is to a table
 
     def __init__(self, setting: Setting, start: str = "initial") -> None:

@@ -46,10 +46,7 @@ def memory(case: Case) -> list[Finding]:
         meaning += f"; the probe tells no more than {own.ceiling} apart"
     cuts = np.unique(np.linspace(1, setting.prompt_length - 1, CUTS).astype(int)).tolist()
     by_cut = [
-        [
-            effective_state_size(policy, setting, case.seed, cut=cut, **PROBE).rank(TOLERANCES[0])
-            for cut in cuts
-        ]
+        [effective_state_size(policy, setting, case.seed, cut=cut, **PROBE).rank(TOLERANCES[0]) for cut in cuts]
         for policy in (case.acting, case.optimum)
     ]
     curves = {

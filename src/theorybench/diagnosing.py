@@ -83,7 +83,9 @@ def diagnose(
 
     *named, id = names
     if len(named) > 1 or (named and policy is not None):
-        raise ConfigurationError(f"expected a policy and an environment, got {' and '.join([*names, *[policy][:policy is not None]])}")
+        raise ConfigurationError(
+            f"expected a policy and an environment, got {' and '.join([*names, *[policy][: policy is not None]])}"
+        )
     wanted = split_list(only) if only is not None else None if named else ["zero-flow"]
     found = diagnosis.diagnose(
         named[0] if named else policy or "reference",

@@ -30,9 +30,11 @@ class Network(ABC):
 
     Attributes:
         counts: numbers in each of its arrays of weights, in their order.
+        mapped: whether it can be mapped over runs by `torch.func.vmap`.
     """
 
     counts: list[int]
+    mapped: bool = True
 
     @abstractmethod
     def start(self, key: int) -> np.ndarray:
@@ -107,6 +109,7 @@ class NetworkSoftmax(SoftmaxClass):
         self.policy_class, self.sizes, network_class = policy_class, sizes, policy_class.network_class
         self.network = network_class(setting, outputs=setting.num_actions, **sizes)
         self.critic = network_class(setting, outputs=1, **sizes)
+        self.mapped = self.network.mapped
 
     def encode(self, observations: np.ndarray) -> np.ndarray:
         """Return the network's input and ln pi_start, float64 (n, numbers + num_actions)."""

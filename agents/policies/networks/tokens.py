@@ -149,9 +149,10 @@ class TokenNetwork(Network):
         """Return the place of the mark, the number of prompt tokens that are left."""
         return tokens.shape[-1] - 1 - self.window
 
-    def attention(self, weights: torch.Tensor, seen: torch.Tensor) -> list[Attention]:
-        """Return where each layer looks for the answers to what is seen (n, tokens + 1); nothing where none looks."""
+    def attention(self, weights: torch.Tensor, observations: np.ndarray) -> list[Attention]:
+        """Return where each layer looks for the answers to observations (n, tokens); nothing where none looks."""
         notes: Notes = []
+        seen = torch.from_numpy(self.see(observations))
         self._read(weights, seen[:, None], notes)
         front = self.places - (seen.shape[1] - self.asked)  # of columns that were left out
         return [Attention(name, np.pad(held[:, :, 0].numpy(), ((0, 0), (0, 0), (front, 0)))) for name, held in notes]
@@ -164,13 +165,13 @@ class AttendingPolicy(NetworkPolicy):
         """Return, for each layer or look-up, the weights with which the answer's place attends to all places."""
         network, weights = self.network, torch.from_numpy(self.weights)
         assert isinstance(network, TokenNetwork)
-        distinct, rows = distinct_rows(observations)
-        parts = [
-            network.attention(weights, torch.from_numpy(network.see(distinct[start : start + PART])))
-            for start in range(0, len(distinct), PART)
-        ]
-        layers = zip(*parts, strict=True)
-        return [Attention(layer[0].name, np.concatenate([part.weights for part in layer])[rows]) for layer in layers]
+        (distinct, rows), found = distinct_rows(observations), dict[str, np.ndarray]()
+        for start in range(0, len(distinct), PART):
+            part = slice(start, start + PART)
+            for name, held in network.attention(weights, distinct[part]):
+                everywhere = found.setdefault(name, np.zeros((len(distinct), *held.shape[1:])))
+                everywhere[part] = held
+        return [Attention(name, held[rows]) for name, held in found.items()]
 
 
 # Pieces of layers.
@@ -233,15 +234,18 @@ def distances(rows: torch.Tensor, places: int) -> torch.Tensor:
     return rows[:, :, None] - torch.arange(places)
 
 
-def causal_softmax(scores: torch.Tensor, back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return attention weights to tokens that stand at a place or before it, (n, heads, rows, places).
+def visible(back: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Return which places are attended to, bool (n, rows, places): those at a place or before it, but for padding.
 
     Args:
-        scores: (n, heads, rows, places).
         back: of `distances`.
         tokens: (n, places), 0 in padding.
     """
-    seen = (back == 0) | ((back > 0) & (tokens != 0)[:, None])  # itself always, so that no row is empty
+    return (back == 0) | ((back > 0) & (tokens != 0)[:, None])  # itself always, so that no row is empty
+
+
+def attend(scores: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of scores (n, heads, rows, places) over the places that are seen, bool (n, rows, places)."""
     return torch.softmax(torch.where(seen[:, None], scores, -torch.inf), dim=-1)
 
 

@@ -18,8 +18,8 @@ from theorybench.agents.policies.networks.tokens import (
     Notes,
     TokenNetwork,
     at_places,
+    attend,
     attention_at,
-    causal_softmax,
     distances,
     head_size,
     join_heads,
@@ -30,6 +30,7 @@ from theorybench.agents.policies.networks.tokens import (
     perceptron_entries,
     split_heads,
     square,
+    visible,
 )
 from theorybench.envs.core.setting import Setting
 
@@ -51,16 +52,10 @@ class Transformer(TokenNetwork):
     def __init__(self, setting: Setting, outputs: int, width: int, layers: int, heads: int) -> None:
         super().__init__(setting, outputs)
         self.layers, self.heads, self.size = layers, heads, head_size(width, heads)
-        block = {
-            **{name: square(width) for name in ("query", "key", "value", "join")},
-            "distance": Entry((self.places, width)),
-            "lean": Entry((self.places, heads)),
-            **perceptron_entries(width),
-        }
         self.entries = {
             "token": Entry((self.mark + 1, width)),
             "place": Entry((self.window + 1, width), deviation=0.0),
-            **layered(block, layers),
+            **decoder_entries(self.places, width, layers, heads),
             "last": Entry((width, outputs), width, 0.0),
         }
 
@@ -70,34 +65,68 @@ class Transformer(TokenNetwork):
         """Return (n, steps, outputs)."""
         answers = self.answers(tokens, asked)
         x = own["token"][tokens] + torch.nn.functional.pad(own["place"], (0, 0, self.behind(tokens), 0))
-        rows = torch.arange(tokens.shape[1]).expand(len(x), -1)
-        for layer in range(self.layers):
-            block = layer_of(own, layer)
-            keys, values = (split_heads(norm(x) @ block[name], self.heads) for name in ("key", "value"))
-            if last := layer == self.layers - 1:
-                rows, x = answers, at_places(x, answers)
-            attention = self._attention(block, split_heads(norm(x) @ block["query"], self.heads), keys, rows, tokens)
-            if notes is not None:
-                notes.append((f"layer {layer + 1}", attention if last else attention_at(attention, answers)))
-            x = x + join_heads(attention @ values) @ block["join"]
-            x = x + perceptron(block, x)
-        return norm(x) @ own["last"]
+        return norm(decode(own, x, tokens, self.heads, self.layers, answers, notes)) @ own["last"]
 
-    def _attention(
-        self,
-        block: dict[str, torch.Tensor],
-        queries: torch.Tensor,
-        keys: torch.Tensor,
-        rows: torch.Tensor,
-        tokens: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the attention weights, (n, heads, rows, places), for queries at the places `rows` (n, rows)."""
-        back = distances(rows, tokens.shape[1])
-        vectors = block["distance"].unflatten(-1, (self.heads, self.size)).permute(1, 2, 0)
-        relative = queries @ vectors / self.size + block["lean"].T[:, None]  # by distance
-        index = back.clamp(min=0)[:, None].expand(-1, self.heads, -1, -1)
-        scores = queries @ keys.transpose(-1, -2) / self.size + torch.gather(relative, -1, index)
-        return causal_softmax(scores, back, tokens)
+
+def decoder_entries(places: int, width: int, layers: int, heads: int) -> dict[str, Entry]:
+    """Return the arrays of weights of some layers."""
+    block = {
+        **{name: square(width) for name in ("query", "key", "value", "join")},
+        "distance": Entry((places, width)),
+        "lean": Entry((places, heads)),
+        **perceptron_entries(width),
+    }
+    return layered(block, layers)
+
+
+def decode(
+    own: dict[str, torch.Tensor],
+    x: torch.Tensor,
+    tokens: torch.Tensor,
+    heads: int,
+    layers: int,
+    answers: torch.Tensor | None = None,
+    notes: Notes | None = None,
+) -> torch.Tensor:
+    """Return what layers make of rows x (n, places, width).
+
+    Args:
+        own: arrays of weights.
+        x: of the tokens.
+        tokens: int64 (n, places), 0 in padding.
+        heads: of the attention in each layer.
+        layers: their number.
+        answers: int64 (n, steps), places where alone the last layer is computed; None: everywhere.
+        notes: where attention at the answers is noted, if anywhere.
+    """
+    rows = torch.arange(tokens.shape[1]).expand(len(x), -1)
+    for layer in range(layers):
+        block = layer_of(own, layer)
+        keys, values = (split_heads(norm(x) @ block[name], heads) for name in ("key", "value"))
+        if (last := layer == layers - 1) and answers is not None:
+            rows, x = answers, at_places(x, answers)
+        attention = _attention(block, split_heads(norm(x) @ block["query"], heads), keys, rows, tokens)
+        if notes is not None and answers is not None:
+            notes.append((f"layer {layer + 1}", attention if last else attention_at(attention, answers)))
+        x = x + join_heads(attention @ values) @ block["join"]
+        x = x + perceptron(block, x)
+    return x
+
+
+def _attention(
+    block: dict[str, torch.Tensor],
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    rows: torch.Tensor,
+    tokens: torch.Tensor,
+) -> torch.Tensor:
+    """Return the attention weights, (n, heads, rows, places), for queries at the places `rows` (n, rows)."""
+    back, (heads, size) = distances(rows, tokens.shape[1]), (queries.shape[1], queries.shape[-1])
+    vectors = block["distance"].unflatten(-1, (heads, size)).permute(1, 2, 0)
+    relative = queries @ vectors / size + block["lean"].T[:, None]  # by distance
+    index = back.clamp(min=0)[:, None].expand(-1, heads, -1, -1)
+    scores = queries @ keys.transpose(-1, -2) / size + torch.gather(relative, -1, index)
+    return attend(scores, visible(back, tokens))
 
 
 class TransformerPolicy(AttendingPolicy):

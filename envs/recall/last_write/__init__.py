@@ -9,7 +9,9 @@ register(
     "TheoryBench/LastWrite-v0",
     LastWrite,
     LastWriteOracle,
+    claims="theorybench.envs.recall.last_write.claims:CLAIMS",
     budget=65_536,
+    studies="theorybench.envs.recall.last_write.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=LastWriteRenderer(),
 )

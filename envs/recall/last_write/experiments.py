@@ -1,4 +1,4 @@
-"""Experiments on the last write: trained networks, by length and delay, what moves their answers, what they remember."""
+"""Experiments on the last write: trained networks by length and delay, what moves their answers, and what they keep."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,20 @@ NETWORKS: dict[str, dict[str, Any]] = {
 }
 #: Tolerance of the ranks that claims count.
 TOLERANCE = 0.1
+
+
+def trained(lab: Lab, network: str, seed: int, seeds: int, **changes: Any) -> list[Any]:
+    """Train one of `NETWORKS` on the prompts that training may see: the policies of some runs.
+
+    Args:
+        lab: of the setting.
+        network: its name.
+        seed: of the runs.
+        seeds: number of runs.
+        changes: other hyper-parameters.
+    """
+    return lab.train("grpo", run_seeds(seed, seeds), BUDGET, **{**NETWORK, **NETWORKS[network], **changes})
+
 
 #: (lab, policy, seed) -> a number of a policy.
 Number = Callable[[Lab, Any, int], float]
@@ -84,8 +98,7 @@ class TrainedNumber(Sampled):
 
     def values(self, lab: Lab, seed: int) -> np.ndarray:
         """Train; return the number of each run, float64 (seeds,)."""
-        options = {**NETWORK, **NETWORKS[self.network], **self.changes}
-        policies = lab.train("grpo", run_seeds(seed, self.seeds), BUDGET, **options)
+        policies = trained(lab, self.network, seed, self.seeds, **self.changes)
         return np.array([self.number(lab, policy, seed) for policy in policies])
 
 

@@ -11,6 +11,7 @@ register(
     PointerChaseOracle,
     claims="theorybench.envs.recall.pointer_chase.claims:CLAIMS",
     budget=65_536,
+    studies="theorybench.envs.recall.pointer_chase.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=PointerChaseRenderer(),
 )

@@ -47,8 +47,8 @@ CLAIMS: tuple[Claim, ...] = (
             f"leak-{beta}",
             Leak(sharpness=beta, prediction=lambda oracle, beta=beta: leak(beta, oracle.setting.I)),
             source=RECALL,
-            statement=f"With orthonormal tags a softmax at inverse temperature {beta} puts this weight on wrong sources",
-            falsified_by="tags that overlap (at 0: more readings of some sources than of others)",
+            statement=f"With orthonormal tags a softmax of sharpness {beta} puts this weight on wrong sources",
+            falsified_by="more readings of the source asked about than of others, or (at 1 to 8) tags that overlap",
             formula=f"(I - 1)/(e^{beta} + I - 1)",
             **EXACT,
         )

@@ -32,7 +32,8 @@ class Leak(Sampled):
     """How much of what a softmax recalls is of other sources, on random orthonormal tags."""
 
     sharpness: float  # beta
-    each: tuple[int, ...] = (16,)  # readings of each source, in turn
+    own: int = 16  # readings of the source that is asked about
+    others: int = 16  # readings of each other source
     overlap: float = 0.0  # of any two tags
     of_values: bool = False  # the error of the recalled mean, over the distance of the others' mean; not the weight
     dimension: int = 24  # of tags
@@ -47,8 +48,8 @@ class Leak(Sampled):
         basis = np.linalg.qr(rng.standard_normal((self.dimension, sources + 1)))[0].T
         # A part that all tags share makes any two overlap.
         tags = math.sqrt(1 - self.overlap) * basis[:sources] + math.sqrt(self.overlap) * basis[sources]
-        owner = np.repeat(np.arange(sources), [self.each[i % len(self.each)] for i in range(sources)])
         asked = int(rng.integers(sources))
+        owner = np.repeat(np.arange(sources), np.where(np.arange(sources) == asked, self.own, self.others))
         weights = soft_recall(tags[owner], tags[asked], self.sharpness)
         if not self.of_values:
             return float(weights[owner != asked].sum())

@@ -217,6 +217,8 @@ ONLY_FOR_ACTIONS = {
     "KFoldComposition",  # these three forget whether the answer so far is right
     "Parity",
     "Semiautomaton",
+    "FirstLayerSteps",  # these two forget all readings but the last
+    "GenerativeLeap",
 }
 
 

@@ -1,6 +1,7 @@
 """Each claim of PointerChase fails where its mechanism is broken, and studies show what they say."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from theorybench.envs.core.registry import register
 from theorybench.envs.recall.pointer_chase.law import StoppingPolicy
 from theorybench.envs.recall.pointer_chase.oracle import PointerChaseOracle
 from theorybench.envs.recall.pointer_chase.setting import PointerChase
+from theorybench.envs.recall.pointer_chase.studies import LookUps, Stopping, looked_at
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/PointerChase-v0"
 CLAIM = {claim.id.removeprefix("pointer-chase-"): claim for claim in tb.claims(ID)}
+STUDY = {study.id: study for study in tb.studies(ID)}
 
 
 class PermutationChase(PointerChase):
@@ -81,3 +84,48 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, changes, fa
 
 def test_every_claim_is_broken():
     assert {name for name, *_ in FAULTS} == set(CLAIM)
+
+
+@pytest.mark.rotating
+def test_chart_of_stopping():
+    study = STUDY["pointer-chase-stopping"]
+    (chart,) = dataclasses.replace(study, run=Stopping(episodes=1000)).result(seeds=4).charts
+    assert all(item.inside >= item.points - 1 for item in chart.agreement())
+    told = {series.group: series.y for series in chart.series if series.style == "predicted"}
+    assert told["answers at once"] == pytest.approx((1 / 5, 1 / 4, 1 / 3, 1 / 2, 1))
+    assert told["says every name"] == pytest.approx((1 / 120, 1 / 24, 1 / 6, 1 / 2, 1))
+
+
+@pytest.mark.rotating
+def test_charts_of_look_ups():
+    study = STUDY["pointer-chase-look-ups"]
+    result = dataclasses.replace(study, run=LookUps(budget=2560, most=4)).result(seeds=2)
+    by_loops, by_loop = result.charts
+    assert by_loops.groups == ("1 hop", "2 hops", "3 hops", "4 hops", "5 hops")
+    assert all(len(series.y) == 4 and 0.1 < min(series.y) for series in by_loops.series)
+    shares = np.array([series.y for series in by_loop.series])
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    assert shares.shape == (8, 6) and by_loop.groups[:2] == ("the start", "cell of hop 1")
+    assert result.pictures[0].svg.startswith("<")
+
+
+def test_attention_is_told_by_what_it_falls_on():
+    """A policy that looks at the start, then at each cell of the way, then all over the arrows."""
+    setting = PointerChase(trained=0)
+    seen = PointerChaseOracle(setting).pool().observations[:50]
+    places = np.column_stack([np.full(50, 10), setting.chain(seen).places])
+
+    class Reader:
+        def attention(self, observations):
+            looks = [Look(np.eye(13)[place][:, None]) for place in places.T]
+            return [*looks, Look(np.tile(np.array([0] * 6 + [0.25] * 4 + [0] * 3), (50, 2, 1)))]
+
+    found = looked_at(Reader(), setting, seen)
+    np.testing.assert_allclose(found[:5], np.eye(7)[:5])
+    np.testing.assert_allclose(found[5], np.eye(7)[6])
+
+
+class Look(NamedTuple):
+    """Where one look-up looks."""
+
+    weights: np.ndarray

@@ -10,30 +10,20 @@ import torch
 
 from theorybench.agents import Policy, View, make_agent, train
 from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
-from theorybench.agents.policies.sizes import SHAPES
 from theorybench.envs.core.policy import KINDS, LegalTablePolicy, SettingPolicy
 from theorybench.envs.core.registry import load_module, lookup
 
-KIT = load_module(str(Path(__file__).parents[2] / "trainers.py"))
-BANDIT = "TheoryBench/PreferenceBandit-v0"
-MACHINE = "TheoryBench/Semiautomaton-v0"
-CASES = [
-    ("Toy/Copy-v0", {}),
-    ("Toy/Duel-v0", {}),
-    (BANDIT, {"dimension": 3, "theta_init": 2.0}),
-    ("TheoryBench/TreeMarkovChain-v0", {}),
-    ("TheoryBench/ReasoningTree-v0", {}),
-    ("TheoryBench/RelativeBudget-v0", {}),
-    ("TheoryBench/Countdown-v0", {}),
-    ("TheoryBench/KFoldComposition-v0", {"N": 4, "k": 2}),
-    (MACHINE, {"N": 3, "T": 4}),
-]
-#: Language models have tests of their own.
-OURS = [name for name in NETWORKS if name not in SHAPES]
-SMALL = {"mlp": {"hidden_units": 8}, "transformer": {"width": 8, "layers": 2, "heads": 2}}
+KIT = load_module(str(Path(__file__).parent / "kit.py"))
+BANDIT, MACHINE, CASES, OURS, TOKENS = KIT.BANDIT, KIT.MACHINE, KIT.CASES, KIT.OURS, KIT.TOKENS
+#: Those in which no token has two before it: there a kgram adds nothing.
+SHORT = [case for case in CASES if case[0] in ("Toy/Duel-v0", BANDIT, "TheoryBench/RelativeBudget-v0")]
+observed, small, moved = KIT.observed, KIT.small, KIT.moved
 SIZES = {
     "mlp": [{"hidden_units": units, "hidden_layers": layers} for units, layers in ((8, 1), (512, 1), (64, 3))],
-    "transformer": [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)],
+    **{
+        name: [{"width": width, "layers": layers, "heads": 2} for width in (8, 64) for layers in (1, 3)]
+        for name in TOKENS
+    },
 }
 LEARNERS = [
     ("rlvr", "TheoryBench/Countdown-v0"),
@@ -54,22 +44,9 @@ CLASSES = [
     ("prompt", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"dimension": 3}),
     ("linear", BANDIT, {"geometry": "gaussian", "num_responses": 9, "theta_init": 1.0}),
-    *((name, *case) for name, case in itertools.product(OURS, CASES)),
+    *((name, *case) for name, case in itertools.product(OURS, CASES) if name != "kgram" or case not in SHORT),
 ]
 classes = pytest.mark.parametrize(("name", "env_id", "parameters"), CLASSES)
-
-
-def observed(env_id, parameters, episodes=100):
-    setting, played = KIT.play(env_id, episodes, **parameters)
-    return setting, played.observations[played.taken]
-
-
-def small(name, setting, **options):
-    return PolicyOptions(policy=name, **SMALL.get(name, {}), **options).build(setting)
-
-
-def moved(softmax, seed=1):
-    return 4 * np.random.default_rng(seed).normal(size=softmax.start(0).shape)
 
 
 @classes
@@ -136,7 +113,7 @@ def test_weights_come_from_the_key_and_values_start_at_zero_and_read_what_the_po
     softmax, observations = PolicyOptions(policy=name).build(setting), View.of(setting).observations(np.dtype(np.int8))
     first, same, other = (softmax.start(key) for key in (1, 1, 2))
     np.testing.assert_array_equal(first, same)
-    assert name not in NETWORKS or (first != other).mean() > 0.8
+    assert name not in NETWORKS or name == "kgram" or (first != other).mean() > 0.8
     encoded, start = torch.as_tensor(softmax.encode(observations)), softmax.value_start(0)
     assert not softmax.values(torch.as_tensor(start), encoded).any()
     values = softmax.values(torch.as_tensor(np.random.default_rng(0).normal(size=start.shape)), encoded)

@@ -1,0 +1,88 @@
+"""Recall from an unordered bag of tagged readings as a policy class; see `tokens`.
+
+Attention recalls from a measure: a context is the mixture of the laws of its sources, the question selects one, and a
+perceptron answers from the mean that is recalled (Kawata and Suzuki, ICLR 2026, arXiv 2602.01863). Depth and head are
+ours.
+
+1. The question is the last token before the answer, the mark left out; everything before it is the bag. There are no
+   positions: permuting the bag changes nothing.
+2. With keys k and values v of the bag and the query q of the question, all from the embedding E:
+   alpha = softmax(q . k / width of a head) over the bag, for each head.
+3. h = relu(norm([alpha v, E[question]]) W_1), logits = norm(relu(h W_2)) W_last. An empty bag gives a vector of zeros
+   in place of alpha v.
+
+The leak. If the keys are orthonormal tags times sqrt(beta) and so is the query, readings of the asked source have the
+weight e^beta against 1; of I sources with equally many readings, the other I - 1 get
+
+    (I - 1) / (e^beta + I - 1)
+
+of the weight in all. The network sees frequencies and not counts: with every reading doubled it answers the same, so
+that its confidence cannot grow with the number of readings.
+"""
+
+import torch
+
+from theorybench.agents.policies.networks.contexts import ContextNetwork, recall
+from theorybench.agents.policies.networks.tokens import (
+    EXPANSION,
+    AttendingPolicy,
+    Entry,
+    Notes,
+    head_size,
+    join_heads,
+    norm,
+    split_heads,
+    square,
+)
+from theorybench.envs.core.setting import Setting
+
+
+class Bag(ContextNetwork):
+    """Recall from a bag of tokens, as a pure function of a flat vector of weights.
+
+    Args:
+        setting: gives the tokens.
+        outputs: numbers that come out.
+        width: numbers of each token.
+        heads: of the attention, a divisor of the width.
+
+    Raises:
+        ParameterError: a width that the heads cannot share.
+    """
+
+    def __init__(self, setting: Setting, outputs: int, width: int, heads: int) -> None:
+        super().__init__(setting, outputs)
+        self.heads, self.size = heads, head_size(width, heads)
+        hidden = EXPANSION * width
+        self.entries = {
+            "token": Entry((self.mark + 1, width)),
+            **{name: square(width) for name in ("query", "key", "value")},
+            "first": Entry((2 * width, hidden), 2 * width),
+            "second": square(hidden),
+            "last": Entry((hidden, outputs), hidden, 0.0),
+        }
+
+    def read(
+        self, own: dict[str, torch.Tensor], tokens: torch.Tensor, asked: torch.Tensor, notes: Notes | None = None
+    ) -> torch.Tensor:
+        """Return (n, steps, outputs)."""
+        text, answers = self.text(tokens), self.answers(tokens, asked)
+        embedded = own["token"][text]
+        last = torch.nn.functional.pad(text, (1, 0)).gather(1, answers)  # the question; 0 where there is none
+        question = own["token"][last]
+        query, key, value = (
+            split_heads(x @ own[name], self.heads)
+            for name, x in (("query", question), ("key", embedded), ("value", embedded))
+        )
+        bag = (torch.arange(text.shape[1]) < answers[:, :, None] - 1) & (text != 0)[:, None]
+        alpha = recall(query @ key.transpose(-1, -2) / self.size, bag)
+        if notes is not None:
+            notes.append(("recall", self.marked(alpha)))
+        both = torch.cat([join_heads(alpha @ value), question], dim=-1)
+        return norm(torch.relu(torch.relu(norm(both) @ own["first"]) @ own["second"])) @ own["last"]
+
+
+class BagPolicy(AttendingPolicy):
+    """A policy of a setting, re-weighted by recall from a bag."""
+
+    network_class = Bag

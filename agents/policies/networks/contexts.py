@@ -1,0 +1,57 @@
+"""Networks whose places count back from the answer, the mark left out; see `tokens`.
+
+The prompt's tokens are moved to its end, next to the response, and its padding to its front, wherever it stood: two
+prompts of the same tokens are the same text.
+"""
+
+import numpy as np
+import torch
+
+from theorybench.agents.policies.networks.tokens import Attention, TokenNetwork
+
+
+class ContextNetwork(TokenNetwork):
+    """A network over the tokens before the answer, as a pure function of a flat vector of weights.
+
+    A subclass sets `entries` and defines `read`.
+    """
+
+    def see(self, observations: np.ndarray) -> np.ndarray:
+        """Return what the network is given, as `TokenNetwork.see`, the prompt's tokens being moved to its end."""
+        prompt, response = np.split(observations, [self.prompt_length], axis=1)
+        return super().see(np.concatenate([np.take_along_axis(prompt, _order(prompt), axis=1), response], axis=1))
+
+    def text(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the tokens without the mark, int64 (n, places - 1).
+
+        The answer's place has the same number there, and is the place behind the last token before the answer.
+        """
+        mark = self.behind(tokens)
+        return torch.cat([tokens[:, :mark], tokens[:, mark + 1 :]], dim=1)
+
+    def marked(self, weights: torch.Tensor) -> torch.Tensor:
+        """Return weights over a text, (..., places - 1), with a 0 for the mark."""
+        prompt, response = weights.split([weights.shape[-1] - self.window, self.window], dim=-1)
+        return torch.cat([torch.nn.functional.pad(prompt, (0, 1)), response], dim=-1)
+
+    def attention(self, weights: torch.Tensor, observations: np.ndarray) -> list[Attention]:
+        """Return where each layer looks for the answers, at the places where the tokens stood."""
+        seen, order = super().attention(weights, observations), _order(observations[:, : self.prompt_length])
+        for _, held in seen:
+            np.put_along_axis(held, order[:, None], held[..., : self.prompt_length].copy(), axis=2)
+        return seen
+
+
+def _order(prompt: np.ndarray) -> np.ndarray:
+    """Return the places of padding and then those of tokens, each in their order, int64 (n, prompt_length)."""
+    return np.argsort(prompt != 0, axis=1, kind="stable")
+
+
+def recall(scores: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+    """Return the softmax of scores (n, heads, steps, places) over the places that are seen (n, steps, places).
+
+    Where none is, all weights are 0.
+    """
+    seen = seen[:, None]
+    lowest = torch.finfo(scores.dtype).min  # not -inf: a row of them has no softmax
+    return torch.softmax(torch.where(seen, scores, lowest), dim=-1) * seen

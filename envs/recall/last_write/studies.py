@@ -1,0 +1,135 @@
+"""Tables and figures about the last write: who still knows it by how far back it lies, and who looks where."""
+
+import dataclasses
+
+import numpy as np
+
+from theorybench.envs.core.evidence.interval import mean_interval
+from theorybench.envs.core.evidence.lab import Lab
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Cell,
+    Chart,
+    Column,
+    Level,
+    Series,
+    Study,
+    StudyResult,
+    Table,
+    measured,
+)
+from theorybench.envs.recall.experiments import SEEDS
+from theorybench.envs.recall.last_write.experiments import (
+    NETWORKS,
+    TOLERANCE,
+    influences,
+    trained,
+    value_by_delay,
+)
+from theorybench.envs.recall.last_write.law import optimal_influence
+from theorybench.envs.recall.last_write.setting import LastWrite
+
+#: What the networks are called.
+NAMES = {"window": "phalanx, window", "full": "phalanx, full", "transformer": "transformer"}
+#: Delays at which prompts are gathered: each range ends before the next begins.
+DELAYS = (*range(20), 20, 22, 24, 27, 30, 35, 40, 50)
+#: Places that are replaced, from the end.
+PLACES = (0, 1, 2, 3, 5, 8, 10, 12, 14, 15, 16, 18, 20, 25, 30, 40)
+#: Influence below this stands at the floor of its chart.
+FLOOR = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Reach:
+    """Probability of the right answer by delay, influence by distance, and what is carried over the middle."""
+
+    networks: tuple[str, ...] = tuple(NETWORKS)
+    prompts: int = 512  # whose tokens are replaced
+    pool: int = 16_384  # prompts that are answered
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train on short prompts, and ask about long ones."""
+        setting: LastWrite = lab.setting
+        asked = lab.at(pool=self.pool)
+        by_delay, by_place, rows = list[Series](), list[Series](), list[tuple[Cell, ...]]()
+        for network in self.networks:
+            policies, name = trained(lab, network, seed, seeds), NAMES[network]
+            by_delay.append(measured(name, DELAYS[:-1], [_by_delay(asked, one) for one in policies], style="line"))
+            moved = [influences(lab, one, seed, PLACES, self.prompts).mean(axis=0) for one in policies]
+            by_place.append(measured(name, PLACES, moved, style="line"))
+            numbers = np.array([_numbers(lab, one, seed) for one in policies])
+            rows.append((name, *map(mean_interval, numbers.T)))
+        optimum = lab.oracle.optimal_policy
+        rows.append(("optimum", *_numbers(lab, optimum, seed)))
+        law = optimal_influence(setting.V, setting.F, setting.p, np.array(PLACES))
+        by_place.append(Series("optimum", "predicted", PLACES, law))
+        heads = (Column("policy"), Column(f"value at {setting.trained} tokens"), Column(f"at {setting.T}"))
+        heads += (
+            Column(f"numbers over the middle, at {TOLERANCE:g}", ".1f"),
+            Column("at 0.01", ".1f"),
+            Column("entropy", ".1f"),
+        )
+        table = Table(
+            "What is learnt, and what is carried over the middle of the prompt",
+            heads,
+            tuple(rows),
+            note=f"The right answers need {setting.minimal_rank} numbers.",
+        )
+        return StudyResult(
+            charts=(_delay_chart(setting, by_delay), _place_chart(setting, by_place)),
+            tables=(table,),
+            groups=tuple(NAMES.values()),
+        )
+
+
+def _by_delay(lab: Lab, policy: object) -> np.ndarray:
+    """Return the mean probability of the right answer in each range of delays."""
+    right, delay = value_by_delay(lab, policy)
+    place = np.digitize(delay, DELAYS) - 1
+    kept = place < len(DELAYS) - 1
+    count = np.bincount(place[kept], minlength=len(DELAYS) - 1)
+    return np.asarray(np.bincount(place[kept], weights=right[kept], minlength=len(count)) / count)
+
+
+def _numbers(lab: Lab, policy: object, seed: int) -> tuple[float, ...]:
+    """Return a row of the table."""
+    short = f"length_{lab.setting.longest_trained}/objective"
+    values, size = lab.oracle.evaluate(policy, [short]), lab.memory(policy, seed)
+    return values[short], values["objective"], float(size.rank(TOLERANCE)), float(size.rank(0.01)), size.entropy
+
+
+def _delay_chart(setting: LastWrite, series: list[Series]) -> Chart:
+    return Chart(
+        "Probability of the right answer by delay",
+        Axis("tokens after the last write", range=(-1.0, float(DELAYS[-2] + 1))),
+        Axis("probability of the right answer", range=(0.0, 1.02)),
+        tuple(series),
+        levels=(Level(1 / setting.V, "guessing"),),
+        note=f"Trained on prompts of 1 to {setting.longest_trained} tokens, asked about prompts of {setting.T}.",
+    )
+
+
+def _place_chart(setting: LastWrite, series: list[Series]) -> Chart:
+    return Chart(
+        "Influence of a token by its distance from the end",
+        Axis("places before the end"),
+        Axis("mean change of the answer", scale="log", range=(FLOOR, 1.0), clip=FLOOR),
+        tuple(series),
+        note="Mean total variation when the token is replaced by another one of the stream.",
+    )
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        id="last-write-reach",
+        source="arXiv 2512.13921, the window of the recurrence; the task and the law of influence are ours",
+        title="How far back a trained network knows what was written",
+        text=(
+            "A layer with a window of 15 tokens knows everything within it and guesses beyond. The same layer with its "
+            "state carried on is right at every distance. A transformer is right at the distances that it was trained "
+            "on, and is moved by tokens far back that should not matter."
+        ),
+        run=Reach(),
+        seeds=SEEDS,
+    ),
+)

@@ -1,0 +1,180 @@
+"""Figures about pointer chains: what stopping early is worth, and what a network that loops its look-up does."""
+
+import copy
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from theorybench.envs.core.environments.canvas import GIVEN, INK, QUIET, WRONG
+from theorybench.envs.core.environments.render import figure_svg
+from theorybench.envs.core.evidence.lab import Lab, run_seeds
+from theorybench.envs.core.evidence.study import (
+    Axis,
+    Chart,
+    Level,
+    Picture,
+    Series,
+    Study,
+    StudyResult,
+    measured,
+)
+from theorybench.envs.recall.experiments import NETWORK, Played
+from theorybench.envs.recall.pointer_chase.claims import BATCH, LOOPED_BUDGET
+from theorybench.envs.recall.pointer_chase.law import stopping_value
+from theorybench.envs.recall.pointer_chase.setting import PointerChase
+
+
+@dataclasses.dataclass(frozen=True)
+class Stopping:
+    """What right look-ups are worth, with and without a chain of thought."""
+
+    episodes: int = 4_000  # that each run plays each rule
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Play the rules."""
+        names, hops, series = lab.setting.K, lab.setting.hops, list[Series]()
+        for group, aloud in (("answers at once", False), ("says every name", True)):
+            world, known = lab.at(chain_of_thought=aloud), range(hops + 1)
+            values = [stopping_value(names, hops, count, chain_of_thought=aloud) for count in known]
+            series.append(Series(group, "predicted", known, values))
+            played = [[self._played(world, count, run) for count in known] for run in run_seeds(seed, seeds)]
+            series.append(measured(group, known, played, style="simulated"))
+        chart = Chart(
+            f"What right look-ups are worth ({names} names, {hops} hops)",
+            Axis("right look-ups, then a guess", ticks=tuple(range(hops + 1))),
+            Axis("probability of a reward", range=(0.0, 1.0)),
+            tuple(series),
+            points=f"{self.episodes:,} episodes a run",
+            note="All look-ups but the last are worth little: rewards hardly tell a policy that it gets closer.",
+        )
+        return StudyResult(charts=(chart,))
+
+    def _played(self, world: Lab, known: int, run: int) -> float:
+        rule = Played(rule=f"after-{known}", episodes=self.episodes, prediction=lambda oracle: 0.0)
+        return float(rule.values(world, run).mean())
+
+
+def with_loops(policy: Any, loops: int) -> Any:
+    """Return a policy of the network `looped` with the same weights and another number of loops."""
+    other = copy.copy(policy)
+    other.sizes = {**policy.sizes, "loops": loops}
+    return other
+
+
+def looked_at(policy: Any, setting: PointerChase, observations: np.ndarray) -> np.ndarray:
+    """Return how much of its attention each loop of a policy pays to what, averaged over heads and prompts.
+
+    Args:
+        policy: of the network `looped`.
+        setting: whose full questions are asked.
+        observations: of full questions, (n, tokens).
+
+    Returns:
+        float64 (R + 1 loops, R + 3): the start, the cells of hops 1..R, the other cells, and the arrows.
+    """
+    first, last = setting.K, setting.prompt_length - 1
+    places = np.column_stack([np.full(len(observations), last), setting.chain(observations).places])
+    found = []
+    for layer in policy.attention(observations):
+        weights = layer.weights.mean(axis=1)
+        own = np.take_along_axis(weights, places, axis=1)
+        others = weights[:, :first].sum(axis=1) - own[:, 1:].sum(axis=1)
+        arrows = weights[:, first:last].sum(axis=1)
+        found.append(np.column_stack([own, others, arrows]).mean(axis=0))
+    return np.array(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class LookUps:
+    """A network that loops its look-up: its value by the number of loops, and where each loop looks."""
+
+    budget: int = LOOPED_BUDGET  # demonstrations of each run
+    most: int = 8  # loops
+
+    def __call__(self, lab: Lab, seed: int, seeds: int) -> StudyResult:
+        """Train, then run the same weights with other numbers of loops."""
+        setting, oracle = lab.setting, lab.oracle
+        options = {**NETWORK, "policy": "looped", "loops": "setting", "episodes_per_update": BATCH}
+        policies = lab.train("imitation", run_seeds(seed, seeds), self.budget, **options)
+        hops, loops, series = range(1, setting.hops + 1), range(1, self.most + 1), list[Series]()
+        names = [f"length_{length}/objective" for length in hops]
+        values = np.array(
+            [
+                [list(map(oracle.evaluate(with_loops(one, count), names).get, names)) for count in loops]
+                for one in policies
+            ]
+        )
+        for place, length in enumerate(hops):
+            group = f"{length} hop{'s' * (length > 1)}"
+            series.append(measured(group, loops, values[:, :, place]))
+        by_loops = Chart(
+            f"Value against the number of loops, after training on up to {setting.trained} hops",
+            Axis("loops", ticks=tuple(loops)),
+            Axis("probability of the right answer", range=(0.0, 1.0)),
+            tuple(series),
+            levels=(Level(1 / setting.K, "chance"),),
+            note="In training there is one loop more than there are hops. With another number it is another policy, which "
+            "follows too few pointers or too many.",
+        )
+        seen = oracle.pool().observations
+        looks = np.array([looked_at(one, setting, seen) for one in policies])
+        groups = ["the start", *(f"cell of hop {hop}" for hop in hops), "other cells", "arrows"]
+        turns = range(1, looks.shape[1] + 1)
+        by_loop = Chart(
+            f"Where each loop looks, in questions with {setting.hops} hops",
+            Axis("loop", ticks=tuple(turns)),
+            Axis("share of the attention", range=(0.0, 1.0)),
+            tuple(measured(group, turns, looks[:, :, place]) for place, group in enumerate(groups)),
+            note="Loop 1 should find the start, and loop t + 1 the cell of hop t.",
+        )
+        return StudyResult(charts=(by_loops, by_loop), pictures=(self._picture(policies[0], setting, seen),))
+
+    def _picture(self, policy: Any, setting: PointerChase, seen: np.ndarray) -> Picture:
+        """Draw the attention of each loop over the tokens of the first prompt."""
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Rectangle
+
+        prompt = seen[:1]
+        names = [setting.symbol_name(token - 1) for token in prompt[0, : setting.prompt_length].tolist()]
+        weights = np.array([layer.weights[0].mean(axis=0)[: len(names)] for layer in policy.attention(prompt)])
+        places = [setting.prompt_length - 1, *setting.chain(prompt).places[0].tolist()]
+        figure = Figure(figsize=(0.55 * len(names) + 1.2, 0.5 * len(weights) + 0.9), layout="constrained")
+        axes = figure.subplots()
+        axes.imshow(weights, cmap=LinearSegmentedColormap.from_list("looks", ["white", GIVEN, INK]), vmin=0, vmax=1)
+        for loop, place in enumerate(places[: len(weights)]):
+            frame = Rectangle((place - 0.5, loop - 0.5), 1, 1, fill=False, edgecolor=WRONG, linewidth=2)
+            axes.add_patch(frame)
+        axes.set_xticks(range(len(names)), names)
+        axes.set_yticks(range(len(weights)), [f"loop {loop + 1}" for loop in range(len(weights))])
+        axes.tick_params(length=0, labelsize=9, labelcolor=QUIET)
+        return Picture(
+            "Where each loop looks in one prompt",
+            figure_svg(figure),
+            "Mean over heads; framed in orange is where the look-up of that loop has its answer.",
+        )
+
+
+STUDIES: tuple[Study, ...] = (
+    Study(
+        id="pointer-chase-stopping",
+        source="ours",
+        title="What stopping early is worth",
+        text="Rules that make some right look-ups and then guess, played on fresh prompts, beside their closed forms. "
+        "Partial progress is hardly rewarded, and with a chain of thought even less.",
+        run=Stopping(),
+        parameters={"trained": 0},
+        seeds=8,
+    ),
+    Study(
+        id="pointer-chase-look-ups",
+        source="the network `looped` (ours, after arXiv 2502.21212)",
+        title="A look-up that loops",
+        text="A network that is told the answers to questions with up to three hops, by the number of loops that it "
+        "runs, and where its loops look. It follows one pointer a loop, also where there are more than in training.",
+        run=LookUps(),
+        parameters={"hops": 5},
+        seeds=5,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Each claim fails where its mechanism is broken, and studies show what they say."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import theorybench as tb
+from theorybench.envs.recall.tagged_bag.experiments import doubled, permuted, soft_recall
+from theorybench.envs.recall.tagged_bag.policies import CountingPolicy, PosteriorPolicy
+
+ID = "TheoryBench/TaggedBag-v0"
+CLAIM = {claim.id.removeprefix("tagged-bag-"): claim for claim in tb.claims(ID)}
+
+
+def altered(name, **changes):
+    """Change the experiment of a claim."""
+    claim = CLAIM[name]
+    return dataclasses.replace(claim, measure=dataclasses.replace(claim.measure.__self__, **changes).measure)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("optimum", {"rule": "pooled"}),
+        ("optimum", {"rule": "leaky-1"}),
+        ("optimum-short", {"rule": "sampled"}),
+        ("optimum-many", {"rule": "leaky-2"}),
+        ("leak-0", {"others": 8}),
+        ("leak-1", {"overlap": 0.1}),
+        ("leak-2", {"overlap": 0.1}),
+        ("leak-4", {"overlap": 0.1}),
+        ("leak-8", {"overlap": 0.1}),
+        ("leak-2", {"own": 17}),
+        ("leak-2", {"sharpness": 2.001}),
+        ("recalled-mean", {"overlap": 0.1}),
+        ("recalled-mean", {"sharpness": 4}),
+        ("memory", {"policy": lambda oracle: oracle.rules["pooled"]}),
+        ("memory", {"policy": lambda oracle: oracle.reference_policy}),
+        ("memory", {"pasts": 8}),
+    ],
+)
+def test_a_broken_mechanism_is_seen(name, changes):
+    assert altered(name, **changes).check(0).verdict == "fails"
+
+
+def test_readings_of_other_purity_are_seen(check_claim):
+    for name in ("optimum", "optimum-short"):
+        assert check_claim(CLAIM[name], world={"purity": 0.5}).verdict == "fails"
+
+
+@pytest.mark.parametrize("name", ["order", "doubled"])
+def test_what_depends_on_order_or_counts_is_seen(name, check_claim):
+    """Policies in place of training: the best answers do not depend on order, but do on counts; places break both."""
+
+    class FirstReading(CountingPolicy):
+        def probs(self, observations):
+            place = (observations[:, : self.setting.n] > 0).argmax(axis=1)
+            return np.eye(4)[observations[np.arange(len(observations)), place] % 4]
+
+    def first(lab, agent, seed, budget, hyperparameters):
+        return FirstReading(lab.setting)
+
+    def posterior(lab, agent, seed, budget, hyperparameters):
+        return PosteriorPolicy(lab.setting)
+
+    def best(lab, agent, seed, budget, hyperparameters):
+        return CountingPolicy(lab.setting)
+
+    if name == "order":
+        assert check_claim(CLAIM[name], learner=first).verdict == "fails"
+        assert check_claim(CLAIM[name], learner=posterior).verdict == "holds"
+    else:
+        assert check_claim(CLAIM[name], learner=posterior).verdict == "fails"
+        assert check_claim(CLAIM[name], learner=best).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "verdict"),
+    [
+        ("network", "leaky-1", "holds"),
+        ("network", "pooled", "fails"),
+        ("transformer", "pooled", "fails"),
+        ("transformer", "leaky-1", "fails"),
+    ],
+)
+def test_scores_are_held_against_the_bound(name, rule, verdict, check_claim):
+    def learner(lab, agent, seed, budget, hyperparameters):
+        return lab.setting.rule_policy(rule)
+
+    assert check_claim(CLAIM[name], learner=learner).verdict == verdict
+
+
+def test_a_chance_policy_is_below_both_bounds(check_claim):
+    def learner(lab, agent, seed, budget, hyperparameters):
+        return lab.oracle.reference_policy
+
+    assert check_claim(CLAIM["transformer"], learner=learner).verdict == "holds"
+    assert check_claim(CLAIM["network"], learner=learner).verdict == "fails"
+
+
+def test_soft_recall_is_uniform_when_cold_and_exact_when_sharp():
+    tags = np.eye(4)[[0, 0, 1, 2, 3]]
+    np.testing.assert_allclose(soft_recall(tags, tags[0], 0.0), np.full(5, 0.2))
+    np.testing.assert_allclose(soft_recall(tags, tags[0], 60.0), [0.5, 0.5, 0, 0, 0], atol=1e-15)
+
+
+def test_rearranged_readings_are_the_same_ones():
+    readings, rng = np.arange(12).reshape(3, 4), np.random.default_rng(0)
+    assert (np.sort(permuted(rng, readings), axis=1) == readings).all()
+    assert (np.bincount(doubled(rng, readings).ravel()) == 2).all()
