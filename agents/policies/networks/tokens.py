@@ -44,8 +44,14 @@ class Entry(NamedTuple):
 class Attention(NamedTuple):
     """Where one layer, or one look-up, looks for the answer."""
 
-    name: str
+    name: str  # such as "layer 2"; of the look-ups of one that looks again and again, "loop 2"
     weights: np.ndarray  # float64 (n, heads, places): over the prompt's tokens, the mark and the response
+
+    @property
+    def look_up(self) -> int | None:
+        """Which look-up it is of one that looks again and again, from 1 on; else None."""
+        kind, _, number = self.name.partition(" ")
+        return int(number) if kind == "loop" else None
 
 
 #: What a network notes as it reads: the name of a layer, and the weights at the answers, (n, heads, steps, places).
