@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,7 +77,7 @@ def diagnose(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask what a policy remembers, what its answers depend on and where it looks; or whether a view remembers enough."""
+    """Ask what a policy remembers, what its answers depend on, where it looks; or whether a view remembers enough."""
     from theorybench.envs.core.registry import split_list
     from theorybench.leaderboard.diagnosing import diagnosis
     from theorybench.leaderboard.running.arguments import parse_parameters
@@ -113,8 +114,6 @@ def diagnose(
 
 def _print(found: "Diagnosis") -> None:
     """Print a table for each diagnostic, the optimum's numbers below the policy's, and what they mean."""
-    import itertools
-
     from rich.table import Table
 
     console = make_console()
@@ -134,9 +133,10 @@ def _print(found: "Diagnosis") -> None:
                 cells = [_cell(values.get(column, "")) for column in columns]
                 table.add_row(*([who] if compared else []), *one.asked.values(), *cells)
         console.print(table)
-        for one in findings:
-            told = f"{', '.join(one.asked.values())}: " if len(findings) > 1 else ""
-            console.print(f"  {told}{one.meaning}", highlight=False, soft_wrap=True)
+        for meaning in dict.fromkeys(one.meaning for one in findings):
+            same = [one for one in findings if one.meaning == meaning]
+            told = f"{'; '.join(', '.join(one.asked.values()) for one in same)}: " if len(findings) > 1 else ""
+            console.print(f"  {told}{meaning}", highlight=False, soft_wrap=True)
     for name, why in found.left_out.items():
         console.print(f"{name} is left out: {why}", highlight=False, soft_wrap=True)
 

@@ -10,6 +10,9 @@
 5. The norm is the root mean square (arXiv 1910.07467); layers are x + f(norm(x)) (Xiong et al., arXiv 2002.04745).
 6. An update reads each response once for all its steps, unless the prompt contains the state or the response is longer
    than 32 tokens.
+
+What suits all of them: Adam with steps of .03 that fall to 0 over the run, gradients clipped at norm 1, 64 episodes an
+update: `grpo[policy=phalanx,learning_rate=0.03,max_gradient_norm=1,decay=linear]`.
 """
 
 import math
@@ -41,8 +44,14 @@ class Entry(NamedTuple):
 class Attention(NamedTuple):
     """Where one layer, or one look-up, looks for the answer."""
 
-    name: str
+    name: str  # such as "layer 2"; of the look-ups of one that looks again and again, "loop 2"
     weights: np.ndarray  # float64 (n, heads, places): over the prompt's tokens, the mark and the response
+
+    @property
+    def look_up(self) -> int | None:
+        """Which look-up it is of one that looks again and again, from 1 on; else None."""
+        kind, _, number = self.name.partition(" ")
+        return int(number) if kind == "loop" else None
 
 
 #: What a network notes as it reads: the name of a layer, and the weights at the answers, (n, heads, steps, places).
