@@ -215,6 +215,13 @@ class PointerChase(RecallSetting):
         found[:, self.prompt_length - 1] = True
         return found[:, : self.prompt_length]
 
+    def parents_of(self, observations: np.ndarray, look_up: int) -> np.ndarray:
+        """Return the start for the first look-up, the cell of hop t for look-up t + 1: bool (n, prompt_length)."""
+        found = self.chain(observations).places
+        column = self.prompt_length - 1 if look_up == 1 else found[:, look_up - 2 : look_up - 1]
+        beyond = np.zeros((len(observations), self.prompt_length), bool)
+        return beyond if look_up > self.hops + 1 else beyond | (np.arange(self.prompt_length) == column)
+
     def replacements(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what may stand in place of each token: the cells of the same name, any start, the arrow itself."""
         symbols = observations[:, : self.prompt_length].astype(np.int64) - 1
