@@ -63,15 +63,12 @@ class Reach:
         rows.append(("optimum", *_numbers(lab, optimum, seed)))
         law = optimal_influence(setting.V, setting.F, setting.p, np.array(PLACES))
         by_place.append(Series("optimum", "predicted", PLACES, law))
-        heads = (Column("policy"), Column(f"value at {setting.trained} tokens"), Column(f"at {setting.T}"))
-        heads += (
-            Column(f"numbers over the middle, at {TOLERANCE:g}", ".1f"),
-            Column("at 0.01", ".1f"),
-            Column("entropy", ".1f"),
-        )
+        names = (f"value at {setting.longest_trained} tokens", f"at {setting.T}")
+        counted = (f"numbers over the middle, at {TOLERANCE:g}", "at 0.01", "by entropy")
+        heads = [Column("policy"), *map(Column, names), *(Column(name, ".1f") for name in counted)]
         table = Table(
             "What is learnt, and what is carried over the middle of the prompt",
-            heads,
+            tuple(heads),
             tuple(rows),
             note=f"The right answers need {setting.minimal_rank} numbers.",
         )

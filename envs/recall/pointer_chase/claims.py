@@ -74,7 +74,7 @@ CLAIMS: tuple[Claim, ...] = (
         source="the network `looped` (ours, after arXiv 2502.21212)",
         statement="Told the answers to questions with up to three hops, a network that loops its look-up is right more "
         "than .85 of the time on four (five runs)",
-        falsified_by="a fixed number of loops, or a fiftieth of the demonstrations",
+        falsified_by="a policy that follows three pointers and guesses, or a hundredth of the demonstrations",
         formula="1: whether the mean probability of the right answer, with its interval, is above .85",
     ),
     claim(

@@ -114,7 +114,7 @@ class LookUps:
             Axis("probability of the right answer", range=(0.0, 1.0)),
             tuple(series),
             levels=(Level(1 / setting.K, "chance"),),
-            note="In training there is one loop more than there are hops. With another number it is another policy, which "
+            note="In training there is one loop more than there are hops. With another number it is another policy: it "
             "follows too few pointers or too many.",
         )
         seen = oracle.pool().observations
