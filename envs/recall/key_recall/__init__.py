@@ -9,6 +9,7 @@ register(
     "TheoryBench/KeyRecall-v0",
     KeyRecall,
     KeyRecallOracle,
+    claims="theorybench.envs.recall.key_recall.claims:CLAIMS",
     budget=65_536,
     difficulties=DIFFICULTIES,
     renderer=KeyRecallRenderer(),
