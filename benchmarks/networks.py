@@ -1,25 +1,23 @@
-"""What networks cost: the time of one update of 64 episodes, forward and backward, over that of the transformer.
+"""What networks cost: the time of an update on 64 episodes, forward, backward and a step, over the transformer's.
 
     python benchmarks/networks.py [--repeats 20]
 
 Every network of the catalogue at its default sizes, on prompts of the lengths that training sees and of the full
-length, and on responses of several tokens. Repeats are interleaved;
-processor's seconds.
+length, and on responses of several tokens. Repeats are interleaved; times are of the processor, medians.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import gymnasium as gym
-import numpy as np
-import torch
 
-import theorybench as tb
-from theorybench.agents.policies.catalogue import NETWORKS, PolicyOptions
+from theorybench.agents.api.budget import attach
+from theorybench.agents.policies.catalogue import NETWORKS
 from theorybench.agents.policies.sizes import SHAPES
-from theorybench.envs.core.registry import lookup
+from theorybench.agents.training.trainer import Trainer, TrainerOptions
 
 EPISODES = 64
 BASE = "transformer"
@@ -38,27 +36,12 @@ GOAL = 3.0
 
 
 def update_of(name: str, env_id: str, parameters: dict[str, int]) -> tuple[Callable[[], None], int]:
-    """Return what computes the gradient of the likelihood of 64 episodes, and the number of weights."""
-    id = f"TheoryBench/{env_id}-v0"
-    envs = gym.make_vec(id, num_envs=EPISODES, **parameters)
-    envs.reset(seed=0)
-    rng = np.random.default_rng(0)
-    played = tb.rollout(envs, envs.unwrapped.reference_policy, episodes=EPISODES, rng=rng)
-    softmax = PolicyOptions(policy=name).build(lookup(id).make_setting(parameters))
-    encoded = softmax.encode(played.observations.reshape(-1, played.observations.shape[-1]))
-    seen = torch.from_numpy(encoded.reshape(1, *played.taken.shape, -1))
-    taken, actions = torch.from_numpy(played.taken), torch.from_numpy(played.actions)[..., None]
-    weights = torch.from_numpy(softmax.start(0))[None].requires_grad_()
-
-    def likelihood(parameters: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
-        logs = torch.log_softmax(softmax.step_logits(parameters, observed), dim=-1)
-        return (torch.gather(logs, -1, actions)[..., 0] * taken).sum()
-
-    def update() -> None:
-        weights.grad = None
-        torch.func.vmap(likelihood)(weights, seen).sum().backward()
-
-    return update, weights.numel()
+    """Return what takes one step up the likelihood of 64 episodes of the policy, and the number of weights."""
+    envs = gym.make_vec(f"TheoryBench/{env_id}-v0", num_envs=EPISODES, **parameters)
+    trainer = Trainer(envs, attach(envs, EPISODES, 1), [0], [], TrainerOptions(policy=name))
+    data = trainer.samples(trainer.collect(EPISODES))
+    update = partial(trainer.update, lambda logs, _: -logs.sum(-1).mean(), data, log=False)
+    return update, trainer.parameters.numel()
 
 
 def main() -> None:

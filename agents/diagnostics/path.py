@@ -13,7 +13,9 @@ B on these samples is at most B sqrt(tr K) / n, and symmetrisation doubles it. T
 
     gap <= 2 sqrt(L(0) - L(T)) sqrt(tr K) / n = 2 (L(0) - L(T)) / sqrt(n S),    S = sum_ij K_ij / (n tr K).
 
-S is the *sharing*: K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
+The gap is that which the run made: by how much more the loss fell on the samples than on the population. (What they
+differed by at the start, the run has not chosen, and is of order 1/sqrt(n) by itself. It is 0 for DPO from the
+reference, where every sample's loss is ln 2.) S is the *sharing*: K is positive semi-definite, so S lies in [0, 1]. It is 1 where all samples have one gradient, and
 1/n where no two samples' gradients overlap: then the bound says nothing but that the gap is at most twice the drop.
 
 It is no certificate. The kernel is the sample's own, and the term that pays for that, the stability of the run, is left
@@ -59,7 +61,8 @@ class PathResult:
         kernel_drop: sum_ij K_ij / n^2, which identity 1 says is the drop.
         sample_residual: the largest |l_i(0) - l_i(T) - sum_j K_ij / n|: identity 2.
         trace: tr K.
-        gap: loss on the population less that on the samples at T, and before training less that; None if unknown.
+        gap: by how much more the loss fell on the samples than on the population; None if unknown.
+        weights: parameters at T, shaped like those at the start.
         kernel: K, float64 (n, n).
         times: of the curves, float64 (m,).
         drops: L(0) - L(t).
@@ -76,6 +79,7 @@ class PathResult:
     sample_residual: float
     trace: float
     gap: float | None
+    weights: torch.Tensor
     kernel: np.ndarray
     times: np.ndarray
     drops: np.ndarray
@@ -183,13 +187,14 @@ def _followed(
             losses = each(weights, samples).detach()
             truth = float("nan") if population is None else float(population(weights).detach())
             drop = float((first - losses).mean())
-            curves.append((number * step, drop, float(kernel.trace()), truth - float(losses.mean())))
+            curves.append((number * step, drop, float(kernel.trace()), truth + drop))
         if number < steps:
             between = weights - step / 2 * mean(weights) if midpoint else weights
             own = gradients(between, samples).detach().reshape(count, -1).double()
             kernel.addmm_(own, own.T, alpha=step)
             weights = weights - step * own.mean(0).reshape(weights.shape).to(weights.dtype)
     times, drops, traces, gaps = np.array(curves).T
+    gaps = gaps - gaps[0]
     rows = kernel.sum(1) / count
     return PathResult(
         samples=count,
@@ -201,6 +206,7 @@ def _followed(
         sample_residual=float((first - losses - rows).abs().max()),
         trace=float(kernel.trace()),
         gap=None if population is None else float(gaps[-1]),
+        weights=weights,
         kernel=kernel.numpy(),
         times=times,
         drops=drops,

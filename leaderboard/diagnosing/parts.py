@@ -48,7 +48,7 @@ def memory(case: Case) -> list[Finding]:
         meaning = f"about right: the right answer needs {needed} numbers from before the cut, {rank} go over it"
     else:
         meaning = f"it remembers what does not matter: the right answer needs {needed} numbers, {rank} go over the cut"
-    if 0 < rank and own.singular[0] < FAINT * best.singular[0]:
+    if rank > 0 and own.singular[0] < FAINT * best.singular[0]:
         meaning += f"; all of that is faint, {own.singular[0] / best.singular[0]:.1%} of what the optimum carries"
     if own.rank(TOLERANCES[1]) >= own.ceiling > 0:
         meaning += f"; the probe tells no more than {own.ceiling} apart"

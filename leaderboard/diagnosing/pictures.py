@@ -36,7 +36,7 @@ def draw_parts(parts: Sequence[tuple[Drawing, Sequence[Finding]]], title: str, w
     with rc_context({"text.parse_math": False, "font.size": FONT}):
         figure = Figure(figsize=(width, sum(heights) + 0.35), layout="constrained", dpi=150)
         figure.suptitle(title, x=0.01, ha="left", fontweight="bold", color=INK)
-        places = np.atleast_1d(figure.subfigures(len(parts), 1, height_ratios=heights))
+        places = figure.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)[:, 0]
         for place, (drawing, findings) in zip(places, parts, strict=True):
             drawing.draw(place, findings, width)
     return figure

@@ -34,7 +34,7 @@ def diagnose(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="Some of memory, influence, attention, zero-flow. Default: all that the policy and the environment "
+            help="Some of the diagnostics, such as memory,influence. Default: all that the policy and the environment "
             "can give.",
         ),
     ] = None,
@@ -42,9 +42,9 @@ def diagnose(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Of zero-flow, what is tested: a view, such as prefix, markov, position or state, or file.py:name of a "
-            "function of observations. May be given several times. Default: the view that tables of the environment "
-            "have.",
+            help="Of zero-flow, what is tested: a view, such as prefix, markov, position or state, or file.py:name of "
+            "a function of observations. May be given several times. Default: the view that tables of the "
+            "environment have.",
         ),
     ] = None,
     target: Annotated[
@@ -83,10 +83,9 @@ def diagnose(
     from theorybench.leaderboard.running.arguments import parse_parameters
 
     *named, id = names
-    if len(named) > 1 or (named and policy is not None):
-        raise ConfigurationError(
-            f"expected a policy and an environment, got {' and '.join([*names, *[policy][: policy is not None]])}"
-        )
+    if len(named) + (policy is not None) > 1:
+        given = names if policy is None else [*names, policy]
+        raise ConfigurationError(f"expected a policy and an environment, got {' and '.join(given)}")
     wanted = split_list(only) if only is not None else None if named else ["zero-flow"]
     found = diagnosis.diagnose(
         named[0] if named else policy or "reference",

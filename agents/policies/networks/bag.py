@@ -26,8 +26,8 @@ from theorybench.agents.policies.networks.contexts import ContextNetwork, recall
 from theorybench.agents.policies.networks.tokens import (
     EXPANSION,
     AttendingPolicy,
-    Entry,
     Notes,
+    Weights,
     head_size,
     join_heads,
     norm,
@@ -55,11 +55,11 @@ class Bag(ContextNetwork):
         self.heads, self.size = heads, head_size(width, heads)
         hidden = EXPANSION * width
         self.entries = {
-            "token": Entry((self.mark + 1, width)),
+            "token": Weights((self.mark + 1, width)),
             **{name: square(width) for name in ("query", "key", "value")},
-            "first": Entry((2 * width, hidden), 2 * width),
+            "first": Weights((2 * width, hidden), 2 * width),
             "second": square(hidden),
-            "last": Entry((hidden, outputs), hidden, 0.0),
+            "last": Weights((hidden, outputs), hidden, 0.0),
         }
 
     def read(

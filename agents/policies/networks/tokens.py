@@ -32,7 +32,7 @@ from theorybench.envs.core.streams import uniforms
 EXPANSION = 2
 
 
-class Entry(NamedTuple):
+class Weights(NamedTuple):
     """An array of weights."""
 
     shape: tuple[int, ...]
@@ -74,7 +74,7 @@ class TokenNetwork(Network):
         mark: the token of that name, the last of `mark` + 1.
     """
 
-    entries: dict[str, Entry]
+    entries: dict[str, Weights]
     #: Numbers that follow the tokens in what is seen: the answer's place behind the mark, and what a subclass adds.
     asked: int = 1
 
@@ -186,7 +186,7 @@ class AttendingPolicy(NetworkPolicy):
 # Pieces of layers.
 
 
-def layered(block: dict[str, Entry], layers: int) -> dict[str, Entry]:
+def layered(block: dict[str, Weights], layers: int) -> dict[str, Weights]:
     """Return the entries of some layers that are alike: "query 0", "key 0", ..., "query 1", ...."""
     return {f"{name} {layer}": entry for layer in range(layers) for name, entry in block.items()}
 
@@ -196,15 +196,15 @@ def layer_of(own: dict[str, torch.Tensor], layer: int) -> dict[str, torch.Tensor
     return {name.split()[0]: array for name, array in own.items() if name.endswith(f" {layer}")}
 
 
-def square(width: int) -> Entry:
+def square(width: int) -> Weights:
     """Return a matrix from tokens to tokens."""
-    return Entry((width, width), width)
+    return Weights((width, width), width)
 
 
-def perceptron_entries(width: int) -> dict[str, Entry]:
+def perceptron_entries(width: int) -> dict[str, Weights]:
     """Return the arrays of a layer's perceptron."""
     hidden = EXPANSION * width
-    return {"up": Entry((width, hidden), width), "down": Entry((hidden, width), hidden)}
+    return {"up": Weights((width, hidden), width), "down": Weights((hidden, width), hidden)}
 
 
 def perceptron(block: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
