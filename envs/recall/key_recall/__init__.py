@@ -11,6 +11,7 @@ register(
     KeyRecallOracle,
     claims="theorybench.envs.recall.key_recall.claims:CLAIMS",
     budget=65_536,
+    studies="theorybench.envs.recall.key_recall.studies:STUDIES",
     difficulties=DIFFICULTIES,
     renderer=KeyRecallRenderer(),
 )

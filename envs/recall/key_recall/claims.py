@@ -12,7 +12,7 @@ import numpy as np
 from theorybench.envs.core.evidence.claim import Claim, ClaimMaker
 from theorybench.envs.recall.experiments import Reaches, StateSize, TrainedValue
 from theorybench.envs.recall.key_recall.experiments import BUDGET, DECAY, Cosines, Ending, MassOnValue
-from theorybench.envs.recall.key_recall.law import majority_value, smallest_gap, suffix_value
+from theorybench.envs.recall.key_recall.law import majority_value, smallest_gap, suffix_value, too_long_value
 
 claim = ClaimMaker("key-recall")
 #: Keys of three symbols.
@@ -62,26 +62,6 @@ def _gap(order: int, **parameters: int) -> Claim:
     )
 
 
-def _order(order: int, bound: float, metric: str, above: bool, statement: str, falsified_by: str) -> Claim:
-    """Return the claim on what a head of one order learns."""
-    return claim(
-        f"order-{order}",
-        Reaches(
-            agent="grpo",
-            budget=BUDGET,
-            metric=metric,
-            bound=bound,
-            above=above,
-            hyperparameters={**DECAY, "policy": "kgram", "order": order},
-            prediction=lambda oracle: 1.0,
-        ),
-        source=HEADS,
-        statement=statement,
-        falsified_by=falsified_by,
-        formula=f"1: whether the mean {metric}, with its interval, is {'above' if above else 'below'} {bound:g}",
-    )
-
-
 CLAIMS: tuple[Claim, ...] = (
     _ending("1", 1),
     _ending("1-of-3", 1, **LONGER),
@@ -94,7 +74,7 @@ CLAIMS: tuple[Claim, ...] = (
             words=("ba", "ab"), of=lambda cosines: float(np.sum(cosines**2)), budget=8192, prediction=lambda oracle: 1.0
         ),
         source=HEADS,
-        statement="Once trained, a head of order 2 still sees cosines: those of (a, b) and (b, a) with (b, b) are a pair",
+        statement="A trained head of order 2 still sees cosines: of (a, b) and (b, a) with (b, b), as of a right angle",
         falsified_by="attention of another order",
         formula="1: their squares add up, whatever the two weights and beta are",
         tolerance=1e-9,
@@ -123,13 +103,20 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="training ends before attention is all on one place",
         resolution=0.05,
     ),
-    _order(
-        2,
-        0.95,
-        "score",
-        True,
-        "A head of order 2, learnt on up to 6 pairs, scores more than .95 on 16 (five runs)",
-        "a head of order 1 or 3, or a tenth of the episodes",
+    claim(
+        "order-2",
+        Reaches(
+            agent="grpo",
+            budget=BUDGET,
+            metric="score",
+            bound=0.95,
+            hyperparameters={**DECAY, "policy": "kgram", "order": 2},
+            prediction=lambda oracle: 1.0,
+        ),
+        source=HEADS,
+        statement="A head of order 2, learnt on up to 6 pairs, scores more than .95 on 16 (five runs)",
+        falsified_by="a head of order 1, or a fiftieth of the episodes",
+        formula="1: whether the mean score, with its interval, is above .95",
     ),
     claim(
         "order-1",
@@ -148,13 +135,22 @@ CLAIMS: tuple[Claim, ...] = (
         tolerance_reason="the pool is a sample: 2 standard errors",
         resolution=0.05,
     ),
-    _order(
-        3,
-        0.6,
-        "objective",
-        False,
-        "A head of order 3 stays under J = .6: it also matches what stood before the key, which is never the same",
-        "a head of order 2",
+    claim(
+        "order-3",
+        TrainedValue(
+            agent="grpo",
+            budget=BUDGET,
+            metric="accuracy",
+            hyperparameters={**DECAY, "policy": "kgram", "order": 3},
+            prediction=lambda oracle: too_long_value(values=oracle.setting.V, pairs=oracle.setting.n),
+        ),
+        source="ours",
+        statement="A head of order 3 also matches the value before the key, and so finds one key in four",
+        falsified_by="a head of order 2",
+        formula="1/V + (1 - 1/V) (1 - 1/n) / V, of its most probable answers",
+        tolerance=0.025,
+        tolerance_reason="the pool is a sample: 2 standard errors",
+        resolution=0.05,
     ),
     claim(
         "transformer",
@@ -169,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         source="ours",
         statement="With three times the episodes a transformer of the default size scores less than .25 (five runs)",
-        falsified_by="a head of order 2 in its place; the claim is about this budget and size, not about what it can do",
+        falsified_by="a head of order 2 in its place; this is about budget and size, not about what is possible",
         formula="1: whether the mean score, with its interval, is below .25",
     ),
     claim(

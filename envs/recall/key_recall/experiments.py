@@ -73,7 +73,7 @@ class Cosines(Heads):
     """A number of the cosines of contexts with that of the question, as attention shows them.
 
     The prompt has the keys `words`, of letters a and b, and asks for b...b. The log attention of the value behind a key
-    is beta (cosine - 1) up to a constant, and the cosine is 0 for a...a and 1 for b...b, so that beta need not be known.
+    is beta (cosine - 1) up to a constant, and the cosine is 0 for a...a and 1 for b...b: beta need not be known.
     """
 
     words: tuple[str, ...]
@@ -86,6 +86,6 @@ class Cosines(Heads):
         keys = 1 + setting.V + np.array([[ord(letter) - ord("a") for letter in word] for word in words])
         pairs = np.concatenate([keys, np.ones((len(words), 1), np.int64)], axis=1)
         (layer,) = policy.attention(setting.observations(np.concatenate([pairs.ravel(), keys[-1]])[None]))
-        columns = setting.prompt_length - setting.k - 1 - (setting.k + 1) * np.arange(len(words))[::-1]
+        columns = setting.prompt_length - setting.k - 1 - (setting.k + 1) * np.arange(len(words) - 1)[::-1]
         logs = np.log(np.asarray(layer.weights)[0, 0, columns])
-        return float(self.of((logs[1:-2] - logs[-2]) / (logs[-1] - logs[-2])))
+        return float(self.of((logs[:-2] - logs[-2]) / (logs[-1] - logs[-2])))

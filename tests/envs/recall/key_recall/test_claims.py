@@ -9,9 +9,11 @@ import theorybench as tb
 from theorybench.envs.core.registry import register
 from theorybench.envs.recall.key_recall.oracle import KeyRecallOracle
 from theorybench.envs.recall.key_recall.setting import KeyRecall
+from theorybench.envs.recall.key_recall.studies import Orders, Sharpness
 from theorybench.leaderboard.evidence.lab import TrainingLab
 
 ID = "TheoryBench/KeyRecall-v0"
+STUDY = {study.id: study for study in tb.studies(ID)}
 CLAIM = {claim.id.removeprefix("key-recall-"): claim for claim in tb.claims(ID)}
 
 
@@ -66,7 +68,7 @@ FAULTS = (
     ("order-2", {}, {"share": 0.02}),
     ("order-2", {}, {"share": 0.02, **ORDER_1}),
     ("order-1", {}, {"share": 0.03, **ORDER_2}),
-    ("order-3", {}, {"share": 0.08, **ORDER_2}),
+    ("order-3", {}, {"share": 0.03, **ORDER_2}),
     ("transformer", {}, {"learner": optimum}),
     ("memory", {"policy": lambda oracle: oracle.rules["last-word"]}, {}),
 )
@@ -82,3 +84,24 @@ def test_claim_fails_when_its_mechanism_is_broken(check_claim, name, changes, fa
 
 def test_every_claim_is_broken():
     assert {name for name, *_ in FAULTS} == set(CLAIM)
+
+
+@pytest.mark.rotating
+def test_charts_of_orders():
+    result = dataclasses.replace(STUDY["key-recall-orders"], run=Orders(budget=4096)).result(seeds=2)
+    (chart,), (picture,) = result.charts, result.pictures
+    found = {(series.group, series.style): np.array(series.y) for series in chart.series}
+    assert (found["order 2", "line"] > 0.98).all()
+    np.testing.assert_allclose(found["order 1", "line"], found["order 1", "predicted"], atol=0.06)
+    assert found["order 3", "line"][-1] == pytest.approx(found["order 3", "predicted"][-1], abs=0.06)
+    assert found["order 1", "predicted"][-1] == pytest.approx(0.582622, abs=1e-6)
+    assert picture.svg.startswith("<svg")
+
+
+@pytest.mark.rotating
+def test_chart_of_sharpness():
+    study = dataclasses.replace(STUDY["key-recall-sharpness"], run=Sharpness(episodes=500, pool=2048))
+    (chart,) = study.result(seeds=4).charts
+    assert all(item.distance < 0.06 and item.points == 5 for item in chart.agreement())
+    (first, *_) = (series for series in chart.series if series.style == "predicted")
+    assert dict(zip(first.x, first.y, strict=True))[4.0] == pytest.approx(0.982890, abs=6e-7)
