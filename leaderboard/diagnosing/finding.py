@@ -17,7 +17,7 @@ class LeftOut(TheoryBenchError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class DiagnosticFinding:
     """What one diagnostic found.
 
     Attributes:
@@ -49,7 +49,7 @@ class LogQuestions:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class DiagnosticCase:
     """What is diagnosed.
 
     Attributes:
