@@ -64,7 +64,7 @@ class PointerChaseOracle(RecallOracle[PointerChase]):
         if length == setting.length:  # of other lengths nobody asks
             each = setting.K ** (length - 1)
             (columns["kl"],), sampled = follow(
-                functools.partial(self._divergence, policy, prompts, length),
+                functools.partial(self._departure, policy, prompts, length),
                 exact=len(prompts) * each <= MAX_PREFIXES,
                 count=len(prompts),
                 each=each,
@@ -72,7 +72,7 @@ class PointerChaseOracle(RecallOracle[PointerChase]):
             )
         return means(columns, sampled=("kl",) if sampled else ())
 
-    def _divergence(
+    def _departure(
         self, policy: Policy, prompts: np.ndarray, length: int, asked: np.ndarray, rng: np.random.Generator | None
     ) -> tuple[np.ndarray]:
         """Return the divergence of the responses to the prompts numbered `asked` from the reference's, in nats."""
